@@ -1,0 +1,110 @@
+//! The one error type of the crate: what failed, where, and with which value.
+//!
+//! Messages are lower-case phrases without a full stop and do not repeat their source. What to do about
+//! an error stands in its hint, which the command line prints on a line of its own.
+
+use std::path::{Path, PathBuf};
+
+/// The result of every fallible function in this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong while reading, building, opening or linking.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused to read or write a path.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried: "open", "read", "write", "create", "rename".
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A record of a text format is malformed.
+    #[error("{}:{line}: {message}", path.display())]
+    Parse {
+        /// The file, `-` for standard input, `archive.zip/member` for a member of an archive.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong and which value.
+        message: String,
+        /// What the user can do about it.
+        hint: Option<String>,
+    },
+    /// A compiled file is truncated, damaged, foreign, or of another format number.
+    #[error("cannot use {}: {message}", path.display())]
+    Artifact {
+        /// The compiled file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+        /// What the user can do about it.
+        hint: Option<String>,
+    },
+    /// An input is larger, deeper or more expanded than the stated limit.
+    #[error("{}: {message}", path.display())]
+    Limit {
+        /// The input.
+        path: PathBuf,
+        /// The limit and the value that passed it.
+        message: String,
+    },
+    /// A value that the caller gave cannot be used.
+    #[error("{message}")]
+    Invalid {
+        /// Which value, and why.
+        message: String,
+        /// What the user can do about it.
+        hint: Option<String>,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`] on `path`.
+    pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+        Error::Io { action, path: path.to_path_buf(), source }
+    }
+
+    /// An [`Error::Parse`] at `line` (from 1) of `path`, without a hint.
+    pub fn parse(path: &Path, line: u64, message: impl Into<String>) -> Error {
+        Error::Parse { path: path.to_path_buf(), line, message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Artifact`] on `path`, without a hint.
+    pub fn artifact(path: &Path, message: impl Into<String>) -> Error {
+        Error::Artifact { path: path.to_path_buf(), message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Limit`] on `path`.
+    pub fn limit(path: &Path, message: impl Into<String>) -> Error {
+        Error::Limit { path: path.to_path_buf(), message: message.into() }
+    }
+
+    /// An [`Error::Invalid`] without a hint.
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error::Invalid { message: message.into(), hint: None }
+    }
+
+    /// The same error with what the user can do about it. I/O and limit errors are left as they are.
+    #[must_use]
+    pub fn with_hint(mut self, text: impl Into<String>) -> Error {
+        if let Error::Parse { hint, .. } | Error::Artifact { hint, .. } | Error::Invalid { hint, .. } = &mut self {
+            *hint = Some(text.into());
+        }
+        self
+    }
+
+    /// What the user can do about it, where we know.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::Parse { hint, .. } | Error::Artifact { hint, .. } | Error::Invalid { hint, .. } => hint.as_deref(),
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("check the path; relative paths start at the current folder")
+            }
+            Error::Io { .. } => None,
+            Error::Limit { .. } => Some("split the input into smaller files"),
+        }
+    }
+}

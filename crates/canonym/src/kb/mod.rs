@@ -1,0 +1,11 @@
+//! Knowledge bases: import a terminology, compile it into one file, open that file without parsing.
+
+pub mod builder;
+pub mod format;
+pub mod import;
+pub mod reader;
+pub mod record;
+
+pub use builder::KnowledgeBaseBuilder;
+pub use reader::{ConceptId, KnowledgeBase, NameId};
+pub use record::{ConceptRecord, NameRecord, Scope};
