@@ -6,6 +6,6 @@ pub mod import;
 pub mod reader;
 pub mod record;
 
-pub use builder::KnowledgeBaseBuilder;
-pub use reader::{ConceptId, KnowledgeBase, NameId};
+// pub use builder::KnowledgeBaseBuilder;
+// pub use reader::{ConceptId, KnowledgeBase, NameId};
 pub use record::{ConceptRecord, NameRecord, Scope};
