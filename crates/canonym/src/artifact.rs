@@ -1,1 +1,459 @@
-//! To be written.
+//! Files that are written once: a sectioned container with checksums, and atomic replacement.
+//!
+//! A container holds named sections behind a header with a kind, a format number and a fingerprint. It is
+//! written beside its destination and renamed into place, so a reader sees the old file or the new one and
+//! never half of one. It is opened by mapping; nothing is parsed. This module knows no content.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
+
+use crate::{Error, Result};
+
+const MAGIC: [u8; 8] = *b"CANONYM\n";
+const HEADER_LEN: usize = 64;
+const ENTRY_LEN: usize = 40;
+const ALIGNMENT: u64 = 64;
+const MAX_SECTIONS: u32 = 256;
+
+/// Files up to this size are checked against their section checksums whenever they are opened.
+pub const VERIFY_ON_OPEN: u64 = 256 << 20;
+
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Removes every file that is still being written; for a signal handler that is about to end the process.
+pub fn remove_unfinished() {
+    for path in unfinished().drain(..) {
+        std::fs::remove_file(path).ok();
+    }
+}
+
+/// A file that appears under its name only when [`AtomicFile::commit`] is called.
+#[derive(Debug)]
+pub struct AtomicFile {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<BufWriter<File>>,
+}
+
+impl AtomicFile {
+    /// Starts a file that will stand at `path`.
+    pub fn create(path: &Path) -> Result<AtomicFile> {
+        let name = path.file_name().ok_or_else(|| Error::invalid(format!("{} names no file", path.display())))?;
+        let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+        unfinished().push(temporary.clone());
+        match File::create(&temporary) {
+            Ok(file) => Ok(AtomicFile {
+                path: path.to_path_buf(),
+                temporary,
+                file: Some(BufWriter::with_capacity(1 << 18, file)),
+            }),
+            Err(source) => {
+                unfinished().retain(|other| *other != temporary);
+                Err(Error::io("create", path, source))
+            }
+        }
+    }
+
+    /// Flushes, syncs and renames the file into place.
+    pub fn commit(mut self) -> Result<()> {
+        let writer = self.file.take().expect("the file is there until commit");
+        let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
+        file.sync_all().map_err(|source| Error::io("write", &self.path, source))?;
+        drop(file);
+        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
+        unfinished().retain(|other| *other != self.temporary);
+        Ok(())
+    }
+
+    fn writer(&mut self) -> &mut BufWriter<File> {
+        self.file.as_mut().expect("the file is there until commit")
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        self.writer().write(buffer)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.writer().flush()
+    }
+}
+
+impl Seek for AtomicFile {
+    fn seek(&mut self, position: SeekFrom) -> std::io::Result<u64> {
+        self.writer().seek(position)
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        // After a commit the temporary name no longer exists, and there is nothing to remove.
+        self.file.take();
+        std::fs::remove_file(&self.temporary).ok();
+        unfinished().retain(|other| *other != self.temporary);
+    }
+}
+
+/// What a container says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Four letters, such as `KNOW`.
+    pub tag: [u8; 4],
+    /// The format number of this kind; a reader refuses a number it does not know.
+    pub format: u32,
+}
+
+struct Entry {
+    name: [u8; 16],
+    offset: u64,
+    len: u64,
+    checksum: u64,
+}
+
+/// Writes the sections of a container one after another.
+pub struct ContainerWriter<W: Write + Seek> {
+    kind: Kind,
+    out: W,
+    position: u64,
+    entries: Vec<Entry>,
+}
+
+impl<W: Write + Seek> ContainerWriter<W> {
+    /// Starts a container of `kind` on `out`, which stands at its beginning.
+    pub fn new(kind: Kind, mut out: W) -> std::io::Result<ContainerWriter<W>> {
+        out.write_all(&[0; HEADER_LEN])?;
+        Ok(ContainerWriter { kind, out, position: HEADER_LEN as u64, entries: Vec::new() })
+    }
+
+    /// Writes one section from chunks of bytes; `name` has at most 16 bytes and comes once.
+    pub fn section<'a>(&mut self, name: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> std::io::Result<()> {
+        self.align()?;
+        let offset = self.position;
+        let mut hasher = Xxh3::new();
+        for chunk in chunks {
+            hasher.update(chunk);
+            self.out.write_all(chunk)?;
+            self.position += chunk.len() as u64;
+        }
+        let entry = Entry {
+            name: section_name(name),
+            offset,
+            len: self.position - offset,
+            checksum: hasher.digest(),
+        };
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Writes one section of 32-bit numbers.
+    pub fn section_u32(&mut self, name: &str, values: &[u32]) -> std::io::Result<()> {
+        self.align()?;
+        let offset = self.position;
+        let mut hasher = Xxh3::new();
+        let mut bytes = Vec::with_capacity(4 << 14);
+        for chunk in values.chunks(1 << 14) {
+            bytes.clear();
+            bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
+            hasher.update(&bytes);
+            self.out.write_all(&bytes)?;
+            self.position += bytes.len() as u64;
+        }
+        let entry = Entry {
+            name: section_name(name),
+            offset,
+            len: self.position - offset,
+            checksum: hasher.digest(),
+        };
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Writes the table and the header, and gives back what was written to.
+    pub fn finish(mut self) -> std::io::Result<W> {
+        self.align()?;
+        let table_offset = self.position;
+        let mut table = Vec::with_capacity(self.entries.len() * ENTRY_LEN);
+        for entry in &self.entries {
+            table.extend(entry.name);
+            table.extend(entry.offset.to_le_bytes());
+            table.extend(entry.len.to_le_bytes());
+            table.extend(entry.checksum.to_le_bytes());
+        }
+        self.out.write_all(&table)?;
+        let mut header = Vec::with_capacity(HEADER_LEN);
+        header.extend(MAGIC);
+        header.extend(self.kind.tag);
+        header.extend(self.kind.format.to_le_bytes());
+        header.extend((self.entries.len() as u32).to_le_bytes());
+        header.extend([0; 4]);
+        header.extend(table_offset.to_le_bytes());
+        header.extend((table_offset + table.len() as u64).to_le_bytes());
+        header.extend(xxh3_128(&table).to_le_bytes());
+        header.extend(xxh3_64(&header).to_le_bytes());
+        debug_assert_eq!(header.len(), HEADER_LEN);
+        self.out.seek(SeekFrom::Start(0))?;
+        self.out.write_all(&header)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn align(&mut self) -> std::io::Result<()> {
+        let padding = self.position.next_multiple_of(ALIGNMENT) - self.position;
+        self.out.write_all(&[0; ALIGNMENT as usize][..padding as usize])?;
+        self.position += padding;
+        Ok(())
+    }
+}
+
+fn section_name(name: &str) -> [u8; 16] {
+    let mut padded = [0; 16];
+    padded[..name.len()].copy_from_slice(name.as_bytes());
+    padded
+}
+
+/// The bytes of a container: a mapped file, or memory.
+#[derive(Debug)]
+enum Bytes {
+    Mapped(memmap2::Mmap),
+    Owned(Vec<u8>),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// An opened container.
+#[derive(Debug)]
+pub struct Container {
+    bytes: Bytes,
+    path: PathBuf,
+    sections: BTreeMap<[u8; 16], (Range<usize>, u64)>,
+    fingerprint: u128,
+}
+
+impl Container {
+    /// Maps the file at `path`, which must be a container of `kind`.
+    pub fn open(path: &Path, kind: Kind) -> Result<Container> {
+        let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+        let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
+        if !metadata.is_file() {
+            return Err(Error::artifact(path, "it is not a regular file"));
+        }
+        if metadata.len() < HEADER_LEN as u64 {
+            return Err(Error::artifact(path, format!("it has {} bytes, too few for a header", metadata.len()))
+                .with_hint("build it with `canonym kb build`"));
+        }
+        // SAFETY: The map is read-only and private to this process. Compiled files are never changed in place, only
+        // replaced by renaming, so the mapped pages keep their content.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
+        Container::from_bytes(Bytes::Mapped(map), path, kind)
+    }
+
+    /// Reads a container of `kind` from memory; `label` stands in for its path.
+    pub fn from_vec(bytes: Vec<u8>, label: &Path, kind: Kind) -> Result<Container> {
+        Container::from_bytes(Bytes::Owned(bytes), label, kind)
+    }
+
+    fn from_bytes(bytes: Bytes, path: &Path, kind: Kind) -> Result<Container> {
+        let (sections, fingerprint) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
+            path: path.to_path_buf(),
+            message: fault.message,
+            hint: Some(fault.hint.to_owned()),
+        })?;
+        let container = Container { bytes, path: path.to_path_buf(), sections, fingerprint };
+        if container.bytes.len() as u64 <= VERIFY_ON_OPEN {
+            container.verify()?;
+        }
+        Ok(container)
+    }
+
+    /// Compares every section with its checksum.
+    pub fn verify(&self) -> Result<()> {
+        for (name, (range, checksum)) in &self.sections {
+            if xxh3_64(&self.bytes[range.clone()]) != *checksum {
+                let name = String::from_utf8_lossy(name);
+                let message = format!("its section `{}` is damaged", name.trim_end_matches('\0'));
+                return Err(Error::artifact(&self.path, message).with_hint("build it again with `canonym kb build`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of the section `name`.
+    pub fn range(&self, name: &str) -> Result<Range<usize>> {
+        match self.sections.get(&section_name(name)) {
+            Some((range, _)) => Ok(range.clone()),
+            None => Err(Error::artifact(&self.path, format!("it has no section `{name}`"))),
+        }
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A number that differs for different content.
+    pub fn fingerprint(&self) -> u128 {
+        self.fingerprint
+    }
+
+    /// The names and lengths of the sections, in name order.
+    pub fn sections(&self) -> Vec<(String, usize)> {
+        let trimmed = |name: &[u8; 16]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+        self.sections.iter().map(|(name, (range, _))| (trimmed(name), range.len())).collect()
+    }
+}
+
+struct Fault {
+    message: String,
+    hint: &'static str,
+}
+
+const REBUILD: &str = "build it again with `canonym kb build`";
+
+fn fault<T>(message: impl Into<String>, hint: &'static str) -> std::result::Result<T, Fault> {
+    Err(Fault { message: message.into(), hint })
+}
+
+type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128);
+
+fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
+    if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
+        let message = format!("it is not a compiled file of kind {}", String::from_utf8_lossy(&kind.tag));
+        return fault(message, "a terminology is compiled with `canonym kb build`");
+    }
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    if u64_at(56) != xxh3_64(&bytes[..56]) {
+        return fault("its header is damaged", REBUILD);
+    }
+    let format = u32_at(12);
+    if format > kind.format {
+        let message = format!("it has format {format}, and this program reads up to {}", kind.format);
+        return fault(message, "use the newer program that built it, or build it again with this one");
+    }
+    if format != kind.format {
+        return fault(format!("it has format {format}, and this program reads {}", kind.format), REBUILD);
+    }
+    let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
+    if file_len != bytes.len() as u64 {
+        return fault(format!("it is truncated: {} of {file_len} bytes", bytes.len()), REBUILD);
+    }
+    let table_len = u64::from(n_sections) * ENTRY_LEN as u64;
+    if n_sections > MAX_SECTIONS || table.checked_add(table_len) != Some(file_len) {
+        return fault("its section table is damaged", REBUILD);
+    }
+    let entries = &bytes[table as usize..];
+    let fingerprint = xxh3_128(entries);
+    if fingerprint.to_le_bytes() != bytes[40..56] {
+        return fault("its section table is damaged", REBUILD);
+    }
+    let mut sections = BTreeMap::new();
+    for start in (table as usize..file_len as usize).step_by(ENTRY_LEN) {
+        let name: [u8; 16] = bytes[start..start + 16].try_into().expect("sixteen bytes");
+        let (offset, len) = (u64_at(start + 16), u64_at(start + 24));
+        match offset.checked_add(len) {
+            Some(end) if end <= table => {
+                sections.insert(name, (offset as usize..end as usize, u64_at(start + 32)));
+            }
+            _ => return fault("a section reaches beyond its end", REBUILD),
+        }
+    }
+    Ok((sections, fingerprint))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    const KIND: Kind = Kind { tag: *b"TEST", format: 3 };
+
+    fn sample() -> Vec<u8> {
+        let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();
+        writer.section("letters", [&b"abc"[..], b"def"]).unwrap();
+        writer.section_u32("numbers", &[1, 2, 3]).unwrap();
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn open(bytes: Vec<u8>) -> Result<Container> {
+        Container::from_vec(bytes, Path::new("sample"), KIND)
+    }
+
+    #[test]
+    fn sections_come_back_as_written() {
+        let container = open(sample()).unwrap();
+        assert_eq!(&container.bytes()[container.range("letters").unwrap()], b"abcdef");
+        assert_eq!(container.range("numbers").unwrap().len(), 12);
+        assert!(container.range("absent").is_err());
+    }
+
+    #[test]
+    fn every_flipped_byte_and_every_truncation_is_an_error() {
+        let bytes = sample();
+        let container = open(bytes.clone()).unwrap();
+        let used: Vec<usize> = (0..bytes.len()).filter(|at| !is_padding(&container, *at)).collect();
+        for at in used {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x40;
+            assert!(open(damaged).is_err(), "byte {at}");
+        }
+        for len in 0..bytes.len() {
+            assert!(open(bytes[..len].to_vec()).is_err(), "length {len}");
+        }
+    }
+
+    fn is_padding(container: &Container, at: usize) -> bool {
+        let table = container.bytes().len() - 2 * ENTRY_LEN;
+        let in_section = container.sections.values().any(|(range, _)| range.contains(&at));
+        at >= HEADER_LEN && at < table && !in_section
+    }
+
+    #[test]
+    fn a_newer_format_says_so() {
+        let mut writer = ContainerWriter::new(Kind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
+        writer.section("letters", [&b"abc"[..]]).unwrap();
+        let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
+        assert_eq!(error.to_string(), "cannot use sample: it has format 4, and this program reads up to 3");
+    }
+
+    #[test]
+    fn an_abandoned_file_leaves_the_old_one_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        file.commit().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+    }
+}

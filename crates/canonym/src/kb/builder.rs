@@ -1,1 +1,390 @@
-//! To be written.
+//! Collects records and compiles them into a knowledge base.
+//!
+//! Records with one id are merged in the order they come. The result depends only on the records and the
+//! [`Meta`] given, not on the number of threads or the time of day.
+
+use std::collections::HashMap;
+use std::io::{Cursor, Seek, Write};
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::format::{KIND, Meta};
+use super::import::Report;
+use super::lexicon::Lexicon;
+use super::record::{ConceptRecord, Scope};
+use crate::artifact::{AtomicFile, ContainerWriter};
+use crate::{Error, Result};
+
+/// Longer names are dropped: nobody writes them, and they would bound every window of the recogniser.
+pub const MAX_NAME_BYTES: usize = 1000;
+
+/// Texts one behind the other, with the offset of each.
+#[derive(Debug)]
+struct Arena {
+    text: Vec<u8>,
+    at: Vec<u32>,
+}
+
+impl Arena {
+    fn new() -> Arena {
+        Arena { text: Vec::new(), at: vec![0] }
+    }
+
+    fn push(&mut self, what: &str, text: &str) -> Result<u32> {
+        let row = self.at.len() as u32 - 1;
+        self.text.extend_from_slice(text.as_bytes());
+        match u32::try_from(self.text.len()) {
+            Ok(end) => self.at.push(end),
+            Err(_) => return Err(Error::invalid(format!("the {what} have more than 4 GiB of text"))),
+        }
+        Ok(row)
+    }
+
+    fn get(&self, row: u32) -> &str {
+        let range = self.at[row as usize] as usize..self.at[row as usize + 1] as usize;
+        std::str::from_utf8(&self.text[range]).expect("arenas hold whole strings")
+    }
+}
+
+/// Collects records; [`KnowledgeBaseBuilder::write`] compiles them.
+#[derive(Debug)]
+pub struct KnowledgeBaseBuilder {
+    rows: HashMap<Box<str>, u32>,
+    ids: Arena,
+    sources: Vec<u16>,
+    source_rows: HashMap<String, u16>,
+    names: Arena,
+    name_of: Vec<(u32, Scope)>,
+    types: Vec<(u32, u16)>,
+    type_rows: HashMap<String, u16>,
+    definitions: Arena,
+    definition_of: Vec<u32>,
+    parents: Vec<(u32, u32)>,
+    wanted_parents: Arena,
+    alternatives: Arena,
+    alternative_of: Vec<u32>,
+    report: Report,
+}
+
+impl Default for KnowledgeBaseBuilder {
+    fn default() -> Self {
+        KnowledgeBaseBuilder::new()
+    }
+}
+
+impl KnowledgeBaseBuilder {
+    /// A builder without concepts.
+    pub fn new() -> KnowledgeBaseBuilder {
+        KnowledgeBaseBuilder {
+            rows: HashMap::new(),
+            ids: Arena::new(),
+            sources: Vec::new(),
+            source_rows: HashMap::new(),
+            names: Arena::new(),
+            name_of: Vec::new(),
+            types: Vec::new(),
+            type_rows: HashMap::new(),
+            definitions: Arena::new(),
+            definition_of: Vec::new(),
+            parents: Vec::new(),
+            wanted_parents: Arena::new(),
+            alternatives: Arena::new(),
+            alternative_of: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// Adds a concept, or a part of one.
+    pub fn add(&mut self, record: ConceptRecord) -> Result<()> {
+        let id = record.id.trim();
+        if id.is_empty() {
+            self.report.drop_one("concept", "empty id");
+            return Ok(());
+        }
+        let concept = match self.rows.get(id) {
+            Some(row) => *row,
+            None => {
+                let row = self.ids.push("concept ids", id)?;
+                self.rows.insert(id.into(), row);
+                self.sources.push(0);
+                row
+            }
+        };
+        if !record.source.is_empty() {
+            self.sources[concept as usize] = row_of(&mut self.source_rows, &record.source, "sources")? + 1;
+        }
+        for name in &record.names {
+            let text = name.text.trim();
+            if text.is_empty() {
+                self.report.drop_one("name", "empty");
+            } else if text.len() > MAX_NAME_BYTES {
+                self.report.drop_one("name", "longer than 1,000 bytes");
+            } else {
+                self.names.push("names", text)?;
+                self.name_of.push((concept, name.scope));
+            }
+        }
+        for semantic_type in record.types.iter().filter(|semantic_type| !semantic_type.trim().is_empty()) {
+            let row = row_of(&mut self.type_rows, semantic_type.trim(), "semantic types")?;
+            self.types.push((concept, row));
+        }
+        if let Some(definition) = record.definition.as_deref().filter(|text| !text.trim().is_empty()) {
+            self.definitions.push("definitions", definition.trim())?;
+            self.definition_of.push(concept);
+        }
+        for parent in record.parents.iter().filter(|parent| !parent.trim().is_empty()) {
+            let row = self.wanted_parents.push("parent ids", parent.trim())?;
+            self.parents.push((concept, row));
+        }
+        for alternative in record.alternative_ids.iter().filter(|other| !other.trim().is_empty()) {
+            self.alternatives.push("alternative ids", alternative.trim())?;
+            self.alternative_of.push(concept);
+        }
+        Ok(())
+    }
+
+    /// How many concepts were added, those without a name included.
+    pub fn n_concepts(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Compiles into the file at `path`, and tells what was dropped on the way.
+    pub fn write(self, mut meta: Meta, path: &Path) -> Result<(Meta, Report)> {
+        let file = AtomicFile::create(path)?;
+        let (file, report) = self.compile(&mut meta, file, path)?;
+        file.commit()?;
+        Ok((meta, report))
+    }
+
+    /// Compiles into memory.
+    pub fn to_bytes(self, mut meta: Meta) -> Result<Vec<u8>> {
+        let label = Path::new("memory");
+        Ok(self.compile(&mut meta, Cursor::new(Vec::new()), label)?.0.into_inner())
+    }
+
+    fn compile<W: Write + Seek>(mut self, meta: &mut Meta, out: W, path: &Path) -> Result<(W, Report)> {
+        let mut report = std::mem::take(&mut self.report);
+        let (order, name_order) = self.order(&mut report);
+        if order.is_empty() {
+            return Err(Error::invalid("no concept with a name is left to compile")
+                .with_hint("check the source format and the filters; the report above tells what was dropped"));
+        }
+        let mut new_row = vec![u32::MAX; self.sources.len()];
+        for (row, old) in order.iter().enumerate() {
+            new_row[*old as usize] = row as u32;
+        }
+        meta.n_concepts = order.len() as u32;
+        meta.n_names = name_order.len() as u32;
+        let names: Vec<&str> = name_order.iter().map(|(_, row, _)| self.names.get(*row)).collect();
+        let lexicon = Lexicon::build(&names)?;
+        meta.n_forms = lexicon.n_forms() as u32;
+        let (types, type_order) = sorted_rows(&self.type_rows);
+        let (sources, source_order) = sorted_rows(&self.source_rows);
+        meta.types = types;
+        meta.sources = sources;
+
+        let write_error = |source| Error::io("write", path, source);
+        let mut writer = ContainerWriter::new(KIND, out).map_err(write_error)?;
+        let json = serde_json::to_vec(&meta).expect("metadata is plain data");
+        let mut write = || -> std::io::Result<()> {
+            writer.section("meta", [&json[..]])?;
+            strings(&mut writer, "id", order.iter().map(|row| self.ids.get(*row)))?;
+            let mut first_names = vec![0; order.len() + 1];
+            for (concept, _, _) in &name_order {
+                first_names[*concept as usize + 1] += 1;
+            }
+            for row in 0..order.len() {
+                first_names[row + 1] += first_names[row];
+            }
+            writer.section_u32("concept.names", &first_names)?;
+            strings(&mut writer, "name", names.iter().copied())?;
+            let scopes: Vec<u8> = name_order.iter().map(|(_, _, scope)| *scope as u8).collect();
+            writer.section("name.scope", [&scopes[..]])?;
+
+            let typed = self.types.iter().map(|(concept, row)| (*concept, u32::from(type_order[*row as usize])));
+            lists(&mut writer, "type", typed, &new_row, order.len())?;
+            let mut definitions = vec![""; order.len()];
+            for (row, concept) in self.definition_of.iter().enumerate().rev() {
+                if let Some(place) = definitions.get_mut(new_row[*concept as usize] as usize) {
+                    *place = self.definitions.get(row as u32);
+                }
+            }
+            strings(&mut writer, "def", definitions.iter().copied())?;
+            let (parents, n_unknown) = self.known_parents(&new_row);
+            if n_unknown > 0 {
+                report.dropped.insert(("parent".into(), "not in the knowledge base".into()), n_unknown);
+            }
+            lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
+            let source_of = |row: u32| match self.sources[row as usize] {
+                0 => u32::MAX,
+                row => u32::from(source_order[row as usize - 1]),
+            };
+            let sources: Vec<u32> = order.iter().map(|row| source_of(*row)).collect();
+            writer.section_u32("source.row", &sources)?;
+            self.write_alternatives(&mut writer, &new_row, order.len())?;
+            lexicon.write(&mut writer)
+        };
+        write().map_err(write_error)?;
+        Ok((writer.finish().map_err(write_error)?, report))
+    }
+
+    /// Concepts with a name, sorted by id; and `(new concept, name, scope)` in final order without repeats.
+    fn order(&self, report: &mut Report) -> (Vec<u32>, Vec<(u32, u32, Scope)>) {
+        let mut named = vec![false; self.sources.len()];
+        for (concept, _) in &self.name_of {
+            named[*concept as usize] = true;
+        }
+        let mut order: Vec<u32> = (0..named.len() as u32).filter(|row| named[*row as usize]).collect();
+        for _ in order.len()..named.len() {
+            report.drop_one("concept", "no name");
+        }
+        order.par_sort_unstable_by(|a, b| self.ids.get(*a).cmp(self.ids.get(*b)));
+        let mut new_row = vec![u32::MAX; named.len()];
+        for (row, old) in order.iter().enumerate() {
+            new_row[*old as usize] = row as u32;
+        }
+        let mut names: Vec<(u32, u32, Scope)> = self
+            .name_of
+            .iter()
+            .enumerate()
+            .map(|(row, (concept, scope))| (new_row[*concept as usize], row as u32, *scope))
+            .collect();
+        names.par_sort_unstable_by_key(|(concept, row, _)| (*concept, *row));
+        let mut kept: Vec<(u32, u32, Scope)> = Vec::with_capacity(names.len());
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for of_concept in names.chunk_by(|a, b| a.0 == b.0) {
+            seen.clear();
+            let first = kept.len();
+            let preferred = of_concept.iter().position(|(_, _, scope)| *scope == Scope::Preferred).unwrap_or(0);
+            let mut ordered: Vec<(u32, u32, Scope)> = of_concept.to_vec();
+            ordered[..=preferred].rotate_right(1);
+            for (place, (concept, row, scope)) in ordered.into_iter().enumerate() {
+                let scope = match scope {
+                    Scope::Preferred if place > 0 => Scope::Exact,
+                    scope => scope,
+                };
+                match seen.entry(self.names.get(row)) {
+                    std::collections::hash_map::Entry::Occupied(entry) => {
+                        let earlier: &mut (u32, u32, Scope) = &mut kept[*entry.get()];
+                        earlier.2 = earlier.2.min(scope);
+                        report.drop_one("name", "repeated within its concept");
+                    }
+                    std::collections::hash_map::Entry::Vacant(entry) => {
+                        entry.insert(kept.len());
+                        kept.push((concept, row, scope));
+                    }
+                }
+            }
+            kept[first].2 = Scope::Preferred;
+        }
+        (order, kept)
+    }
+
+    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, u64) {
+        let mut n_unknown = 0;
+        let mut known = Vec::with_capacity(self.parents.len());
+        for (concept, wanted) in &self.parents {
+            if new_row[*concept as usize] == u32::MAX {
+                continue;
+            }
+            let row = self.rows.get(self.wanted_parents.get(*wanted)).map(|row| new_row[*row as usize]);
+            match row.filter(|row| *row != u32::MAX) {
+                Some(row) => known.push((*concept, row)),
+                None => n_unknown += 1,
+            }
+        }
+        (known, n_unknown)
+    }
+
+    fn write_alternatives<W: Write + Seek>(
+        &self,
+        writer: &mut ContainerWriter<W>,
+        new_row: &[u32],
+        n_concepts: usize,
+    ) -> std::io::Result<()> {
+        let mut rows: Vec<(&str, u32)> = self
+            .alternative_of
+            .iter()
+            .enumerate()
+            .map(|(row, concept)| (self.alternatives.get(row as u32), new_row[*concept as usize]))
+            .filter(|(_, concept)| *concept != u32::MAX)
+            .collect();
+        rows.par_sort_unstable();
+        rows.dedup();
+        strings(writer, "alt", rows.iter().map(|(id, _)| *id))?;
+        let concepts: Vec<u32> = rows.iter().map(|(_, concept)| *concept).collect();
+        writer.section_u32("alt.concept", &concepts)?;
+        let identity: Vec<u32> = (0..n_concepts as u32).collect();
+        let of = concepts.iter().enumerate().map(|(row, concept)| (*concept, row as u32));
+        lists(writer, "alt.of", of, &identity, n_concepts)
+    }
+}
+
+fn row_of(rows: &mut HashMap<String, u16>, name: &str, what: &str) -> Result<u16> {
+    if let Some(row) = rows.get(name) {
+        return Ok(*row);
+    }
+    match u16::try_from(rows.len()) {
+        Ok(row) if row < u16::MAX => {
+            rows.insert(name.to_owned(), row);
+            Ok(row)
+        }
+        _ => Err(Error::invalid(format!("there are more than 65,534 {what}"))),
+    }
+}
+
+/// The names sorted, and for each old row its new one.
+fn sorted_rows(rows: &HashMap<String, u16>) -> (Vec<String>, Vec<u16>) {
+    let mut names: Vec<String> = rows.keys().cloned().collect();
+    names.sort_unstable();
+    let mut order = vec![0; names.len()];
+    for (new, name) in names.iter().enumerate() {
+        order[rows[name] as usize] = new as u16;
+    }
+    (names, order)
+}
+
+/// Writes `{name}.at` and `{name}.text`.
+pub(super) fn strings<'a, W: Write + Seek>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    texts: impl Iterator<Item = &'a str> + Clone,
+) -> std::io::Result<()> {
+    let mut at = vec![0u32];
+    let mut end = 0usize;
+    for text in texts.clone() {
+        end += text.len();
+        at.push(u32::try_from(end).map_err(|_| std::io::Error::other(format!("more than 4 GiB of `{name}`")))?);
+    }
+    writer.section_u32(&format!("{name}.at"), &at)?;
+    writer.section(&format!("{name}.text"), texts.map(str::as_bytes))
+}
+
+/// Writes `{name}.at` and `{name}.row`: the values of each concept in the order given, without repeats.
+fn lists<W: Write + Seek>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    values: impl Iterator<Item = (u32, u32)>,
+    new_row: &[u32],
+    n_concepts: usize,
+) -> std::io::Result<()> {
+    let mut pairs: Vec<(u32, u32, u32)> = values
+        .enumerate()
+        .map(|(place, (concept, value))| (new_row[concept as usize], value, place as u32))
+        .filter(|(concept, _, _)| *concept != u32::MAX)
+        .collect();
+    pairs.sort_unstable();
+    pairs.dedup_by_key(|(concept, value, _)| (*concept, *value));
+    pairs.sort_unstable_by_key(|(concept, _, place)| (*concept, *place));
+    let mut at = vec![0; n_concepts + 1];
+    for (concept, _, _) in &pairs {
+        at[*concept as usize + 1] += 1;
+    }
+    for row in 0..n_concepts {
+        at[row + 1] += at[row];
+    }
+    let rows: Vec<u32> = pairs.into_iter().map(|(_, value, _)| value).collect();
+    writer.section_u32(&format!("{name}.at"), &at)?;
+    writer.section_u32(&format!("{name}.row"), &rows)
+}

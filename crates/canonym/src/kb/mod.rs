@@ -3,9 +3,10 @@
 pub mod builder;
 pub mod format;
 pub mod import;
+pub mod lexicon;
 pub mod reader;
 pub mod record;
 
-// pub use builder::KnowledgeBaseBuilder;
-// pub use reader::{ConceptId, KnowledgeBase, NameId};
+pub use builder::KnowledgeBaseBuilder;
+pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};
 pub use record::{ConceptRecord, NameRecord, Scope};

@@ -1,1 +1,321 @@
-//! To be written.
+//! An opened knowledge base: every question is answered from the mapped file.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::format::{KIND, Meta};
+use super::record::Scope;
+use crate::artifact::Container;
+use crate::index::grams::GramIndexView;
+use crate::index::keys::KeyTableView;
+use crate::index::packed::{Strings, U32s, U64s};
+use crate::{Error, Result};
+
+/// A concept of one knowledge base; its place in id order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConceptId(pub u32);
+
+/// A name of one knowledge base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(pub u32);
+
+/// A distinct folded name of one knowledge base; its place in alphabetical order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FormId(pub u32);
+
+macro_rules! sections {
+    ($($field:ident = $name:literal),* $(,)?) => {
+        #[derive(Debug)]
+        struct Sections { $($field: Range<usize>),* }
+        impl Sections {
+            fn of(container: &Container) -> Result<Sections> {
+                Ok(Sections { $($field: container.range($name)?),* })
+            }
+        }
+    };
+}
+
+sections! {
+    meta = "meta", id_at = "id.at", id_text = "id.text", concept_names = "concept.names",
+    name_at = "name.at", name_text = "name.text", name_scope = "name.scope", name_form = "name.form",
+    type_at = "type.at", type_row = "type.row", def_at = "def.at", def_text = "def.text",
+    parent_at = "parent.at", parent_row = "parent.row", source_row = "source.row",
+    alt_at = "alt.at", alt_text = "alt.text", alt_concept = "alt.concept",
+    alt_of_at = "alt.of.at", alt_of_row = "alt.of.row",
+    form_at = "form.at", form_text = "form.text", form_name_at = "form.name.at", form_name_row = "form.name.row",
+    vocab_hash = "vocab.hash", vocab_root = "vocab.root", vocab_df = "vocab.df",
+    form_token_at = "form.token.at", form_token_row = "form.token.row",
+    key_buckets = "key.buckets", key_checks = "key.checks", key_rows = "key.rows",
+    root_buckets = "root.buckets", root_checks = "root.checks", root_rows = "root.rows",
+    gram_at = "gram.at", gram_rows = "gram.rows", gram_norms = "gram.norms",
+}
+
+/// An opened knowledge base.
+#[derive(Debug)]
+pub struct KnowledgeBase {
+    container: Container,
+    sections: Sections,
+    meta: Meta,
+}
+
+impl KnowledgeBase {
+    /// Opens the compiled file at `path`.
+    pub fn open(path: &Path) -> Result<KnowledgeBase> {
+        KnowledgeBase::from_container(Container::open(path, KIND)?)
+    }
+
+    /// Opens a compiled knowledge base that lies in memory; `label` stands in for its path in errors.
+    pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
+        KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)
+    }
+
+    fn from_container(container: Container) -> Result<KnowledgeBase> {
+        let sections = Sections::of(&container)?;
+        let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
+            .map_err(|error| Error::artifact(container.path(), format!("its metadata cannot be read: {error}")))?;
+        let kb = KnowledgeBase { container, sections, meta };
+        let consistent = kb.ids().len() == kb.n_concepts()
+            && kb.u32s(&kb.sections.concept_names).len() == kb.n_concepts() + 1
+            && kb.name_texts().len() == kb.n_names()
+            && kb.forms().len() == kb.n_forms()
+            && kb.u32s(&kb.sections.gram_norms).len() == kb.n_forms();
+        if !consistent {
+            return Err(Error::artifact(kb.container.path(), "its sections do not fit together")
+                .with_hint("build it again with `canonym kb build`"));
+        }
+        Ok(kb)
+    }
+
+    fn bytes(&self, range: &Range<usize>) -> &[u8] {
+        &self.container.bytes()[range.clone()]
+    }
+
+    fn u32s(&self, range: &Range<usize>) -> U32s<'_> {
+        U32s(self.bytes(range))
+    }
+
+    fn strings(&self, at: &Range<usize>, text: &Range<usize>) -> Strings<'_> {
+        Strings { at: self.u32s(at), text: self.bytes(text) }
+    }
+
+    fn ids(&self) -> Strings<'_> {
+        self.strings(&self.sections.id_at, &self.sections.id_text)
+    }
+
+    fn name_texts(&self) -> Strings<'_> {
+        self.strings(&self.sections.name_at, &self.sections.name_text)
+    }
+
+    /// What the knowledge base says of itself.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The file it was opened from.
+    pub fn container(&self) -> &Container {
+        &self.container
+    }
+
+    /// How many concepts.
+    pub fn n_concepts(&self) -> usize {
+        self.meta.n_concepts as usize
+    }
+
+    /// How many names.
+    pub fn n_names(&self) -> usize {
+        self.meta.n_names as usize
+    }
+
+    /// How many distinct folded names.
+    pub fn n_forms(&self) -> usize {
+        self.meta.n_forms as usize
+    }
+
+    /// All concepts in id order.
+    pub fn concepts(&self) -> impl ExactSizeIterator<Item = ConceptId> + use<> {
+        (0..self.meta.n_concepts).map(ConceptId)
+    }
+
+    /// The id as it is shown, such as `MESH:D003924`.
+    pub fn id(&self, concept: ConceptId) -> &str {
+        self.ids().get(concept.0 as usize)
+    }
+
+    /// The id as the source wrote it, without the prefixes that the import added.
+    pub fn raw_id(&self, concept: ConceptId) -> String {
+        let strip = |part: &str| match part.split_once(':') {
+            Some((prefix, rest)) if self.meta.added_prefixes.iter().any(|added| added == prefix) => rest.to_owned(),
+            _ => part.to_owned(),
+        };
+        let parts: Vec<String> = self.id(concept).split('|').map(strip).collect();
+        parts.join("|")
+    }
+
+    /// The concept with this id, alternative ids and ids without their added prefix included.
+    pub fn find(&self, id: &str) -> Option<ConceptId> {
+        let exact = |id: &str| self.ids().find(id).map(|row| ConceptId(row as u32));
+        let alternative = |id: &str| {
+            let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
+            let row = alternatives.find(id)?;
+            Some(ConceptId(self.u32s(&self.sections.alt_concept).get(row)))
+        };
+        exact(id).or_else(|| alternative(id)).or_else(|| {
+            let prefixed = |prefix: &String| format!("{prefix}:{id}");
+            self.meta.added_prefixes.iter().find_map(|prefix| exact(&prefixed(prefix)))
+        })
+    }
+
+    /// The names of a concept, the preferred one first.
+    pub fn names(&self, concept: ConceptId) -> impl Iterator<Item = NameId> + use<> {
+        let range = self.u32s(&self.sections.concept_names).range(concept.0 as usize);
+        (range.start as u32..range.end as u32).map(NameId)
+    }
+
+    /// The preferred name of a concept.
+    pub fn preferred_name(&self, concept: ConceptId) -> &str {
+        let first = self.u32s(&self.sections.concept_names).get(concept.0 as usize);
+        self.name(NameId(first))
+    }
+
+    /// The text of a name.
+    pub fn name(&self, name: NameId) -> &str {
+        self.name_texts().get(name.0 as usize)
+    }
+
+    /// How close a name is to its concept.
+    pub fn scope(&self, name: NameId) -> Scope {
+        match self.bytes(&self.sections.name_scope).get(name.0 as usize) {
+            Some(0) => Scope::Preferred,
+            Some(2) => Scope::Narrow,
+            Some(3) => Scope::Broad,
+            Some(4) => Scope::Related,
+            _ => Scope::Exact,
+        }
+    }
+
+    /// The concept a name belongs to.
+    pub fn concept_of(&self, name: NameId) -> ConceptId {
+        // Names stand in concept order: the last concept whose first name is not behind this one.
+        let first_names = self.u32s(&self.sections.concept_names);
+        let (mut low, mut high) = (0, self.n_concepts());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if first_names.get(middle) <= name.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        ConceptId(low as u32)
+    }
+
+    /// The semantic types of a concept.
+    pub fn types(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
+        let range = self.u32s(&self.sections.type_at).range(concept.0 as usize);
+        let rows = self.u32s(&self.sections.type_row).slice(range);
+        rows.iter().filter_map(|row| self.meta.types.get(row as usize)).map(String::as_str)
+    }
+
+    /// The definition of a concept.
+    pub fn definition(&self, concept: ConceptId) -> Option<&str> {
+        let text = self.strings(&self.sections.def_at, &self.sections.def_text).get(concept.0 as usize);
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Broader concepts.
+    pub fn parents(&self, concept: ConceptId) -> impl Iterator<Item = ConceptId> {
+        let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
+        self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
+    }
+
+    /// Other ids under which a concept is found.
+    pub fn alternative_ids(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
+        let range = self.u32s(&self.sections.alt_of_at).range(concept.0 as usize);
+        let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
+        self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
+    }
+
+    /// The source vocabulary of a concept; empty where the file is one source.
+    pub fn source(&self, concept: ConceptId) -> &str {
+        let row = self.u32s(&self.sections.source_row).get(concept.0 as usize);
+        self.meta.sources.get(row as usize).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The distinct folded names, sorted.
+    pub fn forms(&self) -> Strings<'_> {
+        self.strings(&self.sections.form_at, &self.sections.form_text)
+    }
+
+    /// The names that fold to a form.
+    pub fn names_of_form(&self, form: FormId) -> impl Iterator<Item = NameId> {
+        let range = self.u32s(&self.sections.form_name_at).range(form.0 as usize);
+        self.u32s(&self.sections.form_name_row).slice(range).iter().map(NameId)
+    }
+
+    /// The form of a name.
+    pub fn form_of(&self, name: NameId) -> FormId {
+        FormId(self.u32s(&self.sections.name_form).get(name.0 as usize))
+    }
+
+    /// The form equal to a folded text.
+    pub fn find_form(&self, folded: &str) -> Option<FormId> {
+        self.forms().find(folded).map(|row| FormId(row as u32))
+    }
+
+    /// The canonical tokens of a form, in order, as rows of the vocabulary.
+    pub fn tokens_of_form(&self, form: FormId) -> U32s<'_> {
+        let range = self.u32s(&self.sections.form_token_at).range(form.0 as usize);
+        self.u32s(&self.sections.form_token_row).slice(range)
+    }
+
+    /// The row of a canonical token in the vocabulary, by its hash.
+    pub fn token_row(&self, hash: u64) -> Option<u32> {
+        U64s(self.bytes(&self.sections.vocab_hash)).find(hash).map(|row| row as u32)
+    }
+
+    /// The hash of a token of the vocabulary.
+    pub fn token_hash_at(&self, row: u32) -> u64 {
+        U64s(self.bytes(&self.sections.vocab_hash)).get(row as usize)
+    }
+
+    /// The hash of the root of a token of the vocabulary.
+    pub fn token_root(&self, row: u32) -> u64 {
+        U64s(self.bytes(&self.sections.vocab_root)).get(row as usize)
+    }
+
+    /// In how many forms a token of the vocabulary stands.
+    pub fn token_df(&self, row: u32) -> u32 {
+        self.u32s(&self.sections.vocab_df).get(row as usize)
+    }
+
+    /// Forms by the bag of their canonical tokens.
+    pub fn keys(&self) -> KeyTableView<'_> {
+        let sections = &self.sections;
+        KeyTableView {
+            buckets: self.u32s(&sections.key_buckets),
+            checks: self.u32s(&sections.key_checks),
+            rows: self.u32s(&sections.key_rows),
+        }
+    }
+
+    /// Forms by the bag of the roots of their tokens.
+    pub fn roots(&self) -> KeyTableView<'_> {
+        let sections = &self.sections;
+        KeyTableView {
+            buckets: self.u32s(&sections.root_buckets),
+            checks: self.u32s(&sections.root_checks),
+            rows: self.u32s(&sections.root_rows),
+        }
+    }
+
+    /// Forms by similarity of character n-grams.
+    pub fn grams(&self) -> GramIndexView<'_> {
+        let sections = &self.sections;
+        GramIndexView {
+            at: self.u32s(&sections.gram_at),
+            rows: self.u32s(&sections.gram_rows),
+            inverse_norms: self.u32s(&sections.gram_norms),
+            names: self.forms(),
+        }
+    }
+}

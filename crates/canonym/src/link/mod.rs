@@ -1,1 +1,68 @@
-//! To be written.
+//! From mentions to concepts: the traits of linking, and the lexical system.
+//!
+//! A [`Recognizer`] finds mentions, a [`Linker`] ranks concepts for given mentions, an [`Annotator`] does both.
+//! Every method takes a batch and keeps its order.
+
+pub mod features;
+pub mod lexical;
+pub mod model;
+
+use crate::Result;
+use crate::kb::{ConceptId, NameId};
+use crate::text::{Document, Mention};
+
+/// A document and the mentions to link in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Marked<'a> {
+    /// The document.
+    pub document: &'a Document,
+    /// Its mentions.
+    pub mentions: &'a [Mention],
+}
+
+/// A concept that a mention may mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// The concept.
+    pub concept: ConceptId,
+    /// The name that spoke for it, where one did.
+    pub name: Option<NameId>,
+    /// The calibrated probability that it is the concept meant.
+    pub score: f32,
+}
+
+/// What a linker says of one mention.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Link {
+    /// Best first.
+    pub candidates: Vec<Candidate>,
+    /// Whether the linker abstains; the candidates then are the nearest concepts.
+    pub nil: bool,
+}
+
+/// A mention and what it was linked to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkedMention {
+    /// Where it stands; its score is the probability that mention and concept are right.
+    pub mention: Mention,
+    /// Its concepts.
+    pub link: Link,
+}
+
+/// Finds mentions.
+pub trait Recognizer: Send + Sync {
+    /// The mentions of each document, in text order.
+    fn recognize(&self, documents: &[Document]) -> Result<Vec<Vec<Mention>>>;
+}
+
+/// Ranks concepts for given mentions.
+pub trait Linker: Send + Sync {
+    /// The links of each mention of each document.
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>>;
+}
+
+/// Finds mentions and links them.
+pub trait Annotator: Send + Sync {
+    /// The linked mentions of each document, in text order.
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>>;
+}

@@ -1,0 +1,132 @@
+//! The lexical linker: names of the knowledge base compared with the words of a mention.
+//!
+//! Forms that are equal in text, tokens or roots and the nearest by character n-grams are compared feature by
+//! feature; a linear model weighs the features; each concept takes its best name. Homonyms stay apart: every
+//! concept of a name is a candidate.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::features::{FormFeatures, N_FEATURES, Query};
+use super::model::{Features, LexicalModel, N_NAME_FEATURES};
+use super::{Candidate, Link, Linker, Marked};
+use crate::Result;
+use crate::index::grams::GramScratch;
+use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+
+/// A candidate before calibration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    /// The concept.
+    pub concept: ConceptId,
+    /// Its name that speaks for it.
+    pub name: NameId,
+    /// What speaks for it.
+    pub features: Features,
+    /// The weighted sum.
+    pub score: f32,
+}
+
+/// How many candidates are given, and when the linker abstains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkConfig {
+    /// Candidates a mention.
+    pub top_k: usize,
+    /// Below this probability of the best candidate the linker abstains.
+    pub min_score: f32,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        LinkConfig { top_k: 5, min_score: 0.0 }
+    }
+}
+
+/// Links mentions by their words alone.
+#[derive(Debug, Clone)]
+pub struct LexicalLinker {
+    kb: Arc<KnowledgeBase>,
+    model: LexicalModel,
+    config: LinkConfig,
+}
+
+impl LexicalLinker {
+    /// A linker to the concepts of `kb`.
+    pub fn new(kb: Arc<KnowledgeBase>, model: LexicalModel, config: LinkConfig) -> LexicalLinker {
+        LexicalLinker { kb, model, config }
+    }
+
+    /// Links names without context, in order.
+    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
+        names
+            .par_iter()
+            .map_init(GramScratch::default, |scratch, name| self.link_name(name.as_ref(), scratch))
+            .collect()
+    }
+
+    /// Links one name.
+    pub fn link_name(&self, name: &str, scratch: &mut GramScratch) -> Link {
+        let mut scored = score_name(&self.kb, &self.model, name, scratch);
+        best_of_each_concept(&mut scored);
+        let top = scored.first().map_or(0.0, |first| first.score);
+        let next = scored.get(1).map_or(top - 10.0, |second| second.score);
+        let mut candidates: Vec<Candidate> = scored
+            .iter()
+            .take(self.config.top_k.max(1))
+            .enumerate()
+            .map(|(rank, scored)| {
+                let lead = if rank == 0 { top - next } else { scored.score - top };
+                let score = self.model.calibration.probability(scored.score, lead);
+                Candidate { concept: scored.concept, name: Some(scored.name), score }
+            })
+            .collect();
+        // Equal scores share a lead of zero, so probabilities can only fall along the list.
+        for rank in 1..candidates.len() {
+            candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
+        }
+        let nil = candidates.first().is_none_or(|best| best.score < self.config.min_score);
+        Link { candidates, nil }
+    }
+}
+
+impl Linker for LexicalLinker {
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        let surfaces = |marked: &Marked<'_>| -> Vec<String> {
+            marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect()
+        };
+        Ok(inputs.iter().map(|marked| self.link_names(&surfaces(marked))).collect())
+    }
+}
+
+/// Every concept of every compared form, with features and score, in no order.
+pub fn score_name(kb: &KnowledgeBase, model: &LexicalModel, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
+    let query = Query::new(kb, name);
+    let mut scored = Vec::new();
+    for FormFeatures { form, values } in query.candidates(kb, scratch) {
+        for name_id in kb.names_of_form(form) {
+            let mut features = [0.0; N_FEATURES + N_NAME_FEATURES];
+            features[..N_FEATURES].copy_from_slice(&values);
+            match kb.scope(name_id) {
+                Scope::Preferred => features[N_FEATURES] = 1.0,
+                Scope::Exact => {}
+                Scope::Narrow => features[N_FEATURES + 1] = 1.0,
+                Scope::Broad => features[N_FEATURES + 2] = 1.0,
+                Scope::Related => features[N_FEATURES + 3] = 1.0,
+            }
+            features[N_FEATURES + 4] = f32::from(u8::from(kb.name(name_id) == name));
+            let concept = kb.concept_of(name_id);
+            scored.push(Scored { concept, name: name_id, features, score: model.score(&features) });
+        }
+    }
+    scored
+}
+
+/// Keeps the best name of each concept, best concept first; equal scores in concept order.
+pub fn best_of_each_concept(scored: &mut Vec<Scored>) {
+    scored.sort_unstable_by(|a, b| {
+        a.concept.cmp(&b.concept).then(b.score.total_cmp(&a.score)).then(a.name.cmp(&b.name))
+    });
+    scored.dedup_by_key(|candidate| candidate.concept);
+    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.concept.cmp(&b.concept)));
+}
