@@ -1,6 +1,7 @@
 //! Knowledge bases: import a terminology, compile it into one file, open that file without parsing.
 
 pub mod builder;
+pub mod compile;
 pub mod format;
 pub mod import;
 pub mod lexicon;
