@@ -1,1 +1,94 @@
-fn main() {}
+//! The command line of canonym: one file a command, thin over the library.
+
+mod kb;
+mod knowledge;
+mod map;
+mod progress;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Link mentions in biomedical text to the concepts of any terminology.
+#[derive(Debug, Parser)]
+#[command(name = "canonym", version, max_term_width = 120)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Say nothing but results and errors.
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Tell on standard error what is being done; twice for more.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Link names, one a line, without context.
+    Map(map::MapArguments),
+    /// Build, inspect and search knowledge bases.
+    #[command(subcommand)]
+    Kb(kb::KbCommand),
+    /// Fit a model from an experiment file.
+    Train(train::TrainArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    progress::set_quiet(arguments.quiet);
+    start_tracing(arguments.verbose);
+    // A half-written file never survives an interrupt; 130 is what shells expect after one.
+    let handler = ctrlc::set_handler(|| {
+        canonym::artifact::remove_unfinished();
+        std::process::exit(130);
+    });
+    if let Err(error) = handler {
+        tracing::warn!("interrupts end the program without tidying up: {error}");
+    }
+    let result = match arguments.command {
+        Command::Map(arguments) => map::run(&arguments),
+        Command::Kb(command) => kb::run(command),
+        Command::Train(arguments) => train::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint!("{}", describe(&error));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn start_tracing(verbose: u8) {
+    let level = match verbose {
+        0 => tracing::Level::WARN,
+        1 => tracing::Level::INFO,
+        2 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().with_target(false).init();
+}
+
+/// The reader of our output went away, as `head` does; nobody is left to be told.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref::<std::io::Error>() {
+        Some(error) => error.kind() == std::io::ErrorKind::BrokenPipe,
+        None => false,
+    })
+}
+
+/// An error, its causes and its hint, a line each.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = format!("error: {error}\n");
+    for cause in error.chain().skip(1) {
+        text += &format!("  caused by: {cause}\n");
+    }
+    let hint = error.chain().find_map(|cause| cause.downcast_ref::<canonym::Error>().and_then(canonym::Error::hint));
+    if let Some(hint) = hint {
+        text += &format!("hint: {hint}\n");
+    }
+    text
+}

@@ -1,0 +1,98 @@
+//! `canonym map`: names in, concepts out, no context.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use canonym::input::Input;
+use canonym::kb::KnowledgeBase;
+use canonym::link::Link;
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::model::LexicalModel;
+use serde::Serialize;
+
+use crate::{knowledge, progress};
+
+/// Names that are linked together; enough for every core, little for the memory.
+const BATCH: usize = 4096;
+
+/// Arguments of `canonym map`.
+#[derive(Debug, clap::Args)]
+pub struct MapArguments {
+    /// The file of names, one a line; `-` is standard input.
+    file: PathBuf,
+    /// The compiled knowledge base; the embedded starter where none is given.
+    #[arg(long, value_name = "FILE.kb")]
+    kb: Option<PathBuf>,
+    /// The model: `default`, `lexical`, or a bundle.
+    #[arg(long, value_name = "BUNDLE", default_value = "default")]
+    model: String,
+    /// Candidates a name.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    top_k: u32,
+    /// Abstain below this probability.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    min_score: f32,
+    /// Print ids as the source wrote them.
+    #[arg(long)]
+    raw_ids: bool,
+    /// Threads; all cores where not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    query: &'a str,
+    nil: bool,
+    candidates: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: String,
+    name: &'a str,
+    score: f64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
+    knowledge::check_model(&arguments.model)?;
+    knowledge::use_threads(arguments.threads)?;
+    let kb = knowledge::open(arguments.kb.as_deref())?;
+    let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
+    let linker = LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config);
+    let mut input = Input::open(&arguments.file)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let bar = progress::counter("names", None);
+    let mut names: Vec<String> = Vec::with_capacity(BATCH);
+    loop {
+        names.clear();
+        while names.len() < BATCH {
+            match input.next_line()? {
+                Some((_, line)) => names.push(line.to_owned()),
+                None => break,
+            }
+        }
+        if names.is_empty() {
+            break;
+        }
+        for (query, link) in names.iter().zip(linker.link_names(&names)) {
+            write_line(&mut out, &kb, query, &link, arguments.raw_ids).context("cannot write the result")?;
+        }
+        bar.inc(names.len() as u64);
+    }
+    bar.finish_and_clear();
+    out.flush().context("cannot write the result")
+}
+
+fn write_line(out: &mut impl Write, kb: &KnowledgeBase, query: &str, link: &Link, raw: bool) -> std::io::Result<()> {
+    let row = |candidate: &canonym::link::Candidate| Row {
+        id: knowledge::shown_id(kb, candidate.concept, raw),
+        name: kb.preferred_name(candidate.concept),
+        score: (f64::from(candidate.score) * 1e4).round() / 1e4,
+    };
+    let line = Line { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect() };
+    serde_json::to_writer(&mut *out, &line)?;
+    out.write_all(b"\n")
+}
