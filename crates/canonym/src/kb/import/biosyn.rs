@@ -63,9 +63,9 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
 
 fn id_of(ids: &str, config: &ImportConfig) -> String {
     if config.prefix.is_some() {
-        return with_prefix(ids, config);
+        return map_parts(ids, &['+'], |id| with_prefix(id, config));
     }
-    map_parts(ids, |id| {
+    map_parts(ids, &['|', '+'], |id| {
         let digits = id.strip_prefix(['C', 'D']).unwrap_or(id);
         let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match numeric {
@@ -93,6 +93,6 @@ mod tests {
             assert_eq!(id_of(written, &none), shown);
         }
         let own = ImportConfig { prefix: Some("X".to_owned()), ..none };
-        assert_eq!(id_of("D001260|208900", &own), "X:D001260|X:208900");
+        assert_eq!(id_of("D001260|208900+1", &own), "X:D001260|X:208900+X:1");
     }
 }

@@ -173,17 +173,17 @@ pub fn import_sources(
 ///
 /// Ids joined by `|` get the prefix one by one.
 pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
-    map_parts(id, |part| match &config.prefix {
+    map_parts(id, &['|'], |part| match &config.prefix {
         Some(prefix) if !part.is_empty() && !part.contains(':') => format!("{prefix}:{part}"),
         _ => part.to_owned(),
     })
 }
 
-/// Rewrites every id of those joined by `|` or `+`, blanks around them removed.
-fn map_parts(ids: &str, rewrite: impl Fn(&str) -> String) -> String {
+/// Rewrites every id of those that one of the (ASCII) `signs` joins, blanks around them removed.
+fn map_parts(ids: &str, signs: &[char], rewrite: impl Fn(&str) -> String) -> String {
     let mut whole = String::with_capacity(ids.len() + 8);
-    for piece in ids.split_inclusive(['|', '+']) {
-        let joined = piece.ends_with(['|', '+']);
+    for piece in ids.split_inclusive(signs) {
+        let joined = piece.ends_with(signs);
         let part = if joined { &piece[..piece.len() - 1] } else { piece };
         whole.push_str(&rewrite(part.trim()));
         if joined {
@@ -201,18 +201,23 @@ fn push_name(names: &mut Vec<NameRecord>, text: &str, scope: Scope, report: &mut
     }
 }
 
-/// Hands a record on unless it has no name, or a type or source that is not wanted.
-fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
-    if record.names.is_empty() {
-        report.drop_one("concept", "no name");
-    } else if !config.semantic_types.is_empty() && !record.types.iter().any(|own| config.semantic_types.contains(own)) {
-        report.drop_one("concept", "semantic type");
+/// Hands a record on unless it has no name, or a type or source that is not wanted; whether it did.
+fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<bool> {
+    let typed = || record.types.iter().any(|own| config.semantic_types.contains(own));
+    let unwanted = if record.names.is_empty() {
+        Some("no name")
+    } else if !config.semantic_types.is_empty() && !typed() {
+        Some("semantic type")
     } else if !config.sources.is_empty() && !config.sources.contains(&record.source) {
-        report.drop_one("concept", "source");
+        Some("source")
     } else {
-        sink(record)?;
+        None
+    };
+    match unwanted {
+        Some(reason) => report.drop_one("concept", reason),
+        None => sink(record)?,
     }
-    Ok(())
+    Ok(unwanted.is_none())
 }
 
 /// Refuses a filter on what the format does not have, so that it is never ignored in silence.

@@ -20,7 +20,6 @@ struct Term {
     record: ConceptRecord,
     replaced_by: Vec<String>,
     obsolete: bool,
-    anonymous: bool,
     n_relations: u64,
 }
 
@@ -119,7 +118,6 @@ fn clause(
         "is_a" => record.parents.push(id(value)?),
         "namespace" => record.source = syntax::text(value),
         "is_obsolete" => term.obsolete = truth(value)?,
-        "is_anonymous" => term.anonymous = truth(value)?,
         "replaced_by" => term.replaced_by.push(id(value)?),
         "relationship" | "intersection_of" | "union_of" => term.n_relations += 1,
         _ => {}
@@ -169,10 +167,6 @@ fn finish(
         return Err(malformed(input, term.line, "the stanza has no id".to_owned()));
     }
     report.n_read += 1;
-    if term.anonymous {
-        report.drop_one("term", "anonymous");
-        return Ok(());
-    }
     if term.obsolete && !config.keep_obsolete {
         report.drop_one("term", "obsolete");
         return replace(term.record, term.replaced_by, report, sink);
@@ -182,7 +176,8 @@ fn finish(
         namespace.clone_into(&mut term.record.source);
     }
     preferred_first(&mut term.record.names);
-    keep(term.record, config, report, sink)
+    keep(term.record, config, report, sink)?;
+    Ok(())
 }
 
 fn preferred_first(names: &mut [NameRecord]) {

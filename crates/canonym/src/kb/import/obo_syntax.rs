@@ -84,7 +84,7 @@ pub(super) fn xref(value: &str) -> String {
 pub(super) fn text(value: &str) -> String {
     let mut end = value.len();
     let mut escaped = false;
-    let mut blank = false;
+    let mut blank = true;
     for (at, c) in value.char_indices() {
         if c == '!' && blank && !escaped {
             end = at;

@@ -21,6 +21,9 @@ use crate::{Error, Result};
 /// The longest node, edge or key, in bytes of JSON.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// The longest part that is passed over, in bytes of JSON. It is not held, but how deep it is nested must be.
+const MOST_IGNORED: u64 = 1 << 30;
+
 /// Edges of one concept that follow each other are put together up to this number.
 const MOST_PARENTS: usize = 1 << 10;
 
@@ -63,22 +66,20 @@ struct Edge {
 /// Reads every graph of a file.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let left = Rc::new(Cell::new(MOST_BYTES));
-    let mut reader = Some(Bounded { rest: &mut *input, left: left.clone() });
+    let reader = BufReader::with_capacity(1 << 16, Bounded { rest: &mut *input, left: left.clone() });
     let mut import = Import { config, report, sink, left, dropped: HashSet::new(), pending: None, failure: None };
-    let result = {
-        let reader = BufReader::with_capacity(1 << 16, reader.take().expect("the reader was just made"));
-        let mut json = serde_json::Deserializer::from_reader(reader);
-        (Part { import: &mut import, level: Level::File }).deserialize(&mut json).and_then(|()| json.end())
-    };
+    let mut json = serde_json::Deserializer::from_reader(reader);
+    let result = (Part { import: &mut import, level: Level::File }).deserialize(&mut json).and_then(|()| json.end());
     let flushed = if result.is_ok() { import.flush() } else { Ok(()) };
     if let Some(failure) = import.failure.take() {
         return Err(failure);
     }
     match result {
         Ok(()) => flushed,
-        Err(error) if error.is_io() && import.left.get() == 0 => {
-            Err(Error::limit(input.path(), format!("a node or an edge is longer than {MOST_BYTES} bytes")))
-        }
+        Err(error) if error.is_io() && import.left.get() == 0 => Err(Error::limit(
+            input.path(),
+            format!("a node or an edge is longer than {MOST_BYTES} bytes, or another part than {MOST_IGNORED}"),
+        )),
         Err(error) => Err(input.json_error(error)),
     }
 }
@@ -161,10 +162,11 @@ impl Import<'_, '_> {
             record.alternative_ids.extend(meta.xrefs.iter().map(|xref| short_id(&xref.val)));
         }
         record.definition = meta.definition.map(|value| value.val).filter(|text| !text.trim().is_empty());
-        if record.names.is_empty() {
-            self.dropped.insert(xxh3_64(record.id.as_bytes()));
+        let hash = xxh3_64(record.id.as_bytes());
+        if !keep(record, self.config, self.report, self.sink)? {
+            self.dropped.insert(hash);
         }
-        keep(record, self.config, self.report, self.sink)
+        Ok(())
     }
 
     fn edge(&mut self, edge: Edge) -> Result<()> {
@@ -282,8 +284,7 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
                 "nodes" => Level::Nodes,
                 "edges" => Level::Edges,
                 _ => {
-                    // What is passed over is not held, and may be long.
-                    self.import.left.set(u64::MAX);
+                    self.import.left.set(MOST_IGNORED);
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
