@@ -176,3 +176,25 @@ fn folder_is_not_a_file() {
     let missing = Input::open(&folder.path().join("none")).err().unwrap();
     assert!(missing.hint().is_some());
 }
+
+proptest::proptest! {
+    #[test]
+    fn changed_streams_never_panic(
+        which in 0..3_usize,
+        changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), 0..255_u8), 1..4),
+    ) {
+        let text = b"some words, some other words\n".repeat(9);
+        let mut bytes = match which {
+            0 => gzip(&text),
+            1 => zstd::encode_all(&text[..], 1).unwrap(),
+            _ => archive(&[("a.txt", &text), ("b.txt.gz", &gzip(&text))]),
+        };
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(members) = Source::from_bytes("input", bytes).members() {
+            members.iter().map(read).for_each(drop);
+        }
+    }
+}

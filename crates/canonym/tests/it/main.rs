@@ -1,2 +1,4 @@
 //! Behaviour tests.
+
 mod corpus;
+mod import;

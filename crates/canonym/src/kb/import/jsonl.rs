@@ -1,1 +1,115 @@
-//! To be written.
+//! One JSON object a line: `{"id", "name", "synonyms": ["…" or {"text", "scope"}], "types", "definition", "parents",
+//! "alternative_ids", "source"}`.
+//!
+//! Only `id` is needed, and a name or a synonym. A field of another name is an error, so that a slip of the pen is seen.
+
+use serde::Deserialize;
+
+use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
+use crate::Result;
+use crate::input::Input;
+use crate::kb::{ConceptRecord, Scope};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    id: String,
+    name: Option<String>,
+    #[serde(default)]
+    synonyms: Vec<Synonym>,
+    #[serde(default)]
+    types: Vec<String>,
+    definition: Option<String>,
+    #[serde(default)]
+    parents: Vec<String>,
+    #[serde(default)]
+    alternative_ids: Vec<String>,
+    source: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a synonym is a text, or an object with text and scope")]
+enum Synonym {
+    Text(String),
+    Scoped(Scoped),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scoped {
+    text: String,
+    scope: Option<ScopeWord>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum ScopeWord {
+    #[serde(alias = "PREFERRED")]
+    Preferred,
+    #[serde(alias = "EXACT")]
+    Exact,
+    #[serde(alias = "NARROW")]
+    Narrow,
+    #[serde(alias = "BROAD")]
+    Broad,
+    #[serde(alias = "RELATED")]
+    Related,
+}
+
+/// Reads the objects to the end of the input.
+pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+    while let Some((_, line)) = input.next_line()? {
+        if line.trim().is_empty() {
+            report.drop_one("row", "blank");
+            continue;
+        }
+        let row: Row = match serde_json::from_str(line) {
+            Ok(row) => row,
+            Err(error) => {
+                let text = error.to_string();
+                let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+                return Err(input.error(format!("invalid JSON at column {}: {what}", error.column())));
+            }
+        };
+        if row.id.trim().is_empty() {
+            return Err(input.error("the id is empty"));
+        }
+        report.n_read += 1;
+        keep(record(row, config, report), config, report, sink)?;
+    }
+    Ok(())
+}
+
+fn record(row: Row, config: &ImportConfig, report: &mut Report) -> ConceptRecord {
+    let mut names = Vec::new();
+    if let Some(name) = &row.name {
+        push_name(&mut names, name, Scope::Preferred, report);
+    }
+    for synonym in &row.synonyms {
+        match synonym {
+            Synonym::Text(text) => push_name(&mut names, text, Scope::Exact, report),
+            Synonym::Scoped(scoped) => push_name(&mut names, &scoped.text, scope(scoped.scope), report),
+        }
+    }
+    let ids =
+        |ids: &[String]| ids.iter().filter(|id| !id.trim().is_empty()).map(|id| with_prefix(id, config)).collect();
+    ConceptRecord {
+        id: with_prefix(&row.id, config),
+        names,
+        parents: ids(&row.parents),
+        alternative_ids: ids(&row.alternative_ids),
+        types: row.types,
+        definition: row.definition.filter(|text| !text.trim().is_empty()),
+        source: row.source.unwrap_or_default(),
+    }
+}
+
+fn scope(word: Option<ScopeWord>) -> Scope {
+    match word {
+        Some(ScopeWord::Preferred) => Scope::Preferred,
+        Some(ScopeWord::Exact) | None => Scope::Exact,
+        Some(ScopeWord::Narrow) => Scope::Narrow,
+        Some(ScopeWord::Broad) => Scope::Broad,
+        Some(ScopeWord::Related) => Scope::Related,
+    }
+}

@@ -1,18 +1,42 @@
-//! Importers: one file a source, each streams records from an [`Input`](crate::input::Input) to a sink.
+//! Importers: one file a source, each streams records from an [`Input`] to a sink.
 //!
 //! An importer never holds the file. It counts what it drops in a [`Report`], by kind and reason, and turns a
-//! malformed row into an [`Error::Parse`](crate::Error::Parse) with path and line.
+//! malformed row into an [`Error::Parse`] with path and line. Merging records of one id, and dropping repeated names,
+//! is the work of the builder.
+//!
+//! ```
+//! use canonym::input::Source;
+//! use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+//!
+//! let sources = [Source::from_bytes("shapes.tsv", b"S1\tcircle\tround|ring\n".to_vec())];
+//! let config = ImportConfig { prefix: Some("SHAPE".to_owned()), ..ImportConfig::default() };
+//! let mut report = Report::default();
+//! let mut ids = Vec::new();
+//! import_sources(SourceFormat::Tsv, &sources, &config, &mut report, &mut |record| {
+//!     ids.push(record.id);
+//!     Ok(())
+//! })?;
+//! assert_eq!(ids, ["SHAPE:S1"]);
+//! assert_eq!(report.n_read, 1);
+//! # Ok::<(), canonym::Error>(())
+//! ```
 
 pub mod biosyn;
+pub mod detect;
 pub mod jsonl;
 pub mod obo;
+mod obo_syntax;
 pub mod obographs;
 pub mod rrf;
+mod rrf_rows;
 pub mod tsv;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use crate::kb::ConceptRecord;
+use crate::input::{Input, Source};
+use crate::kb::{ConceptRecord, NameRecord, Scope};
+use crate::{Error, Result};
 
 /// The sources that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +60,7 @@ pub enum SourceFormat {
 pub struct ImportConfig {
     /// A prefix for ids that have none, without the colon: `MESH`.
     pub prefix: Option<String>,
-    /// Source vocabularies to keep (RRF `SAB`); all where empty.
+    /// Source vocabularies to keep (RRF `SAB`, OBO namespaces); all where empty.
     pub sources: Vec<String>,
     /// Languages to keep, as two or three letters: `en` and `ENG` mean the same; English where empty.
     pub languages: Vec<String>,
@@ -46,6 +70,8 @@ pub struct ImportConfig {
     pub term_types: Vec<String>,
     /// Whether obsolete and suppressible entries are kept.
     pub keep_obsolete: bool,
+    /// Whether cross-references to other terminologies become alternative ids.
+    pub xrefs: bool,
 }
 
 /// What was read, and what was dropped and why.
@@ -60,9 +86,156 @@ pub struct Report {
 impl Report {
     /// Counts one dropped item of `kind` for `reason`.
     pub fn drop_one(&mut self, kind: &str, reason: &str) {
-        *self.dropped.entry((kind.to_owned(), reason.to_owned())).or_insert(0) += 1;
+        self.drop_many(kind, reason, 1);
+    }
+
+    /// Counts `n` dropped items of `kind` for `reason`.
+    pub fn drop_many(&mut self, kind: &str, reason: &str, n: u64) {
+        if n > 0 {
+            *self.dropped.entry((kind.to_owned(), reason.to_owned())).or_insert(0) += n;
+        }
+    }
+
+    /// How many items of `kind` were dropped for `reason`.
+    pub fn n_dropped(&self, kind: &str, reason: &str) -> u64 {
+        self.dropped.get(&(kind.to_owned(), reason.to_owned())).copied().unwrap_or(0)
     }
 }
 
 /// Takes the records of an importer.
-pub type Sink<'a> = dyn FnMut(ConceptRecord) -> crate::Result<()> + 'a;
+pub type Sink<'a> = dyn FnMut(ConceptRecord) -> Result<()> + 'a;
+
+/// Imports files, archives and, for RRF, folders.
+///
+/// Of an archive the members whose names suit the format are read, or all where none does.
+pub fn import(
+    format: SourceFormat,
+    sources: &[PathBuf],
+    config: &ImportConfig,
+    report: &mut Report,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let mut opened = Vec::new();
+    for path in sources {
+        if format == SourceFormat::Rrf && path.is_dir() {
+            opened.extend(rrf::folder(path)?);
+            continue;
+        }
+        let members = Input::members(path)?;
+        let suits = |source: &Source| detect::suits_name(format, source.file_name());
+        if members.len() > 1 && members.iter().any(suits) {
+            let (kept, left): (Vec<Source>, Vec<Source>) = members.into_iter().partition(suits);
+            report.drop_many("file", "name of another format", left.len() as u64);
+            opened.extend(kept);
+        } else {
+            opened.extend(members);
+        }
+    }
+    import_sources(format, &opened, config, report, sink)
+}
+
+/// Imports sources that stand ready: files, members of archives, or bytes in memory.
+///
+/// Sources without a single row, stanza or node are an error: the format is most likely another one.
+pub fn import_sources(
+    format: SourceFormat,
+    sources: &[Source],
+    config: &ImportConfig,
+    report: &mut Report,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    check_config(format, config)?;
+    let n_before = report.n_read;
+    if format == SourceFormat::Rrf {
+        rrf::read(sources, config, report, sink)?;
+    } else {
+        for source in sources {
+            let mut input = source.open()?;
+            match format {
+                SourceFormat::Tsv => tsv::read(&mut input, config, report, sink)?,
+                SourceFormat::Jsonl => jsonl::read(&mut input, config, report, sink)?,
+                SourceFormat::Biosyn => biosyn::read(&mut input, config, report, sink)?,
+                SourceFormat::Obo => obo::read(&mut input, config, report, sink)?,
+                SourceFormat::Obographs => obographs::read(&mut input, config, report, sink)?,
+                SourceFormat::Rrf => {}
+            }
+        }
+    }
+    if report.n_read == n_before {
+        let path = sources.first().map_or(Path::new("-"), Source::path);
+        let error = Error::parse(path, 1, format!("no concept in {} format was found", format.name()));
+        return Err(error.with_hint("check the file and the format that was asked for"));
+    }
+    Ok(())
+}
+
+/// The id as it is shown: trimmed, and with the prefix of `config` where it has none.
+///
+/// Ids joined by `|` get the prefix one by one.
+pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
+    map_parts(id, &['|'], |part| match &config.prefix {
+        Some(prefix) if !part.is_empty() && !part.contains(':') => format!("{prefix}:{part}"),
+        _ => part.to_owned(),
+    })
+}
+
+/// Rewrites every id of those that one of the (ASCII) `signs` joins, blanks around them removed.
+fn map_parts(ids: &str, signs: &[char], rewrite: impl Fn(&str) -> String) -> String {
+    let mut whole = String::with_capacity(ids.len() + 8);
+    for piece in ids.split_inclusive(signs) {
+        let joined = piece.ends_with(signs);
+        let part = if joined { &piece[..piece.len() - 1] } else { piece };
+        whole.push_str(&rewrite(part.trim()));
+        if joined {
+            whole.push_str(&piece[piece.len() - 1..]);
+        }
+    }
+    whole
+}
+
+/// Adds a name, white space trimmed; an empty one is counted and left out.
+fn push_name(names: &mut Vec<NameRecord>, text: &str, scope: Scope, report: &mut Report) {
+    match text.trim() {
+        "" => report.drop_one("name", "empty"),
+        text => names.push(NameRecord { text: text.to_owned(), scope }),
+    }
+}
+
+/// Hands a record on unless it has no name, or a type or source that is not wanted; whether it did.
+fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<bool> {
+    let typed = || record.types.iter().any(|own| config.semantic_types.contains(own));
+    let unwanted = if record.names.is_empty() {
+        Some("no name")
+    } else if !config.semantic_types.is_empty() && !typed() {
+        Some("semantic type")
+    } else if !config.sources.is_empty() && !config.sources.contains(&record.source) {
+        Some("source")
+    } else {
+        None
+    };
+    match unwanted {
+        Some(reason) => report.drop_one("concept", reason),
+        None => sink(record)?,
+    }
+    Ok(unwanted.is_none())
+}
+
+/// Refuses a filter on what the format does not have, so that it is never ignored in silence.
+fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
+    use SourceFormat::{Biosyn, Jsonl, Rrf, Tsv};
+    let typed = matches!(format, Tsv | Jsonl | Rrf);
+    let sourced = !matches!(format, Tsv | Biosyn);
+    let unusable = [
+        (!config.semantic_types.is_empty() && !typed, "semantic types"),
+        (!config.sources.is_empty() && !sourced, "source vocabularies"),
+        (!config.term_types.is_empty() && format != Rrf, "term types"),
+        (!config.languages.is_empty() && format != Rrf, "languages"),
+    ];
+    match unusable.iter().find(|(unusable, _)| *unusable) {
+        Some((_, what)) => {
+            let message = format!("a filter on {what} was given, but {} has none", format.name());
+            Err(Error::invalid(message).with_hint("leave the filter out"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,1 +1,40 @@
-//! To be written.
+//! Tables: `id\tname\tsynonyms by |\ttypes by |\tdefinition`, one concept a line, no header line, no escapes.
+//!
+//! The first two columns are needed. Rows of one id may be apart: the builder merges them.
+
+use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
+use crate::Result;
+use crate::input::Input;
+use crate::kb::{ConceptRecord, Scope};
+
+const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, divided by tabs";
+
+/// Reads a table to its end.
+pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+    while let Some((_, line)) = input.next_line()? {
+        if line.trim().is_empty() {
+            report.drop_one("row", "blank");
+            continue;
+        }
+        let n_columns = line.bytes().filter(|&byte| byte == b'\t').count() + 1;
+        if !(2..=5).contains(&n_columns) {
+            return Err(input.error(format!("{n_columns} columns, 2 to 5 are expected")).with_hint(COLUMNS));
+        }
+        let mut columns = line.split('\t');
+        let mut column = || columns.next().unwrap_or_default();
+        let id = column().trim();
+        if id.is_empty() {
+            return Err(input.error("the id is empty").with_hint(COLUMNS));
+        }
+        report.n_read += 1;
+        let mut record = ConceptRecord { id: with_prefix(id, config), ..ConceptRecord::default() };
+        push_name(&mut record.names, column(), Scope::Preferred, report);
+        for synonym in column().split('|').filter(|cell| !cell.is_empty()) {
+            push_name(&mut record.names, synonym, Scope::Exact, report);
+        }
+        record.types.extend(column().split('|').map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned));
+        record.definition = Some(column().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
+        keep(record, config, report, sink)?;
+    }
+    Ok(())
+}

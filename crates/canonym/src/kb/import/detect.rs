@@ -1,0 +1,87 @@
+//! Tells which format a source has, from its name and its first bytes.
+
+use std::path::Path;
+
+use super::{SourceFormat, rrf};
+use crate::input::{Input, Source};
+use crate::{Error, Result};
+
+impl SourceFormat {
+    /// The word that the command line uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            SourceFormat::Tsv => "tsv",
+            SourceFormat::Jsonl => "jsonl",
+            SourceFormat::Biosyn => "biosyn",
+            SourceFormat::Obo => "obo",
+            SourceFormat::Obographs => "obographs",
+            SourceFormat::Rrf => "rrf",
+        }
+    }
+
+    /// The format of a file, an archive or a folder. Standard input cannot be looked into.
+    pub fn detect(path: &Path) -> Result<SourceFormat> {
+        if path == Path::new("-") {
+            return Err(unknown(path));
+        }
+        if path.is_dir() {
+            rrf::folder(path)?;
+            return Ok(SourceFormat::Rrf);
+        }
+        let members = Input::members(path)?;
+        let rrf = |source: &Source| suits_name(SourceFormat::Rrf, source.file_name());
+        if members.iter().any(rrf) {
+            return Ok(SourceFormat::Rrf);
+        }
+        for source in &members {
+            let input = source.open()?;
+            if let Some(format) = SourceFormat::detect_content(input.file_name(), input.head()) {
+                return Ok(format);
+            }
+        }
+        Err(unknown(path))
+    }
+
+    /// The format of a file with this name and these first bytes, uncompressed.
+    pub fn detect_content(file_name: &str, head: &[u8]) -> Option<SourceFormat> {
+        if suits_name(SourceFormat::Rrf, file_name) {
+            return Some(SourceFormat::Rrf);
+        }
+        // The head may end inside a character.
+        let text = String::from_utf8_lossy(head);
+        let text = text.trim_start();
+        if text.starts_with("format-version:") || text.contains("\n[Term]") || text.starts_with("[Term]") {
+            return Some(SourceFormat::Obo);
+        }
+        if text.starts_with('{') {
+            let graphs = ["\"graphs\"", "\"nodes\"", "\"edges\""].iter().any(|key| text.contains(key));
+            let jsonl = suits_name(SourceFormat::Jsonl, file_name);
+            return Some(if graphs && !jsonl { SourceFormat::Obographs } else { SourceFormat::Jsonl });
+        }
+        let line = text.lines().next()?;
+        match (line.find('\t'), line.find("||")) {
+            (Some(tab), Some(bars)) if bars < tab => Some(SourceFormat::Biosyn),
+            (None, Some(_)) => Some(SourceFormat::Biosyn),
+            (Some(_), _) => Some(SourceFormat::Tsv),
+            (None, None) => suits_name(SourceFormat::Obo, file_name).then_some(SourceFormat::Obo),
+        }
+    }
+}
+
+/// Whether a file of this name, compression endings removed, is usually of the format.
+pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
+    let name = file_name.to_ascii_lowercase();
+    match format {
+        SourceFormat::Tsv => name.ends_with(".tsv"),
+        SourceFormat::Jsonl => name.ends_with(".jsonl") || name.ends_with(".ndjson"),
+        SourceFormat::Biosyn => name.ends_with("dictionary.txt"),
+        SourceFormat::Obo => name.ends_with(".obo"),
+        SourceFormat::Obographs => name.ends_with(".json"),
+        SourceFormat::Rrf => name.starts_with("mr") && name.ends_with(".rrf"),
+    }
+}
+
+fn unknown(path: &Path) -> Error {
+    Error::invalid(format!("cannot tell the format of {}", path.display()))
+        .with_hint("say which it is: rrf, obo, obographs, biosyn, tsv or jsonl")
+}
