@@ -43,20 +43,24 @@ const PASSED_OVER: [&str; 24] = [
 
 /// Words with which no long form starts. Sorted, lower case; "in" is not one: "in vitro fertilization (IVF)".
 const NEVER_FIRST: [&str; 30] = [
-    "a", "also", "an", "and", "are", "as", "at", "be", "by", "called", "for", "from", "had", "has", "is", "named", "of",
-    "on", "or", "our", "than", "that", "the", "these", "this", "to", "was", "were", "with", "within",
+    "a", "also", "an", "and", "are", "as", "at", "be", "by", "called", "for", "from", "had", "has", "is", "named",
+    "of", "on", "or", "our", "than", "that", "the", "these", "this", "to", "was", "were", "with", "within",
 ];
 
 /// Contents of brackets that are remarks, not short forms. Sorted, lower case, without stops.
 const REMARKS: [&str; 50] = [
-    "also", "and", "both", "ca", "cf", "chr", "data", "day", "days", "dr", "eg", "eq", "etc", "exon", "f", "female", "fig",
-    "figs", "figure", "for", "group", "groups", "he", "her", "here", "his", "ie", "in", "intron", "male", "mean", "mim",
-    "n", "no", "not", "of", "omim", "or", "ref", "refs", "sd", "see", "table", "tables", "the", "type", "vs", "with",
-    "year", "years",
+    "also", "and", "both", "ca", "cf", "chr", "data", "day", "days", "dr", "eg", "eq", "etc", "exon", "f", "female",
+    "fig", "figs", "figure", "for", "group", "groups", "he", "her", "here", "his", "ie", "in", "intron", "male",
+    "mean", "mim", "n", "no", "not", "of", "omim", "or", "ref", "refs", "sd", "see", "table", "tables", "the", "type",
+    "vs", "with", "year", "years",
 ];
 
 /// Words that lead in a short form: "(termed ABC)". Sorted, lower case.
 const LEAD_INS: [&str; 9] = ["abbreviated", "called", "designated", "i.e.", "i.e.,", "named", "or", "symbol", "termed"];
+
+/// Words that may follow what was abbreviated: "choroideremia gene (CHM)". Sorted, lower case.
+const GENERIC: [&str; 9] =
+    ["deficiency", "disease", "disorder", "gene", "genes", "locus", "protein", "proteins", "syndrome"];
 
 /// The definitions in `text`, in the order in which they stand.
 pub fn find_abbreviations(text: &str) -> Vec<Abbreviation> {
@@ -64,9 +68,10 @@ pub fn find_abbreviations(text: &str) -> Vec<Abbreviation> {
     for (open, close) in brackets(text) {
         let inside = trimmed(text, open + 1, close);
         let before = long_window(text, open);
-        let definition = short_form(text, inside)
-            .and_then(|short| define(text, short, before, Start::Anywhere))
-            .or_else(|| short_before(text, open).and_then(|short| define(text, short, first_clause(text, inside), Start::First)));
+        let definition =
+            short_form(text, inside).and_then(|short| define(text, short, before, Start::Anywhere)).or_else(|| {
+                short_before(text, open).and_then(|short| define(text, short, first_clause(text, inside), Start::First))
+            });
         found.extend(definition);
     }
     found.sort_by_key(|abbreviation| abbreviation.short);
@@ -85,11 +90,17 @@ pub fn occurrences(text: &str, abbreviations: &[Abbreviation]) -> Vec<(Span, usi
 
 /// Uses of the short forms that stand before any definition, as in a title, with the row of the first one.
 pub fn earlier_occurrences(text: &str, abbreviations: &[Abbreviation]) -> Vec<(Span, usize)> {
-    uses(text, abbreviations, |definitions, at| definitions.first().copied().filter(|&row| at.end <= abbreviations[row].short.start))
+    uses(text, abbreviations, |definitions, at| {
+        definitions.first().copied().filter(|&row| at.end <= abbreviations[row].short.start)
+    })
 }
 
 /// Every use of a short form that is no definition, with the row that `pick` takes of its sorted definitions.
-fn uses(text: &str, abbreviations: &[Abbreviation], pick: impl Fn(&[usize], Span) -> Option<usize>) -> Vec<(Span, usize)> {
+fn uses(
+    text: &str,
+    abbreviations: &[Abbreviation],
+    pick: impl Fn(&[usize], Span) -> Option<usize>,
+) -> Vec<(Span, usize)> {
     let mut definitions: HashMap<&str, Vec<usize>> = HashMap::new();
     for (row, abbreviation) in abbreviations.iter().enumerate() {
         definitions.entry(abbreviation.short.of(text)).or_default().push(row);
@@ -108,7 +119,8 @@ fn uses(text: &str, abbreviations: &[Abbreviation], pick: impl Fn(&[usize], Span
             continue;
         }
         let ends = text[start..].char_indices().take(longest).map(|(at, c)| start + at + c.len_utf8());
-        let used = ends.filter_map(|end| Some((end, definitions.get(&text[start..end])?, word_end(&text[end..])?))).last();
+        let used =
+            ends.filter_map(|end| Some((end, definitions.get(&text[start..end])?, word_end(&text[end..])?))).last();
         let Some((end, rows, n_plural)) = used else { continue };
         let span = Span::new(start, end + n_plural);
         resume = end;
@@ -277,7 +289,8 @@ fn define(text: &str, short: Span, window: Span, start: Start) -> Option<Abbrevi
     let n_letters = long_text.chars().filter(|c| c.is_alphanumeric()).count();
     let repeats = long_text.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == symbol);
     let is_list = symbols.len() <= 2 && long_text.contains(',');
-    (cost <= limit && !is_list && n_letters >= (symbols.len() + 2).max(4) && !repeats).then_some(Abbreviation { short, long })
+    (cost <= limit && !is_list && n_letters >= (symbols.len() + 2).max(4) && !repeats)
+        .then_some(Abbreviation { short, long })
 }
 
 /// The last (or first) `n_words` white-space words of a window.
@@ -307,7 +320,13 @@ fn letters(text: &str, words: &[Span]) -> Vec<Letter> {
             if c.is_alphanumeric() {
                 let starts_part = previous.is_none_or(|p| !p.is_alphanumeric() && p != '\'' && p != '’')
                     || previous.is_some_and(|p| p.is_ascii_digit() != c.is_ascii_digit());
-                letters.push(Letter { at: word.start as usize + at, folded: fold(c), word: row, starts_word: is_first, starts_part });
+                letters.push(Letter {
+                    at: word.start as usize + at,
+                    folded: fold(c),
+                    word: row,
+                    starts_word: is_first,
+                    starts_part,
+                });
                 is_first = false;
             }
             previous = Some(c);
@@ -338,7 +357,8 @@ fn align(
         let word = word.of(text);
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
         let is_free = PASSED_OVER.binary_search(&bare.as_str()).is_ok() || bare.is_empty();
-        passed.push(passed.last().copied().unwrap_or(0) + if is_free { 0 } else { 4 } + usize::from(word.ends_with(',')));
+        passed
+            .push(passed.last().copied().unwrap_or(0) + if is_free { 0 } else { 4 } + usize::from(word.ends_with(',')));
     }
     let between = |left: usize, right: usize| passed[right] - passed[left + 1];
     let n_words = words.len();
@@ -378,7 +398,13 @@ fn align(
         ends = next;
     }
     ends.into_iter()
-        .map(|(row, cost, start)| (cost + between(letters[row].word, n_words), start))
+        .map(|(row, cost, start)| {
+            let is_generic = |word: &Span| GENERIC.binary_search(&word.of(text).to_lowercase().as_str()).is_ok();
+            let last = letters[row].word;
+            let trailing =
+                if last + 2 == n_words && words.last().is_some_and(is_generic) { 1 } else { between(last, n_words) };
+            (cost + trailing, start)
+        })
         .min_by_key(|&(cost, start)| (cost, usize::MAX - start))
 }
 
@@ -397,14 +423,15 @@ mod tests {
 
     fn check_uses(text: &str, expect: Expect) {
         let found = find_abbreviations(text);
-        let row = |(span, row): &(Span, usize)| format!("{} {} -> {}", span.start, span.of(text), found[*row].long.of(text));
+        let row =
+            |(span, row): &(Span, usize)| format!("{} {} -> {}", span.start, span.of(text), found[*row].long.of(text));
         let rows: Vec<String> = occurrences(text, &found).iter().map(row).collect();
         expect.assert_eq(&rows.join("; "));
     }
 
     #[test]
     fn word_lists_are_sorted() {
-        for list in [&PASSED_OVER[..], &NEVER_FIRST, &REMARKS, &LEAD_INS] {
+        for list in [&PASSED_OVER[..], &NEVER_FIRST, &REMARKS, &LEAD_INS, &GENERIC] {
             assert!(list.is_sorted(), "{list:?}");
         }
     }
@@ -418,8 +445,14 @@ mod tests {
 
     #[test]
     fn inner_letters_and_small_words_are_allowed() {
-        check("tuberculosis (TB), carcinoma of the breast (CB)", expect!["TB = tuberculosis; CB = carcinoma of the breast"]);
-        check("in vitro fertilization (IVF) and the electrocardiogram (ECG)", expect!["IVF = in vitro fertilization; ECG = electrocardiogram"]);
+        check(
+            "tuberculosis (TB), carcinoma of the breast (CB)",
+            expect!["TB = tuberculosis; CB = carcinoma of the breast"],
+        );
+        check(
+            "in vitro fertilization (IVF) and the electrocardiogram (ECG)",
+            expect!["IVF = in vitro fertilization; ECG = electrocardiogram"],
+        );
         check("6-mercaptopurine (6-MP), β-blocker (BB)", expect!["6-MP = 6-mercaptopurine; BB = β-blocker"]);
     }
 
@@ -436,14 +469,20 @@ mod tests {
 
     #[test]
     fn remarks_are_no_definitions() {
-        check("people (P < 0.05), nine (n = 5), figures (Fig. 1), sites (see above), years (2001), type two (II)", expect![""]);
+        check(
+            "people (P < 0.05), nine (n = 5), figures (Fig. 1), sites (see above), years (2001), type two (II)",
+            expect![""],
+        );
         check("the mean (mean) value and a new test (the test) of pain (or not)", expect![""]);
         check("First. Familial fever was seen. A case (FF)", expect![""]);
     }
 
     #[test]
     fn extra_words_in_the_brackets_are_cut() {
-        check("Becker muscular dystrophy (BMD; MIM 300376), Fanconi anemia (termed FA)", expect!["BMD = Becker muscular dystrophy; FA = Fanconi anemia"]);
+        check(
+            "Becker muscular dystrophy (BMD; MIM 300376), Fanconi anemia (termed FA)",
+            expect!["BMD = Becker muscular dystrophy; FA = Fanconi anemia"],
+        );
     }
 
     #[test]
