@@ -10,6 +10,8 @@ pub mod normalise;
 pub mod offsets;
 pub mod sentences;
 pub mod tokens;
+pub mod variants;
+mod variants_plurals;
 
 /// A half-open range of bytes of [`Document::text`], both ends on character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
