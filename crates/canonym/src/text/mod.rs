@@ -11,6 +11,7 @@ pub mod offsets;
 pub mod sentences;
 pub mod tokens;
 pub mod variants;
+mod variants_plurals;
 pub mod words;
 
 /// A half-open range of bytes of [`Document::text`], both ends on character boundaries.

@@ -2,3 +2,4 @@
 
 mod corpus;
 mod import;
+mod text_data;
