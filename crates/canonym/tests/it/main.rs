@@ -1,3 +1,5 @@
 //! Behaviour tests.
 
 mod import;
+mod import_real;
+mod import_rrf;
