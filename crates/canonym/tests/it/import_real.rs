@@ -78,7 +78,7 @@ fn real_obo_files_hold_what_grep_counts() {
         let config = ImportConfig { keep_obsolete: true, ..ImportConfig::default() };
         let mut report = Report::default();
         let (mut n_synonyms, mut n_preferred, mut n_parents) = (0, 0, 0);
-        import(SourceFormat::Obo, &[path.clone()], &config, &mut report, &mut |record| {
+        import(SourceFormat::Obo, std::slice::from_ref(&path), &config, &mut report, &mut |record| {
             let preferred = record.names.iter().filter(|name| name.scope == Scope::Preferred).count() as u64;
             n_preferred += preferred;
             n_synonyms += record.names.len() as u64 - preferred;
@@ -98,7 +98,8 @@ fn real_obo_files_hold_what_grep_counts() {
             .sum();
         assert_eq!(n_parents + nameless, grep(&terms, "is_a:"), "{shown}");
         let mut report = Report::default();
-        import(SourceFormat::Obo, &[path.clone()], &ImportConfig::default(), &mut report, &mut |_| Ok(())).unwrap();
+        import(SourceFormat::Obo, std::slice::from_ref(&path), &ImportConfig::default(), &mut report, &mut |_| Ok(()))
+            .unwrap();
         assert_eq!(report.n_dropped("term", "obsolete"), grep(&terms, "is_obsolete: true"), "{shown}");
     }
 }
