@@ -129,10 +129,13 @@ impl Source {
 
     /// The data members of a zip archive in their order, or the source itself where it is no archive.
     ///
-    /// Folders and the files that macOS adds are left out. Standard input is never looked into: it stays one source.
+    /// Folders and the files that macOS adds are left out. Standard input and pipes are not looked into: each stays one
+    /// source, and so does a folder.
     pub fn members(self) -> Result<Vec<Source>> {
         let entries = match &self.origin {
             Origin::Stdin | Origin::Member { .. } => None,
+            // Opening a named pipe and closing it again would break it.
+            Origin::Path(path) if !is_regular(path)? => None,
             Origin::Path(path) => {
                 let mut file = open_file(path)?;
                 let packed = stream::is_zip(&mut file).map_err(|error| Error::io("read", path, error))?;
@@ -372,6 +375,11 @@ fn plain_name(path: &Path) -> &str {
         return &name[..cut];
     }
     name
+}
+
+fn is_regular(path: &Path) -> Result<bool> {
+    let metadata = std::fs::metadata(path).map_err(|error| Error::io("open", path, error))?;
+    Ok(metadata.is_file())
 }
 
 fn open_file(path: &Path) -> Result<File> {

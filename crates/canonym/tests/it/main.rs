@@ -3,3 +3,5 @@
 mod corpus;
 mod import;
 mod text_data;
+mod import_real;
+mod import_rrf;

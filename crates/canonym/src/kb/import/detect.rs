@@ -19,7 +19,7 @@ impl SourceFormat {
         }
     }
 
-    /// The format of a file, an archive or a folder. Standard input cannot be looked into.
+    /// The format of a file, an archive or a folder. Standard input and pipes cannot be looked into.
     pub fn detect(path: &Path) -> Result<SourceFormat> {
         if path == Path::new("-") {
             return Err(unknown(path));
@@ -29,6 +29,9 @@ impl SourceFormat {
             return Ok(SourceFormat::Rrf);
         }
         let members = Input::members(path)?;
+        if !path.is_file() {
+            return Err(unknown(path));
+        }
         let rrf = |source: &Source| suits_name(SourceFormat::Rrf, source.file_name());
         if members.iter().any(rrf) {
             return Ok(SourceFormat::Rrf);

@@ -71,6 +71,13 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
         "not a table that is read",
         sources.iter().filter(|one| table_of(one).is_none()).count() as u64,
     );
+    for wanted in [Table::Ranks, Table::Names, Table::Types, Table::Definitions, Table::Relations] {
+        if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
+            let (one, other) = (one.path().display(), other.path().display());
+            let error = Error::invalid(format!("{one} and {other} are the same table"));
+            return Err(error.with_hint("give each table once, compressed or not"));
+        }
+    }
     if tables(Table::Names).next().is_none() {
         let error = Error::invalid("MRCONSO.RRF is not among the files");
         return Err(error.with_hint("give the folder META of a UMLS release, or the files themselves"));
