@@ -1,1 +1,3 @@
 //! Behaviour tests.
+
+mod starter;
