@@ -5,3 +5,4 @@ mod import;
 mod text_data;
 mod import_real;
 mod import_rrf;
+mod starter;
