@@ -1,7 +1,7 @@
 //! The tables and endings behind [`singular`](super::variants::singular).
 
 /// Whole words whose plural follows no ending. Sorted by the plural.
-const IRREGULAR: [(&str, &str); 102] = [
+const IRREGULAR: [(&str, &str); 104] = [
     ("apices", "apex"),
     ("atlases", "atlas"),
     ("axes", "axis"),
@@ -51,7 +51,6 @@ const IRREGULAR: [(&str, &str); 102] = [
     ("lice", "louse"),
     ("lives", "life"),
     ("loaves", "loaf"),
-    ("loops", "loop"),
     ("lumina", "lumen"),
     ("maltoses", "maltose"),
     ("mangoes", "mango"),
@@ -61,9 +60,11 @@ const IRREGULAR: [(&str, &str); 102] = [
     ("mice", "mouse"),
     ("mosquitoes", "mosquito"),
     ("movies", "movie"),
+    ("niches", "niche"),
     ("noses", "nose"),
     ("ova", "ovum"),
     ("overdoses", "overdose"),
+    ("overuses", "overuse"),
     ("oxen", "ox"),
     ("pancreases", "pancreas"),
     ("pelves", "pelvis"),
@@ -74,6 +75,7 @@ const IRREGULAR: [(&str, &str); 102] = [
     ("phenomena", "phenomenon"),
     ("poses", "pose"),
     ("potatoes", "potato"),
+    ("primroses", "primrose"),
     ("purposes", "purpose"),
     ("radices", "radix"),
     ("riboses", "ribose"),
@@ -107,7 +109,7 @@ const IRREGULAR: [(&str, &str); 102] = [
 ];
 
 /// Singular words that end in `s`, besides those in `ss`, `us` and `is`. Sorted.
-const SINGULAR: [&str; 62] = [
+const SINGULAR: [&str; 61] = [
     "achilles",
     "aedes",
     "aids",
@@ -143,7 +145,6 @@ const SINGULAR: [&str; 62] = [
     "less",
     "lues",
     "manubes",
-    "mays",
     "measles",
     "menses",
     "mumps",
@@ -173,16 +174,17 @@ const SINGULAR: [&str; 62] = [
 ];
 
 /// Ends of whole families of singular words in `s`: genera and the like.
-const SINGULAR_ENDS: [&str; 7] = ["ceps", "mellites", "monas", "myces", "noides", "ostomidas", "oides"];
+const SINGULAR_ENDS: [&str; 4] = ["ceps", "monas", "myces", "oides"];
 
 /// Ends of plurals in `i` for which the singular has `us`.
-const US: [&str; 34] = [
+const US: [&str; 35] = [
     "acini",
     "alveoli",
     "annuli",
     "bacilli",
     "bronchi",
     "calculi",
+    "canaliculi",
     "cocci",
     "colliculi",
     "cumuli",
@@ -268,10 +270,11 @@ const AE: [&str; 50] = [
 ];
 
 /// Ends of plurals in `a`, with the end of the singular. Words such as "media" and "data" are left alone.
-const A: [(&str, &str); 16] = [
+const A: [(&str, &str); 17] = [
     ("atria", "atrium"),
     ("bacteria", "bacterium"),
     ("chondria", "chondrion"),
+    ("cilia", "cilium"),
     ("crania", "cranium"),
     ("diverticula", "diverticulum"),
     ("endothelia", "endothelium"),
@@ -288,7 +291,7 @@ const A: [(&str, &str); 16] = [
 ];
 
 /// Endings with `s` and what they become; the first that fits is taken, so long ones stand before short ones.
-const ENDINGS: [(&str, &str); 57] = [
+const ENDINGS: [(&str, &str); 58] = [
     ("itides", "itis"),
     ("phalanges", "phalanx"),
     ("pharynges", "pharynx"),
@@ -297,6 +300,7 @@ const ENDINGS: [(&str, &str); 57] = [
     ("cervices", "cervix"),
     ("cortices", "cortex"),
     ("helices", "helix"),
+    ("plices", "plex"),
     ("indices", "index"),
     ("matrices", "matrix"),
     ("vertices", "vertex"),
