@@ -1,0 +1,117 @@
+//! The members of a zip archive: where each stands, and the check of its sum when it has been read.
+
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use super::Limits;
+use crate::{Error, Result};
+
+/// Where a member stands in its archive.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub name: String,
+    /// The first compressed byte, from the start of the archive.
+    pub start: u64,
+    pub n_packed: u64,
+    pub n_bytes: u64,
+    pub crc: u32,
+    pub deflated: bool,
+}
+
+/// Lists the data members of an archive, folders and the files that macOS adds left out.
+pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -> Result<Vec<Entry>> {
+    let damaged = |error: zip::result::ZipError| Error::artifact(path, format!("the archive is damaged ({error})"));
+    let mut archive = zip::ZipArchive::new(reader).map_err(damaged)?;
+    if archive.len() > limits.members {
+        let message = format!("the archive has {} members, at most {} are read", archive.len(), limits.members);
+        return Err(Error::limit(path, message));
+    }
+    let mut entries = Vec::new();
+    for row in 0..archive.len() {
+        let member = archive.by_index_raw(row).map_err(damaged)?;
+        let name = match member.name() {
+            Ok(name) => name.into_owned(),
+            Err(_) => String::from_utf8_lossy(member.name_raw()).into_owned(),
+        };
+        if member.is_dir() || is_clutter(&name) {
+            continue;
+        }
+        if member.encrypted() {
+            let error = Error::artifact(path, format!("member {name} is encrypted"));
+            return Err(error.with_hint("unpack the archive with its password first"));
+        }
+        let deflated = match member.compression() {
+            zip::CompressionMethod::Stored => false,
+            zip::CompressionMethod::Deflated => true,
+            other => {
+                let error = Error::artifact(path, format!("member {name} is compressed with {other}"));
+                return Err(error.with_hint("unpack the archive, or pack it with deflate"));
+            }
+        };
+        let Some(start) = member.data_start() else {
+            return Err(Error::artifact(path, format!("member {name} has no data")));
+        };
+        entries.push(Entry {
+            start,
+            n_packed: member.compressed_size(),
+            n_bytes: member.size(),
+            crc: member.crc32(),
+            deflated,
+            name,
+        });
+    }
+    check_overlap(path, &entries)?;
+    Ok(entries)
+}
+
+fn is_clutter(name: &str) -> bool {
+    let mut parts = name.split(['/', '\\']);
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    parts.any(|part| part == "__MACOSX") || last.starts_with("._") || last == ".DS_Store" || last.is_empty()
+}
+
+/// Members that share bytes are how a small archive pretends to be a huge one.
+fn check_overlap(path: &Path, entries: &[Entry]) -> Result<()> {
+    let mut ranges: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.start, entry.n_packed)).collect();
+    ranges.sort_unstable();
+    let shared = ranges.windows(2).any(|pair| pair[0].0.saturating_add(pair[0].1) > pair[1].0);
+    if shared {
+        return Err(Error::artifact(path, "two members of the archive share the same bytes"));
+    }
+    Ok(())
+}
+
+/// A member that must have the length and the sum that its archive states.
+pub(super) struct Checked {
+    rest: Box<dyn Read + Send>,
+    crc: flate2::Crc,
+    expected: u32,
+    n_left: u64,
+}
+
+impl Checked {
+    pub fn new(rest: Box<dyn Read + Send>, entry: &Entry) -> Checked {
+        Checked { rest, crc: flate2::Crc::new(), expected: entry.crc, n_left: entry.n_bytes }
+    }
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_bytes = self.rest.read(buffer)?;
+        let damaged = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        if n_bytes as u64 > self.n_left {
+            return damaged("the member is longer than the archive states");
+        }
+        self.n_left -= n_bytes as u64;
+        self.crc.update(&buffer[..n_bytes]);
+        if n_bytes == 0 && !buffer.is_empty() {
+            if self.n_left > 0 {
+                return damaged("the member is shorter than the archive states");
+            }
+            if self.crc.sum() != self.expected {
+                return damaged("the check sum of the member is wrong");
+            }
+        }
+        Ok(n_bytes)
+    }
+}

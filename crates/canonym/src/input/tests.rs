@@ -1,0 +1,178 @@
+use std::io::Write;
+
+use expect_test::{Expect, expect};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+
+fn lines(mut input: Input) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    while let Some((number, line)) = input.next_line()? {
+        lines.push(format!("{number} {line}"));
+    }
+    Ok(lines)
+}
+
+fn read(source: &Source) -> String {
+    match source.open().and_then(lines) {
+        Ok(lines) => lines.join("\n"),
+        Err(error) => format!("{error} (hint: {})", error.hint().unwrap_or("none")),
+    }
+}
+
+fn check(bytes: &[u8], expect: Expect) {
+    expect.assert_eq(&read(&Source::from_bytes("input", bytes.to_vec())));
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+    for (name, bytes) in members {
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn lines_lose_mark_and_ends() {
+    check(
+        b"\xef\xbb\xbfa\r\nb\n\nc",
+        expect![[r#"
+        1 a
+        2 b
+        3 
+        4 c"#]],
+    );
+    check(b"", expect![""]);
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_named() {
+    check(
+        b"plain\nna\xefve",
+        expect![
+            "input:2: byte 3 of the line (0xef) is not UTF-8 (hint: convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1))"
+        ],
+    );
+    check(b"\xff\xfea\0", expect!["input:1: the text is UTF-16 (hint: convert the file to UTF-8)"]);
+}
+
+#[test]
+fn latin1_lines_are_decoded() {
+    let input = Input::from_bytes("input", b"na\xefve".to_vec()).unwrap().with_encoding(Encoding::Latin1);
+    assert_eq!(lines(input).unwrap(), ["1 naïve"]);
+}
+
+#[test]
+fn gzip_of_several_members_is_one_text() {
+    let mut bytes = gzip("\u{feff}one\ntw".as_bytes());
+    bytes.extend(gzip(b"o\nthree\n"));
+    check(
+        &bytes,
+        expect![[r#"
+        1 one
+        2 two
+        3 three"#]],
+    );
+    bytes.truncate(bytes.len() - 6);
+    let text = read(&Source::from_bytes("input", bytes));
+    assert!(text.contains("damaged or cut off"), "{text}");
+}
+
+#[test]
+fn zstd_is_read() {
+    check(
+        &zstd::encode_all(&b"one\ntwo\n"[..], 1).unwrap(),
+        expect![[r#"
+        1 one
+        2 two"#]],
+    );
+}
+
+#[test]
+fn members_of_an_archive_are_read_where_they_are() {
+    let packed = gzip(b"inner\n");
+    let bytes = archive(&[
+        ("META/one.txt", b"one\n"),
+        ("__MACOSX/META/._one.txt", b"x"),
+        ("META/.DS_Store", b"x"),
+        ("META/two.txt.gz", &packed),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("some.zip");
+    std::fs::write(&path, &bytes).unwrap();
+    for source in [Source::from_bytes("some.zip", bytes.clone()), Source::from_path(&path)] {
+        let members = source.clone().members().unwrap();
+        let texts: Vec<String> =
+            members.iter().map(|member| format!("{} {}", member.file_name(), read(member))).collect();
+        assert_eq!(texts, ["one.txt 1 one", "two.txt 1 inner"]);
+        assert!(members[0].path().ends_with("some.zip/META/one.txt"));
+        assert!(read(&source).contains("the archive holds 2 files (one.txt, two.txt"));
+    }
+}
+
+#[test]
+fn archive_of_one_file_opens_as_that_file() {
+    check(&archive(&[("a.txt", b"x\n")]), expect!["1 x"]);
+    check(&archive(&[]), expect!["cannot use input: the archive holds no data file (hint: none)"]);
+}
+
+#[test]
+fn damaged_archive_is_an_error() {
+    let good = archive(&[("a.txt", &b"some words, some words, some more words\n".repeat(9))]);
+    for at in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x55;
+        let _ = Source::from_bytes("a.zip", bytes).members().map(|members| members.iter().map(read).count());
+    }
+    let at = good.windows(2).position(|pair| pair == b"tx").unwrap() + 10;
+    let mut bytes = good.clone();
+    bytes[at] ^= 0x55;
+    assert!(read(&Source::from_bytes("a.zip", bytes)).contains("damaged"));
+}
+
+#[test]
+fn limits_are_kept() {
+    let limits = Limits { line: 4, expansion: 10, expansion_free: 1000, ..Limits::DEFAULT };
+    let long = Source::from_bytes("input", b"four\r\nfives\n".to_vec()).with_limits(limits);
+    expect!["input: line 2 is longer than 4 bytes (hint: split the input into smaller files)"].assert_eq(&read(&long));
+    let bomb = Source::from_bytes("input", gzip(&b"a\n".repeat(100_000))).with_limits(limits);
+    assert!(read(&bomb).contains("more than 10-fold"), "{}", read(&bomb));
+    let members = Limits { members: 1, ..Limits::DEFAULT };
+    let many = Source::from_bytes("input", archive(&[("a", b""), ("b", b"")])).with_limits(members);
+    expect!["input: the archive has 2 members, at most 1 are read (hint: split the input into smaller files)"]
+        .assert_eq(&read(&many));
+}
+
+#[test]
+fn whole_stream_is_read_and_json_errors_have_lines() {
+    let mut input = Input::from_bytes("a.json", gzip(b"\xef\xbb\xbf{\"a\":\n 1}")).unwrap();
+    let value: serde_json::Value = serde_json::from_reader(&mut input).unwrap();
+    assert_eq!(value["a"], 1);
+    let mut input = Input::from_bytes("a.json", b"{\"a\":\n x}".to_vec()).unwrap();
+    let error = serde_json::from_reader::<_, serde_json::Value>(&mut input).unwrap_err();
+    expect!["a.json:2: invalid JSON at column 2: expected value"].assert_eq(&input.json_error(error).to_string());
+}
+
+#[test]
+fn head_stays_visible() {
+    let mut input = Input::from_bytes("a", b"\xef\xbb\xbfone\ntwo\n".to_vec()).unwrap();
+    input.next_line().unwrap();
+    assert!(input.head().starts_with(b"one\n"));
+}
+
+#[test]
+fn folder_is_not_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(Input::open(folder.path()), Err(Error::Io { .. })));
+    let missing = Input::open(&folder.path().join("none")).err().unwrap();
+    assert!(missing.hint().is_some());
+}
