@@ -70,6 +70,11 @@ impl Measure {
             Measure::Nil => "nil",
         }
     }
+
+    /// Whether it asks for concepts.
+    pub fn needs_ids(self) -> bool {
+        !matches!(self, Measure::MentionRecognition | Measure::Type | Measure::Nil)
+    }
 }
 
 impl FromStr for Measure {
@@ -109,6 +114,16 @@ impl Counts {
     /// Counts of which both sides have the same credit.
     fn one_to_one(n_gold: usize, n_pred: usize, n_right: usize) -> Counts {
         Counts { n_gold: n_gold as u64, n_pred: n_pred as u64, tp_gold: n_right as f64, tp_pred: n_right as f64 }
+    }
+
+    /// The counts of `weight` documents like this one.
+    pub(crate) fn times(self, weight: u32) -> Counts {
+        Counts {
+            n_gold: self.n_gold * u64::from(weight),
+            n_pred: self.n_pred * u64::from(weight),
+            tp_gold: self.tp_gold * f64::from(weight),
+            tp_pred: self.tp_pred * f64::from(weight),
+        }
     }
 
     /// Precision, recall and F1.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::DocumentPair;
+use super::{DocumentPair, Entry};
 use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
 use super::ids::{IdPolicy, IdSet};
 use super::matching::ratio;
@@ -207,7 +207,7 @@ pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
                 let same_type = |row: &usize| document.predicted[*row].types.intersects(&gold.types);
                 rows.remove(rows.iter().position(same_type).unwrap_or(0))
             });
-            let candidates = answer.map_or_else(Vec::new, |row| document.predicted[row].candidates.clone());
+            let candidates = answer.map_or_else(Vec::new, |row| candidates_of(&document.predicted[row]));
             mentions.push(RankedMention {
                 document: document.id.clone(),
                 gold: gold.ids.clone(),
@@ -216,6 +216,14 @@ pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
         }
     }
     mentions
+}
+
+/// What was considered; the linked concept alone where no list is given.
+fn candidates_of(entry: &Entry) -> Vec<IdSet> {
+    if entry.candidates.is_empty() && !entry.ids.is_nil() {
+        return vec![entry.ids.clone()];
+    }
+    entry.candidates.clone()
 }
 
 /// The accuracy of folds that were trained apart.
@@ -353,7 +361,6 @@ fn scores(outcomes: &[&Outcome], n_documents: usize, config: &RankingConfig, rng
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::Entry;
 
     fn mention(gold: &str, parts: &[&[&str]]) -> RankedMention {
         let part = |ids: &&[&str]| ids.iter().map(|id| IdSet::parse_one(id)).collect();
