@@ -1,1 +1,388 @@
-//! To be written.
+//! Which format a file has, and one reader and one writer over all of them.
+//!
+//! A [`Reader`] streams the documents of a file, of standard input, of the members of an archive or of a folder, and
+//! holds one document at a time. After a malformed record it goes on with the next one, so that a caller may count
+//! errors or stop at the first. What a format can carry stands in its own module.
+//!
+//! ```
+//! use std::path::Path;
+//! use canonym::corpus::{CorpusFormat, Reader};
+//! use canonym::input::Input;
+//!
+//! let input = Input::from_bytes("wards.jsonl", br#"{"id":"7","text":"No pain."}"#.to_vec())?;
+//! let documents: Vec<_> = Reader::from_input(input, None)?.collect::<canonym::Result<_>>()?;
+//! assert_eq!(documents[0].document.text, "No pain.");
+//! assert_eq!("pubtator".parse::<CorpusFormat>()?, CorpusFormat::Pubtator);
+//! # Ok::<(), canonym::Error>(())
+//! ```
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::corpus::check::{Checker, quote};
+use crate::corpus::{AnnotatedDocument, OnMismatch, ReadCounts, jsonl, plain, pubtator};
+use crate::input::{Input, Source};
+use crate::{Error, Result};
+
+/// Folders in folders that are followed.
+const MAX_DEPTH: usize = 32;
+
+/// The longest document id by which PubTator is recognised, in bytes.
+const MAX_ID: usize = 100;
+
+/// The corpus formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CorpusFormat {
+    /// Plain text, one file a document.
+    Text,
+    /// One JSON document a line.
+    Jsonl,
+    /// PubTator: title, abstract and annotations by tab.
+    Pubtator,
+}
+
+impl CorpusFormat {
+    /// Every format.
+    pub const ALL: [CorpusFormat; 3] = [CorpusFormat::Text, CorpusFormat::Jsonl, CorpusFormat::Pubtator];
+
+    /// The name that options take.
+    pub fn name(self) -> &'static str {
+        match self {
+            CorpusFormat::Text => "text",
+            CorpusFormat::Jsonl => "jsonl",
+            CorpusFormat::Pubtator => "pubtator",
+        }
+    }
+}
+
+impl fmt::Display for CorpusFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for CorpusFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<CorpusFormat> {
+        let found = CorpusFormat::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = CorpusFormat::ALL.iter().map(|format| format.name()).collect();
+            Error::invalid(format!("unknown corpus format {}", quote(name)))
+                .with_hint(format!("use one of {}", names.join(", ")))
+        })
+    }
+}
+
+/// The format of a file by its name and its first bytes, uncompressed. What is nothing else is plain text.
+pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
+    let mut name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    for packed in [".gz", ".zst"] {
+        name.truncate(name.strip_suffix(packed).map_or(name.len(), str::len));
+    }
+    if name.ends_with(".jsonl") || name.ends_with(".ndjson") {
+        return Ok(CorpusFormat::Jsonl);
+    }
+    if name.ends_with(".pubtator") || name.ends_with(".pubtator.txt") {
+        return Ok(CorpusFormat::Pubtator);
+    }
+    let head = head.trim_ascii_start();
+    if let Some(kind) = foreign_kind(head) {
+        return Err(Error::invalid(format!("{} is {kind}, of no corpus format that is known", path.display()))
+            .with_hint("name the format; `text` reads a file as it is"));
+    }
+    if starts_with_both(head, b"{", b"\"") {
+        return Ok(CorpusFormat::Jsonl);
+    }
+    Ok(if starts_pubtator(head) { CorpusFormat::Pubtator } else { CorpusFormat::Text })
+}
+
+/// What `head` is, where taking it for plain text would be wrong.
+fn foreign_kind(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(b"<?xml") || head.starts_with(b"<!DOCTYPE") {
+        return Some("XML");
+    }
+    if starts_with_both(head, b"[", b"{") {
+        return Some("a JSON list");
+    }
+    head.contains(&0).then_some("binary")
+}
+
+/// Whether `head` starts with `first` and, after white space, `second`.
+fn starts_with_both(head: &[u8], first: &[u8], second: &[u8]) -> bool {
+    head.strip_prefix(first).is_some_and(|rest| rest.trim_ascii_start().starts_with(second))
+}
+
+/// Whether `head` starts with an id and `|t|` or `|a|`.
+fn starts_pubtator(head: &[u8]) -> bool {
+    let Some(end) = head.iter().take(MAX_ID).position(|&byte| byte == b'|') else { return false };
+    let id = &head[..end];
+    !id.is_empty()
+        && !id.iter().any(u8::is_ascii_whitespace)
+        && (head[end..].starts_with(b"|t|") || head[end..].starts_with(b"|a|"))
+}
+
+/// The documents of a file, standard input or a folder, one after the other.
+pub struct Reader {
+    /// What is still to be opened, next first.
+    waiting: VecDeque<Waiting>,
+    format: Option<CorpusFormat>,
+    checker: Checker,
+    current: Option<Records>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    /// A file that may be an archive.
+    File(PathBuf),
+    Source(Source),
+}
+
+/// An open input with what its format has to remember between two documents.
+enum Records {
+    Text(Input),
+    Jsonl(Input),
+    Pubtator(pubtator::Blocks),
+}
+
+impl Reader {
+    /// Opens a file, a folder, or standard input where the path is `-`.
+    ///
+    /// A folder is read file by file in the order of the paths, folders in it included; names that start with a dot and
+    /// links to folders are left out. Where no format is given, each file shows its own.
+    pub fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Reader> {
+        if path == Path::new("-") {
+            return Reader::from_input(Input::open(path)?, format);
+        }
+        let metadata = fs::metadata(path).map_err(|source| Error::io("open", path, source))?;
+        let mut files = vec![path.to_path_buf()];
+        if metadata.is_dir() {
+            files = files_of(path)?;
+            if files.is_empty() {
+                return Err(Error::invalid(format!("the folder {} holds no file", path.display())));
+            }
+        }
+        let waiting = files.into_iter().map(Waiting::File).collect();
+        Ok(Reader { waiting, format, checker: Checker::default(), current: None })
+    }
+
+    /// Reads from an open input, in the format it shows where none is given.
+    pub fn from_input(input: Input, format: Option<CorpusFormat>) -> Result<Reader> {
+        let current = Some(Records::new(input, format)?);
+        Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current })
+    }
+
+    /// The same reader with another way to treat an annotation whose text is not under its span.
+    #[must_use]
+    pub fn with_on_mismatch(mut self, on_mismatch: OnMismatch) -> Reader {
+        self.checker.on_mismatch = on_mismatch;
+        self
+    }
+
+    /// What was read so far.
+    pub fn counts(&self) -> ReadCounts {
+        self.checker.counts
+    }
+
+    /// Opens what waits next.
+    fn advance(&mut self, waiting: Waiting) -> Result<()> {
+        let source = match waiting {
+            Waiting::Source(source) => source,
+            Waiting::File(path) => {
+                let mut members = Input::members(&path)?.into_iter();
+                let Some(first) = members.next() else { return Ok(()) };
+                for member in members.rev() {
+                    self.waiting.push_front(Waiting::Source(member));
+                }
+                first
+            }
+        };
+        self.current = Some(Records::new(source.open()?, self.format)?);
+        Ok(())
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<AnnotatedDocument>;
+
+    fn next(&mut self) -> Option<Result<AnnotatedDocument>> {
+        loop {
+            let Some(records) = &mut self.current else {
+                let waiting = self.waiting.pop_front()?;
+                if let Err(error) = self.advance(waiting) {
+                    return Some(Err(error));
+                }
+                continue;
+            };
+            let n_lines = records.n_lines();
+            let item = records.next(&mut self.checker);
+            let goes_on = match &item {
+                Some(Ok(read)) => {
+                    self.checker.counts.n_documents += 1;
+                    self.checker.counts.n_annotations += read.annotations.len() as u64;
+                    !matches!(records, Records::Text(_))
+                }
+                // An input that fails where it stands fails there for ever, and one that passed a limit is left.
+                Some(Err(Error::Parse { .. })) => records.n_lines() > n_lines,
+                Some(Err(_)) | None => false,
+            };
+            if !goes_on {
+                self.current = None;
+            }
+            if item.is_some() {
+                return item;
+            }
+        }
+    }
+}
+
+impl Records {
+    fn new(input: Input, format: Option<CorpusFormat>) -> Result<Records> {
+        let format = match format {
+            Some(format) => format,
+            None => detect(input.path(), input.head())?,
+        };
+        Ok(match format {
+            CorpusFormat::Text => Records::Text(input),
+            CorpusFormat::Jsonl => Records::Jsonl(input),
+            CorpusFormat::Pubtator => Records::Pubtator(pubtator::Blocks::new(input)),
+        })
+    }
+
+    /// How many lines were read; plain text is not read by lines.
+    fn n_lines(&self) -> u64 {
+        match self {
+            Records::Text(_) => 0,
+            Records::Jsonl(input) => input.n_lines(),
+            Records::Pubtator(blocks) => blocks.n_lines(),
+        }
+    }
+
+    fn next(&mut self, checker: &mut Checker) -> Option<Result<AnnotatedDocument>> {
+        match self {
+            Records::Text(input) => Some(plain::read(input)),
+            Records::Jsonl(input) => jsonl::read_next(input, checker).transpose(),
+            Records::Pubtator(blocks) => blocks.read_next(checker).transpose(),
+        }
+    }
+}
+
+/// The files under `folder` in the order of their paths.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![(folder.to_path_buf(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        if depth > MAX_DEPTH {
+            return Err(Error::limit(&folder, format!("folders may be nested {MAX_DEPTH} deep")));
+        }
+        let entries = fs::read_dir(&folder).map_err(|source| Error::io("read", &folder, source))?;
+        for entry in entries {
+            let entry = entry.map_err(|source| Error::io("read", &folder, source))?;
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type().map_err(|source| Error::io("read", &path, source))?;
+            if kind.is_dir() {
+                folders.push((path, depth + 1));
+            } else if !path.is_dir() {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Writes documents one after the other.
+///
+/// [`Writer::finish`] must be called: without it a failure to write the last documents is not seen.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: BufWriter<W>,
+    path: PathBuf,
+    format: CorpusFormat,
+    /// One document, made ready before anything of it is written.
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer into `out`, which messages call `path`. Plain text cannot be written: it holds no annotations.
+    pub fn new(out: W, path: &Path, format: CorpusFormat) -> Result<Writer<W>> {
+        if format == CorpusFormat::Text {
+            return Err(Error::invalid("documents cannot be written as text, which holds no annotations")
+                .with_hint("write jsonl or pubtator"));
+        }
+        Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new() })
+    }
+
+    /// Writes one document, all of it or, where its format cannot carry it, nothing.
+    pub fn write(&mut self, document: &AnnotatedDocument) -> Result<()> {
+        self.buffer.clear();
+        match self.format {
+            CorpusFormat::Text => return Err(Error::invalid("documents cannot be written as text")),
+            CorpusFormat::Jsonl => jsonl::write(document, &mut self.buffer)?,
+            CorpusFormat::Pubtator => pubtator::write(document, &mut self.buffer)?,
+        }
+        self.out.write_all(&self.buffer).map_err(|source| Error::io("write", &self.path, source))
+    }
+
+    /// Writes what is buffered and gives `out` back.
+    pub fn finish(self) -> Result<W> {
+        self.out.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, head: &str, expected: CorpusFormat) {
+        assert_eq!(detect(Path::new(name), head.as_bytes()).unwrap(), expected, "{name}");
+    }
+
+    #[test]
+    fn names_come_before_content() {
+        check("a.jsonl.gz", "", CorpusFormat::Jsonl);
+        check("a.NDJSON", "1|t|x", CorpusFormat::Jsonl);
+        check("train.PubTator", "", CorpusFormat::Pubtator);
+        check("train.pubtator.txt.zst", "{\"", CorpusFormat::Pubtator);
+    }
+
+    #[test]
+    fn content_decides_where_the_name_does_not() {
+        check("a.txt", "\n\n10192393|t|A title", CorpusFormat::Pubtator);
+        check("-", "8|a|", CorpusFormat::Pubtator);
+        check("-", " { \"id\": 1", CorpusFormat::Jsonl);
+        check("a.txt", "{as in sets}", CorpusFormat::Text);
+        check("a.txt", "either a|t|b", CorpusFormat::Text);
+        check("a", "", CorpusFormat::Text);
+    }
+
+    #[test]
+    fn foreign_files_are_not_taken_for_text() {
+        let message = |head: &[u8]| detect(Path::new("a"), head).unwrap_err().to_string();
+        assert_eq!(message(b"<?xml version='1.0'?>"), "a is XML, of no corpus format that is known");
+        assert_eq!(message(b"[\n {\"id\": 1}"), "a is a JSON list, of no corpus format that is known");
+        assert_eq!(message(b"ab\0"), "a is binary, of no corpus format that is known");
+    }
+
+    #[test]
+    fn names_are_parsed() {
+        for format in CorpusFormat::ALL {
+            assert_eq!(format.to_string().parse::<CorpusFormat>().unwrap(), format);
+        }
+        let error = "doc".parse::<CorpusFormat>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown corpus format `doc`");
+        assert_eq!(error.hint(), Some("use one of text, jsonl, pubtator"));
+    }
+
+    #[test]
+    fn text_is_no_output_format() {
+        assert!(Writer::new(Vec::new(), Path::new("-"), CorpusFormat::Text).is_err());
+    }
+}

@@ -1,1 +1,372 @@
-//! To be written.
+//! JSON lines: one document a line, gold annotations or what `canonym link` found.
+//!
+//! `{"id": …, "text": …, "annotations": [{"spans": [[start, end], …], "text": …, "type": …, …}]}` with spans in code
+//! points. `title` and `abstract` may stand in the place of `text` and are joined by one space; a missing id is the
+//! `pmid`, else the number of the line. An annotation carries `ids` (or `id`) where a person made it, `score`, `nil`
+//! and `candidates` where a system did; then its id is that of the first candidate, and there is none where the system
+//! abstains. `parts` and `relations` are written only where there are any. Other fields are passed over. Sections are
+//! not written.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::{AnnotatedDocument, Annotation, CandidateRecord, join_passages};
+use crate::input::Input;
+use crate::text::offsets::OffsetMap;
+use crate::text::{Document, Span};
+use crate::{Error, Result};
+
+/// Scores are written to this many units of one, so that the last bits of a sum do not show.
+const SCORE_UNITS: f64 = 10_000.0;
+
+/// What a line must be.
+const SHAPE: &str = "each line is one JSON object with `id`, `text` and `annotations`";
+
+/// A document as other programs write it.
+#[derive(Deserialize)]
+struct DocumentLine {
+    #[serde(default)]
+    id: Option<Id>,
+    #[serde(default)]
+    pmid: Option<Id>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default, rename = "abstract")]
+    summary: Option<String>,
+    #[serde(default)]
+    annotations: Option<Vec<AnnotationLine>>,
+    #[serde(default)]
+    relations: Option<Vec<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+struct AnnotationLine {
+    spans: Vec<(u64, u64)>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default, rename = "type")]
+    semantic_type: Option<String>,
+    #[serde(default)]
+    ids: Option<Ids>,
+    #[serde(default)]
+    id: Option<Ids>,
+    #[serde(default)]
+    score: Option<f32>,
+    #[serde(default)]
+    nil: Option<bool>,
+    #[serde(default)]
+    candidates: Option<Vec<CandidateLine>>,
+    #[serde(default)]
+    parts: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct CandidateLine {
+    id: Id,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    score: Option<f32>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "an id is a string or a whole number")]
+enum Id {
+    Text(String),
+    Positive(u64),
+    Negative(i64),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "ids are a string, a whole number, or a list of them")]
+enum Ids {
+    One(Id),
+    Several(Vec<Id>),
+}
+
+impl Id {
+    fn into_text(self) -> String {
+        match self {
+            Id::Text(text) => text,
+            Id::Positive(number) => number.to_string(),
+            Id::Negative(number) => number.to_string(),
+        }
+    }
+}
+
+impl Ids {
+    fn into_texts(self) -> Vec<String> {
+        match self {
+            Ids::One(id) => vec![id.into_text()],
+            Ids::Several(ids) => ids.into_iter().map(Id::into_text).collect(),
+        }
+    }
+}
+
+/// The document of the next line that is not blank; `None` after the last one.
+pub(super) fn read_next(input: &mut Input, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+    let path = input.path().to_path_buf();
+    while let Some((number, line)) = input.next_line()? {
+        if !line.trim().is_empty() {
+            return parse_line(&path, number, line, checker).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Result<AnnotatedDocument> {
+    if !line.trim_start().starts_with('{') {
+        return Err(
+            Error::parse(path, number, format!("expected a JSON object, found {}", quote(line))).with_hint(SHAPE)
+        );
+    }
+    let parsed: DocumentLine = serde_json::from_str(line).map_err(|error| json_error(path, number, &error))?;
+    let id = parsed.id.or(parsed.pmid).map_or_else(|| number.to_string(), Id::into_text);
+    let document = match parsed.text {
+        Some(text) => Document { id, text, sections: Vec::new() },
+        None if parsed.title.is_none() && parsed.summary.is_none() => {
+            return Err(Error::parse(path, number, format!("document {} has no text", quote(&id)))
+                .with_hint("give it a field `text`, or `title` and `abstract`"));
+        }
+        None => join_passages(id, parsed.title.as_deref(), parsed.summary.as_deref()),
+    };
+    let map = OffsetMap::new(&document.text);
+    let mut annotations = Vec::new();
+    for annotation in parsed.annotations.unwrap_or_default() {
+        let placed = Placed { line: number, spans: &annotation.spans, text: annotation.text.as_deref() };
+        if let Some(spans) = checker.place(path, &document, &map, &placed)? {
+            annotations.push(annotation.with_spans(spans, &document.text));
+        }
+    }
+    Ok(AnnotatedDocument { document, annotations, relations: parsed.relations.unwrap_or_default() })
+}
+
+impl AnnotationLine {
+    fn with_spans(self, spans: Vec<Span>, text: &str) -> Annotation {
+        let covered = || spans.iter().map(|span| span.of(text)).collect::<Vec<&str>>().join(" ");
+        let candidates: Vec<CandidateRecord> = self.candidates.unwrap_or_default().into_iter().map(record).collect();
+        let nil = self.nil.unwrap_or(false);
+        let ids = match candidates.first() {
+            _ if nil => Vec::new(),
+            Some(best) => vec![best.id.clone()],
+            None => self.ids.or(self.id).map(Ids::into_texts).unwrap_or_default(),
+        };
+        Annotation {
+            text: self.text.unwrap_or_else(covered),
+            spans,
+            semantic_type: self.semantic_type.unwrap_or_default(),
+            ids,
+            score: self.score,
+            nil,
+            candidates,
+            parts: self.parts.unwrap_or_default(),
+        }
+    }
+}
+
+fn record(line: CandidateLine) -> CandidateRecord {
+    CandidateRecord {
+        id: line.id.into_text(),
+        name: line.name.unwrap_or_default(),
+        score: line.score.unwrap_or_default(),
+    }
+}
+
+fn json_error(path: &Path, number: u64, error: &serde_json::Error) -> Error {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    Error::parse(path, number, format!("no document at column {}: {what}", error.column())).with_hint(SHAPE)
+}
+
+/// A document as we write it; the order of the fields is part of the contract.
+#[derive(Serialize)]
+struct DocumentOut<'a> {
+    id: &'a str,
+    text: &'a str,
+    annotations: Vec<AnnotationOut<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    relations: &'a [Vec<String>],
+}
+
+#[derive(Serialize)]
+struct AnnotationOut<'a> {
+    spans: Vec<(usize, usize)>,
+    text: &'a str,
+    #[serde(rename = "type")]
+    semantic_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nil: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<Vec<CandidateOut<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ids: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    parts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct CandidateOut<'a> {
+    id: &'a str,
+    name: &'a str,
+    score: f64,
+}
+
+/// Appends one document and a line end to `out`.
+pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    let document = &annotated.document;
+    let map = OffsetMap::new(&document.text);
+    let annotations = annotated.annotations.iter().map(|annotation| annotation_out(annotation, &map)).collect();
+    let line = DocumentOut { id: &document.id, text: &document.text, annotations, relations: &annotated.relations };
+    serde_json::to_writer(&mut *out, &line).expect("strings and numbers in memory are always JSON");
+    out.push(b'\n');
+    Ok(())
+}
+
+fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> AnnotationOut<'a> {
+    let code_point =
+        |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
+    let linked = annotation.is_linked();
+    let candidates = annotation.candidates.iter().map(|candidate| CandidateOut {
+        id: &candidate.id,
+        name: &candidate.name,
+        score: rounded(candidate.score),
+    });
+    // Where there are candidates or an abstention they say what the ids are.
+    let ids_are_said = annotation.nil || !annotation.candidates.is_empty() || (linked && annotation.ids.is_empty());
+    AnnotationOut {
+        spans: annotation.spans.iter().map(|span| (code_point(span.start), code_point(span.end))).collect(),
+        text: &annotation.text,
+        semantic_type: &annotation.semantic_type,
+        score: annotation.score.map(rounded),
+        nil: linked.then_some(annotation.nil),
+        candidates: linked.then(|| candidates.collect()),
+        ids: (!ids_are_said).then_some(annotation.ids.as_slice()),
+        parts: &annotation.parts,
+    }
+}
+
+fn rounded(score: f32) -> f64 {
+    (f64::from(score) * SCORE_UNITS).round() / SCORE_UNITS + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::corpus::{CorpusFormat, Reader};
+
+    fn read(text: &str) -> Vec<Result<AnnotatedDocument>> {
+        let input = Input::from_bytes("in", text.as_bytes().to_vec()).unwrap();
+        Reader::from_input(input, Some(CorpusFormat::Jsonl)).unwrap().collect()
+    }
+
+    /// What is written of what was read.
+    fn check(text: &str, expect: Expect) {
+        let mut shown = String::new();
+        for item in read(text) {
+            match item {
+                Ok(read) => {
+                    let mut out = Vec::new();
+                    write(&read, &mut out).unwrap();
+                    shown.push_str(&String::from_utf8(out).unwrap());
+                }
+                Err(error) => shown.push_str(&format!("{error} (hint: {})\n", error.hint().unwrap_or("none"))),
+            }
+        }
+        expect.assert_eq(&shown);
+    }
+
+    #[test]
+    fn gold_annotations_keep_their_ids() {
+        check(
+            r#"{"id":7,"text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","ids":["D1","D2"]},{"id":"D3","spans":[[0,1]],"type":"Letter","other":[1]},{"spans":[[0,1]]}]}"#,
+            expect![[r#"
+                {"id":"7","text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","type":"","ids":["D1","D2"]},{"spans":[[0,1]],"text":"β","type":"Letter","ids":["D3"]},{"spans":[[0,1]],"text":"β","type":"","ids":[]}]}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn linked_annotations_keep_the_contract() {
+        let line = r#"{"id":"8","text":"No pain, ever.","annotations":[{"spans":[[3,7]],"text":"pain","type":"Finding","score":0.97,"nil":false,"candidates":[{"id":"MESH:D010146","name":"Pain","score":0.97},{"id":"X:1","name":"x","score":0.00004}]},{"spans":[[0,2],[9,13]],"text":"No ever","type":"","score":1.0,"nil":true,"candidates":[]}]}"#;
+        check(
+            line,
+            expect![[r#"
+            {"id":"8","text":"No pain, ever.","annotations":[{"spans":[[3,7]],"text":"pain","type":"Finding","score":0.97,"nil":false,"candidates":[{"id":"MESH:D010146","name":"Pain","score":0.97},{"id":"X:1","name":"x","score":0.0}]},{"spans":[[0,2],[9,13]],"text":"No ever","type":"","score":1.0,"nil":true,"candidates":[]}]}
+        "#]],
+        );
+        let read = read(line).remove(0).unwrap();
+        assert_eq!(read.annotations[0].ids, ["MESH:D010146"]);
+        assert!(read.annotations[1].ids.is_empty());
+    }
+
+    #[test]
+    fn text_may_come_as_title_and_abstract() {
+        check(
+            "{\"title\":\"A.\",\"abstract\":\"B.\"}\n\n{\"pmid\":3,\"abstract\":\"B.\"}\n{\"id\":null,\"title\":\"\",\"abstract\":\"B.\",\"annotations\":null}",
+            expect![[r#"
+                {"id":"1","text":"A. B.","annotations":[]}
+                {"id":"3","text":"B.","annotations":[]}
+                {"id":"4","text":" B.","annotations":[]}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn malformed_lines_are_named_and_passed_over() {
+        check(
+            "{\n{\"text\":5}\n[]\n{\"id\":\"x\"}\n{\"id\":1.5,\"text\":\"\"}\n{\"text\":\"good\"}",
+            expect![[r#"
+            in:1: no document at column 1: EOF while parsing an object (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:2: no document at column 9: invalid type: integer `5`, expected a string (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:3: expected a JSON object, found `[]` (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:4: document `x` has no text (hint: give it a field `text`, or `title` and `abstract`)
+            in:5: no document at column 9: an id is a string or a whole number (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            {"id":"6","text":"good","annotations":[]}
+        "#]],
+        );
+        check(
+            r#"{"text":"pain","annotations":[{"text":"pain"}]}"#,
+            expect![[r#"
+            in:1: no document at column 45: missing field `spans` (hint: each line is one JSON object with `id`, `text` and `annotations`)
+        "#]],
+        );
+        check(
+            r#"{"text":"pain","annotations":[{"spans":[],"text":"pain"}]}"#,
+            expect![[r#"
+            in:1: document `1`: `pain` has no span (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
+        "#]],
+        );
+        check(
+            r#"{"text":"pain","annotations":[{"spans":[[0,-4]]}]}"#,
+            expect![[r#"
+            in:1: no document at column 45: invalid value: integer `-4`, expected u64 (hint: each line is one JSON object with `id`, `text` and `annotations`)
+        "#]],
+        );
+        check(
+            r#"{"text":"pain","annotations":[{"spans":[[0,4]],"text":"gain"}]}"#,
+            expect![[r#"
+            in:1: document `1`: the annotation says `gain` at 0..4, the text there is `pain` (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
+        "#]],
+        );
+        check(
+            &"[".repeat(100_000),
+            expect![[r#"
+            in:1: expected a JSON object, found `[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[…` (hint: each line is one JSON object with `id`, `text` and `annotations`)
+        "#]],
+        );
+        check(
+            &format!("{{\"text\":\"\",\"x\":{}", "[".repeat(100_000)),
+            expect![[r#"
+            in:1: no document at column 100015: EOF while parsing a list (hint: each line is one JSON object with `id`, `text` and `annotations`)
+        "#]],
+        );
+    }
+}

@@ -3,12 +3,19 @@
 //! Readers turn the offsets of a format into bytes and check each against its text; writers turn them
 //! back. Concepts are written as ids such as `MESH:D003924`, never as numbers of one knowledge base.
 
+mod check;
 pub mod format;
 pub mod jsonl;
 pub mod plain;
 pub mod pubtator;
 
-use crate::text::{Document, Span};
+pub use check::{OnMismatch, ReadCounts};
+pub use format::{CorpusFormat, Reader, Writer};
+
+use crate::text::{Document, Section, Span};
+
+/// The largest document that is read, and the longest line: 64 MiB.
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
 /// A candidate concept as files carry it.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +45,15 @@ pub struct Annotation {
     pub nil: bool,
     /// What the system considered, best first; empty in gold data.
     pub candidates: Vec<CandidateRecord>,
+    /// The names of the parts of a composite mention, where the source splits them; else empty.
+    pub parts: Vec<String>,
+}
+
+impl Annotation {
+    /// Whether a system made this, rather than a person: it has a score, candidates or an abstention.
+    pub fn is_linked(&self) -> bool {
+        self.score.is_some() || self.nil || !self.candidates.is_empty()
+    }
 }
 
 /// A document with its annotations, in the order of the source.
@@ -47,4 +63,27 @@ pub struct AnnotatedDocument {
     pub document: Document,
     /// The mentions.
     pub annotations: Vec<Annotation>,
+    /// Relations as columns of the source, such as `["CID", "D003042", "D012640"]`: carried along, never interpreted.
+    pub relations: Vec<Vec<String>>,
+}
+
+/// A document of a title and an abstract, as PubTator counts offsets: both joined by one space.
+///
+/// The space is there even where one of the two is empty, except that nothing follows the title of an empty abstract.
+pub(crate) fn join_passages(id: String, title: Option<&str>, summary: Option<&str>) -> Document {
+    let mut text = String::new();
+    let mut sections = Vec::new();
+    if let Some(title) = title {
+        text.push_str(title);
+        sections.push(Section { kind: "title".to_owned(), span: Span::new(0, text.len()) });
+    }
+    if let Some(summary) = summary {
+        if title.is_some() && !summary.is_empty() {
+            text.push(' ');
+        }
+        let start = text.len();
+        text.push_str(summary);
+        sections.push(Section { kind: "abstract".to_owned(), span: Span::new(start, text.len()) });
+    }
+    Document { id, text, sections }
 }

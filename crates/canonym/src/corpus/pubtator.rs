@@ -1,1 +1,331 @@
-//! To be written.
+//! PubTator: `id|t|title`, `id|a|abstract`, annotation lines by tab, a blank line between documents.
+//!
+//! An annotation line is `id start end text type ids parts` by tab. `ids` may be absent and stays one string as the
+//! source writes it, whatever joins the ids in it (`D003110|D009369`, `D004829+D003294`, `7037,7036`); `parts` is the
+//! optional column of the names of a composite mention, split at `|`. Any other line by tab, such as
+//! `id CID D003042 D012640`, is a relation and is carried along as it is.
+//!
+//! Offsets are code points of the title, one separator and the abstract. A document with the id of an earlier one is a
+//! document of its own. What the format cannot carry: a discontinuous mention is written as its hull, and of candidates
+//! only the first is written, `-1` where the system abstains; scores are left out. Line breaks in a text become
+//! spaces, so that offsets hold.
+
+use std::path::Path;
+
+use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, join_passages};
+use crate::input::Input;
+use crate::text::offsets::OffsetMap;
+use crate::text::{Document, Mention, Span};
+use crate::{Error, Result};
+
+/// What stands in the column of ids where a system abstains.
+const NO_CONCEPT: &str = "-1";
+
+/// A line that is not blank and its number from 1.
+type Row = (u64, String);
+
+/// The documents of an input: blocks of lines between blank lines.
+pub(super) struct Blocks {
+    input: Input,
+    /// The title line of the next document, where no blank line stood before it.
+    held: Option<Row>,
+}
+
+impl Blocks {
+    pub fn new(input: Input) -> Blocks {
+        Blocks { input, held: None }
+    }
+
+    /// How many lines were read.
+    pub fn n_lines(&self) -> u64 {
+        self.input.n_lines()
+    }
+
+    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+        let rows = match self.next_block() {
+            Ok(rows) => rows,
+            Err(error @ Error::Parse { .. }) => {
+                self.skip_block();
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        };
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        parse_block(self.input.path(), &rows, checker).map(Some)
+    }
+
+    fn next_block(&mut self) -> Result<Vec<Row>> {
+        let mut rows: Vec<Row> = self.held.take().into_iter().collect();
+        let mut n_bytes = 0;
+        while let Some((number, line)) = self.input.next_line()? {
+            if line.trim().is_empty() {
+                if rows.is_empty() {
+                    continue;
+                }
+                break;
+            }
+            let row = (number, line.to_owned());
+            if !rows.is_empty() && starts_document(line) {
+                self.held = Some(row);
+                break;
+            }
+            n_bytes += line.len();
+            if n_bytes > MAX_DOCUMENT_BYTES {
+                let message = format!("the document at line {number} has more than {MAX_DOCUMENT_BYTES} bytes");
+                return Err(Error::limit(self.input.path(), message));
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Leaves the rest of a block in which a line could not be read.
+    fn skip_block(&mut self) {
+        loop {
+            let n_lines = self.input.n_lines();
+            let row = self.input.next_line().map(|row| row.map(|(number, line)| (number, line.to_owned())));
+            match row {
+                Ok(Some((_, line))) if line.trim().is_empty() => return,
+                Ok(Some(row)) if starts_document(&row.1) => {
+                    self.held = Some(row);
+                    return;
+                }
+                Ok(Some(_)) => {}
+                // A line that is no text was left behind; an input that fails where it stands fails there for ever.
+                Err(Error::Parse { .. }) if self.input.n_lines() > n_lines => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    Title,
+    Abstract,
+}
+
+/// The id, kind and text of a title or abstract line.
+fn passage(line: &str) -> Option<(&str, Passage, &str)> {
+    let (id, rest) = line.split_once('|')?;
+    if id.contains('\t') {
+        return None;
+    }
+    let title = rest.strip_prefix("t|").map(|text| (id, Passage::Title, text));
+    title.or_else(|| rest.strip_prefix("a|").map(|text| (id, Passage::Abstract, text)))
+}
+
+fn starts_document(line: &str) -> bool {
+    matches!(passage(line), Some((_, Passage::Title, _)))
+}
+
+/// Whether the second column of a line by tab is the kind of a relation rather than an offset.
+fn is_relation(column: &str) -> bool {
+    column.starts_with(|c: char| c.is_alphabetic())
+}
+
+fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<AnnotatedDocument> {
+    let (document, n_passages) = read_text(path, rows)?;
+    let map = OffsetMap::new(&document.text);
+    let mut annotations = Vec::new();
+    let mut relations = Vec::new();
+    for (number, line) in &rows[n_passages..] {
+        let columns = read_columns(path, *number, line, &document.id)?;
+        if is_relation(columns[1]) {
+            relations.push(columns[1..].iter().map(|&column| column.to_owned()).collect());
+            continue;
+        }
+        let span = (offset(path, *number, columns[1])?, offset(path, *number, columns[2])?);
+        let placed = Placed { line: *number, spans: &[span], text: Some(columns[3]) };
+        if let Some(spans) = checker.place(path, &document, &map, &placed)? {
+            annotations.push(Annotation {
+                spans,
+                text: columns[3].to_owned(),
+                semantic_type: columns[4].to_owned(),
+                ids: columns.get(5).map(|&ids| ids.to_owned()).into_iter().collect(),
+                parts: columns.get(6).map(|parts| parts.split('|').map(str::to_owned).collect()).unwrap_or_default(),
+                ..Annotation::default()
+            });
+        }
+    }
+    Ok(AnnotatedDocument { document, annotations, relations })
+}
+
+/// The text of a block, and how many of its rows it takes.
+fn read_text(path: &Path, rows: &[Row]) -> Result<(Document, usize)> {
+    let mut title = None;
+    let mut summary = None;
+    let mut document_id = "";
+    let mut n_passages = 0;
+    for (number, line) in rows {
+        let Some((id, kind, text)) = passage(line) else { break };
+        let slot = match kind {
+            Passage::Title => &mut title,
+            Passage::Abstract => &mut summary,
+        };
+        if id.is_empty() {
+            return Err(Error::parse(path, *number, "the document has no id before the first `|`"));
+        }
+        if n_passages > 0 && id != document_id {
+            return Err(foreign_id(path, *number, id, document_id));
+        }
+        if slot.replace(text).is_some() {
+            return Err(Error::parse(path, *number, format!("document {} has a second abstract", quote(id)))
+                .with_hint("separate documents by a blank line"));
+        }
+        document_id = id;
+        n_passages += 1;
+    }
+    if n_passages == 0 {
+        let (number, line) = &rows[0];
+        return Err(Error::parse(path, *number, format!("expected `id|t|title`, found {}", quote(line)))
+            .with_hint("a document starts with its title; name the format where this is no PubTator file"));
+    }
+    Ok((join_passages(document_id.to_owned(), title, summary), n_passages))
+}
+
+/// The columns of an annotation or a relation.
+fn read_columns<'a>(path: &Path, number: u64, line: &'a str, document_id: &str) -> Result<Vec<&'a str>> {
+    let columns: Vec<&str> = line.split('\t').collect();
+    if columns.len() < 2 {
+        let message = format!("neither a title, an abstract, an annotation nor a relation: {}", quote(line));
+        return Err(Error::parse(path, number, message).with_hint("columns are separated by tabs"));
+    }
+    if columns[0] != document_id {
+        return Err(foreign_id(path, number, columns[0], document_id));
+    }
+    if !is_relation(columns[1]) && !(5..=7).contains(&columns.len()) {
+        let message = format!("an annotation has 5 to 7 columns, this line has {}", columns.len());
+        return Err(Error::parse(path, number, message)
+            .with_hint("the columns are id, start, end, text, type, ids and the names of parts, separated by tabs"));
+    }
+    Ok(columns)
+}
+
+fn foreign_id(path: &Path, number: u64, id: &str, document_id: &str) -> Error {
+    Error::parse(path, number, format!("a line of document {} inside document {}", quote(id), quote(document_id)))
+        .with_hint("separate documents by a blank line")
+}
+
+fn offset(path: &Path, number: u64, column: &str) -> Result<u64> {
+    let digits = !column.is_empty() && column.bytes().all(|byte| byte.is_ascii_digit());
+    let value = if digits { column.parse().ok() } else { None };
+    value.ok_or_else(|| Error::parse(path, number, format!("the offset {} is not a whole number", quote(column))))
+}
+
+/// Appends one document and a blank line to `out`.
+///
+/// The title is the section of that name where it stands first and one white space follows it; else what comes
+/// before the first line break; else the whole text.
+pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    let document = &annotated.document;
+    let id = column(document, "id", &document.id)?;
+    if id.is_empty() || id.contains('|') {
+        return Err(Error::invalid(format!("PubTator cannot carry the document id {}", quote(id)))
+            .with_hint("give the document an id without `|`"));
+    }
+    let (title, summary) = split_text(document);
+    let mut lines = vec![format!("{id}|t|{}", one_line(title)), format!("{id}|a|{}", one_line(summary))];
+    let map = OffsetMap::new(&document.text);
+    for annotation in &annotated.annotations {
+        lines.push(annotation_line(document, &map, annotation)?);
+    }
+    for relation in &annotated.relations {
+        if !relation.first().is_some_and(|kind| is_relation(kind)) {
+            let message = format!("a relation of document {} does not start with its kind", quote(&document.id));
+            return Err(Error::invalid(message).with_hint("a kind is a word such as `CID`"));
+        }
+        let mut line = id.to_owned();
+        for value in relation {
+            line.push('\t');
+            line.push_str(column(document, "relation", value)?);
+        }
+        lines.push(line);
+    }
+    for line in lines {
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+    Ok(())
+}
+
+fn annotation_line(document: &Document, map: &OffsetMap<'_>, annotation: &Annotation) -> Result<String> {
+    let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    let hull = mention.hull();
+    let covered = hull.of(&document.text);
+    let text = if annotation.spans.len() > 1 || annotation.text.is_empty() { covered } else { &annotation.text };
+    let (start, end) = (code_point(map, hull.start), code_point(map, hull.end));
+    let kind = column(document, "type", &annotation.semantic_type)?;
+    let mut line = format!("{}\t{start}\t{end}\t{}\t{kind}", document.id, one_column(text));
+    if let Some(ids) = written_ids(annotation) {
+        line.push('\t');
+        line.push_str(column(document, "ids", &ids)?);
+    }
+    if !annotation.parts.is_empty() {
+        line.push('\t');
+        line.push_str(column(document, "parts", &annotation.parts.join("|"))?);
+    }
+    Ok(line)
+}
+
+/// The column of ids, `None` where the annotation has no such column.
+fn written_ids(annotation: &Annotation) -> Option<String> {
+    if annotation.nil {
+        return Some(NO_CONCEPT.to_owned());
+    }
+    if let Some(best) = annotation.candidates.first() {
+        return Some(best.id.clone());
+    }
+    if annotation.ids.is_empty() {
+        let needed = annotation.score.is_some() || !annotation.parts.is_empty();
+        return needed.then(|| NO_CONCEPT.to_owned());
+    }
+    Some(annotation.ids.join("|"))
+}
+
+fn code_point(map: &OffsetMap<'_>, byte: u32) -> usize {
+    map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text")
+}
+
+/// The title and the abstract; between them one character is left out, for which readers put the separator.
+fn split_text(document: &Document) -> (&str, &str) {
+    let text = document.text.as_str();
+    let title = document.sections.iter().find(|section| section.kind == "title");
+    let border = title.filter(|title| title.span.start == 0).and_then(|title| split_at_space(text, title.span));
+    border.or_else(|| split_at_space(text, Span::new(0, text.find(['\n', '\r'])?))).unwrap_or((text, ""))
+}
+
+/// `text` under `title` and behind the one white space that follows; `None` where there is none or nothing comes after it.
+fn split_at_space(text: &str, title: Span) -> Option<(&str, &str)> {
+    let rest = &text[title.end as usize..];
+    let separator = rest.chars().next().filter(|c| c.is_whitespace())?;
+    let summary = &rest[separator.len_utf8()..];
+    (!summary.is_empty()).then(|| (title.of(text), summary))
+}
+
+/// `text` with a space for each line break.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// `text` with a space for each line break and tab.
+fn one_column(text: &str) -> String {
+    text.replace(['\n', '\r', '\t'], " ")
+}
+
+/// `value`, unless it would break its line.
+fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
+    if !value.contains(['\n', '\r', '\t']) {
+        return Ok(value);
+    }
+    let message = format!("PubTator cannot carry {} as {what} in document {}", quote(value), quote(&document.id));
+    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or write jsonl"))
+}
+
+#[cfg(test)]
+mod tests;

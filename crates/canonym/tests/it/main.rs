@@ -1,1 +1,2 @@
 //! Behaviour tests.
+mod corpus;

@@ -1,0 +1,206 @@
+//! Turns the spans of a source into bytes and checks that the annotated text stands there.
+//!
+//! Source spans count code points. A mismatch means that the offsets or the text of the source were changed after
+//! annotation; linking such a mention would judge the wrong words. It does not search for the right place.
+
+use std::path::Path;
+
+use crate::text::offsets::OffsetMap;
+use crate::text::{Document, Span};
+use crate::{Error, Result};
+
+/// The longest quotation in a message, in code points.
+const MAX_QUOTE: usize = 80;
+
+/// What may stand between the parts of a discontinuous mention in its annotated text.
+const JOINTS: [&str; 7] = [" ", " ... ", "...", " … ", "…", "|", ""];
+
+/// What a reader does with an annotation whose text is not under its span.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnMismatch {
+    /// The document is an error.
+    #[default]
+    Error,
+    /// The annotation is left out and counted.
+    Drop,
+}
+
+/// What a reader has read so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadCounts {
+    /// Documents handed out.
+    pub n_documents: u64,
+    /// Annotations handed out.
+    pub n_annotations: u64,
+    /// Annotations left out because their text is not under their span.
+    pub n_bad_offsets: u64,
+}
+
+/// One annotation as its source places it.
+pub(super) struct Placed<'a> {
+    /// The line it stands on, from 1.
+    pub line: u64,
+    /// Pairs of code points, half-open.
+    pub spans: &'a [(u64, u64)],
+    /// The text that must stand there; `None` where the source does not say.
+    pub text: Option<&'a str>,
+}
+
+/// Checks the annotations of one reader and counts.
+#[derive(Debug, Default)]
+pub(super) struct Checker {
+    pub on_mismatch: OnMismatch,
+    pub counts: ReadCounts,
+}
+
+impl Checker {
+    /// The spans in bytes, or `None` where the annotation is to be left out.
+    pub fn place(
+        &mut self,
+        path: &Path,
+        document: &Document,
+        map: &OffsetMap<'_>,
+        placed: &Placed<'_>,
+    ) -> Result<Option<Vec<Span>>> {
+        match (find_spans(&document.text, map, placed), self.on_mismatch) {
+            (Ok(spans), _) => Ok(Some(spans)),
+            (Err(_), OnMismatch::Drop) => {
+                self.counts.n_bad_offsets += 1;
+                Ok(None)
+            }
+            (Err(message), OnMismatch::Error) => {
+                Err(Error::parse(path, placed.line, format!("document {}: {message}", quote(&document.id)))
+                    .with_hint("correct the offsets, or drop and count such annotations with `--skip-bad-offsets`"))
+            }
+        }
+    }
+}
+
+/// The spans of `placed` in bytes of `text`, or what is wrong with them.
+fn find_spans(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>) -> std::result::Result<Vec<Span>, String> {
+    let mut spans: Vec<Span> = Vec::with_capacity(placed.spans.len());
+    for &(start, end) in placed.spans {
+        if start >= end {
+            return Err(format!("the span {start}..{end} of {} is empty or turned around", wanted(placed)));
+        }
+        let (Some(first), Some(last)) = (byte_of(map, start), byte_of(map, end)) else {
+            return Err(format!(
+                "the span {start}..{end} of {} lies beyond the text of {} code points",
+                wanted(placed),
+                map.n_chars()
+            ));
+        };
+        let span = Span::new(first, last);
+        if spans.last().is_some_and(|before| before.end > span.start) {
+            return Err(format!("the spans of {} overlap or are not in text order", wanted(placed)));
+        }
+        spans.push(span);
+    }
+    if spans.is_empty() {
+        return Err(format!("{} has no span", wanted(placed)));
+    }
+    let parts: Vec<&str> = spans.iter().map(|span| span.of(text)).collect();
+    match placed.text {
+        Some(wanted) if !stands_there(wanted, &parts) => {
+            let (start, end) = (placed.spans[0].0, placed.spans[placed.spans.len() - 1].1);
+            let found = parts.join(" ");
+            Err(format!("the annotation says {} at {start}..{end}, the text there is {}", quote(wanted), quote(&found)))
+        }
+        _ => Ok(spans),
+    }
+}
+
+fn byte_of(map: &OffsetMap<'_>, offset: u64) -> Option<usize> {
+    map.char_to_byte(usize::try_from(offset).ok()?)
+}
+
+/// Whether `wanted` is the text of `parts`. White space of any kind is one kind, and at the ends it does not count:
+/// sources pad the text of an annotation and cannot write a tab in it.
+fn stands_there(wanted: &str, parts: &[&str]) -> bool {
+    let same = |found: &str| {
+        let plain = |text: &str| text.trim().replace(|c: char| c.is_whitespace(), " ");
+        wanted == found || plain(wanted) == plain(found)
+    };
+    match parts {
+        [part] => same(part),
+        _ => JOINTS.iter().any(|joint| same(&parts.join(joint))),
+    }
+}
+
+fn wanted(placed: &Placed<'_>) -> String {
+    placed.text.map_or_else(|| "an annotation".to_owned(), quote)
+}
+
+/// `text` between quotation marks, control characters escaped, cut where it is long.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted: String = text.chars().take(MAX_QUOTE).flat_map(escape).collect();
+    if text.chars().nth(MAX_QUOTE).is_some() {
+        quoted.push('…');
+    }
+    format!("`{quoted}`")
+}
+
+fn escape(c: char) -> impl Iterator<Item = char> {
+    let escaped = if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    escaped.chars().collect::<Vec<char>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, spans: &[(u64, u64)], wanted: &str, expect: Expect) {
+        let placed = Placed { line: 1, spans, text: Some(wanted) };
+        let shown = match find_spans(text, &OffsetMap::new(text), &placed) {
+            Ok(spans) => format!("{:?}", spans.iter().map(|span| (span.start, span.end)).collect::<Vec<_>>()),
+            Err(message) => message,
+        };
+        expect.assert_eq(&shown);
+    }
+
+    #[test]
+    fn code_points_become_bytes() {
+        check("β😀 cells", &[(3, 8)], "cells", expect!["[(7, 12)]"]);
+    }
+
+    #[test]
+    fn padding_and_the_kind_of_white_space_do_not_count() {
+        check("old\u{a0}age here", &[(0, 7)], "old age  ", expect!["[(0, 8)]"]);
+        check("old\tage here", &[(0, 7)], "old age", expect!["[(0, 7)]"]);
+    }
+
+    #[test]
+    fn parts_of_a_discontinuous_mention_are_joined_as_the_source_likes() {
+        check("rod and cone cells", &[(0, 3), (13, 18)], "rod cells", expect!["[(0, 3), (13, 18)]"]);
+        check("rod and cone cells", &[(0, 3), (13, 18)], "rod ... cells", expect!["[(0, 3), (13, 18)]"]);
+        check(
+            "rod and cone cells",
+            &[(0, 3), (13, 18)],
+            "cone cells",
+            expect!["the annotation says `cone cells` at 0..18, the text there is `rod cells`"],
+        );
+    }
+
+    #[test]
+    fn impossible_spans_are_named() {
+        check("pain", &[(2, 2)], "", expect!["the span 2..2 of `` is empty or turned around"]);
+        check("pain", &[(4, 2)], "pain", expect!["the span 4..2 of `pain` is empty or turned around"]);
+        check("pain", &[(0, 5)], "pain", expect!["the span 0..5 of `pain` lies beyond the text of 4 code points"]);
+        check(
+            "pain",
+            &[(0, u64::MAX)],
+            "pain",
+            expect!["the span 0..18446744073709551615 of `pain` lies beyond the text of 4 code points"],
+        );
+        check("pain", &[(2, 4), (0, 2)], "pain", expect!["the spans of `pain` overlap or are not in text order"]);
+        check("pain", &[], "pain", expect!["`pain` has no span"]);
+    }
+
+    #[test]
+    fn long_and_unprintable_text_is_quoted_short() {
+        assert_eq!(quote("a\nb"), "`a\\nb`");
+        assert_eq!(quote(&"x".repeat(100)).chars().count(), MAX_QUOTE + 3);
+    }
+}
