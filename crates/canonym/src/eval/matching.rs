@@ -83,7 +83,8 @@ impl FromStr for Measure {
     fn from_str(text: &str) -> crate::Result<Measure> {
         Measure::ALL.into_iter().find(|measure| measure.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Measure::ALL.iter().map(|measure| measure.name()).collect();
-            crate::Error::invalid(format!("unknown measure `{text}`")).with_hint(format!("use one of {}", names.join(", ")))
+            crate::Error::invalid(format!("unknown measure `{text}`"))
+                .with_hint(format!("use one of {}", names.join(", ")))
         })
     }
 }
@@ -278,7 +279,8 @@ fn count_identical(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) 
         };
         let mut edges = Vec::new();
         for (row, prediction) in group.iter().enumerate() {
-            let agreeing = candidates.iter().enumerate().filter(|(_, view)| agree(&view.labels, &prediction.labels, policy));
+            let agreeing =
+                candidates.iter().enumerate().filter(|(_, view)| agree(&view.labels, &prediction.labels, policy));
             edges.extend(agreeing.map(|(column, _)| (row, column)));
         }
         n_right += maximum_matching(group.len(), candidates.len(), &edges);
@@ -357,10 +359,8 @@ mod tests {
 
     #[test]
     fn v1_two_documents() {
-        let documents = [
-            pair("5 8 D1, 12 12 D2, 20 22 D3", "5 8 D1, 11 12 D2, 20 22 D9"),
-            pair("3 4 D4", "4 6 D4, 9 9 D5"),
-        ];
+        let documents =
+            [pair("5 8 D1, 12 12 D2, 20 22 D3", "5 8 D1, 11 12 D2, 20 22 D9"), pair("3 4 D4", "4 6 D4, 9 9 D5")];
         let config = MatchConfig::default();
         let strict = documents.iter().map(|document| count(Measure::Strict, document, config)).sum::<Counts>();
         assert_eq!(strict, Counts { n_gold: 4, n_pred: 5, tp_gold: 1.0, tp_pred: 1.0 });

@@ -13,7 +13,7 @@
 //!
 //! let document = Document { id: "1".into(), text: "Fever.".into(), sections: Vec::new() };
 //! let fever = Annotation { spans: vec![Span::new(0, 5)], ids: vec!["MESH:D005334".into()], ..Default::default() };
-//! let gold = [AnnotatedDocument { document, annotations: vec![fever] }];
+//! let gold = [AnnotatedDocument { document, annotations: vec![fever], ..Default::default() }];
 //! let report = evaluate(&gold, &gold, &EvalConfig::default(), &mut SplitMix64::new(13))?;
 //! assert_eq!(report.metrics[&Measure::Strict].f1, 1.0);
 //! # Ok::<(), canonym::Error>(())

@@ -12,6 +12,9 @@ use crate::text::Span;
 use crate::text::offsets::OffsetMap;
 use crate::{Error, Result};
 
+/// The most pairs of overlapping annotations in one document, which bounds memory and time.
+const MAX_PAIRS: u64 = 4_000_000;
+
 /// Gold and predictions, document by document, and what was odd about them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Paired {
@@ -47,7 +50,9 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
         let id = annotated.document.id.as_str();
         let Some(&row) = rows.get(id) else {
             let message = format!("predicted document `{id}` is not among the {} gold documents", rows.len());
-            return Err(Error::invalid(message).with_hint("give the gold file of the same documents, in the same split"));
+            return Err(
+                Error::invalid(message).with_hint("give the gold file of the same documents, in the same split")
+            );
         };
         let text = annotated.document.text.as_str();
         let shift = texts[row].shift_of(text, n_blocks[row]);
@@ -57,6 +62,9 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
         let entries = annotated.annotations.iter().map(|annotation| place.predicted_entry(annotation));
         paired.documents[row].predicted.extend(entries);
     }
+    for document in &paired.documents {
+        check_size(document)?;
+    }
     let ids_of = |chosen: &dyn Fn(usize) -> bool| {
         let rows = (0..paired.documents.len()).filter(|&row| chosen(row));
         rows.map(|row| paired.documents[row].id.clone()).collect()
@@ -64,6 +72,29 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
     paired.missing = ids_of(&|row| n_blocks[row] == 0);
     paired.different_texts = ids_of(&|row| different[row]);
     Ok(paired)
+}
+
+/// Refuses a document of which so many annotations overlap that no person made them.
+fn check_size(document: &DocumentPair) -> Result<()> {
+    let ends_of = |end: fn(&Entry) -> Option<u32>| {
+        let mut ends: Vec<u32> = document.gold.iter().filter_map(end).collect();
+        ends.sort_unstable();
+        ends
+    };
+    let starts = ends_of(|entry| entry.spans.first().map(|span| span.start));
+    let ends = ends_of(|entry| entry.spans.last().map(|span| span.end));
+    let n_near = |entry: &Entry| -> u64 {
+        let (Some(first), Some(last)) = (entry.spans.first(), entry.spans.last()) else { return 0 };
+        let n_started = starts.partition_point(|&start| start < last.end);
+        n_started.saturating_sub(ends.partition_point(|&end| end <= first.start)) as u64
+    };
+    let n_pairs: u64 = document.predicted.iter().map(n_near).sum();
+    if n_pairs > MAX_PAIRS {
+        let message =
+            format!("{n_pairs} pairs of annotations overlap in document `{}`, the limit is {MAX_PAIRS}", document.id);
+        return Err(Error::invalid(message).with_hint("give every text its own document, with its own id"));
+    }
+    Ok(())
 }
 
 /// The different texts of one id, as one text.
@@ -159,7 +190,7 @@ mod tests {
 
     fn document(id: &str, text: &str, annotations: Vec<Annotation>) -> AnnotatedDocument {
         let document = Document { id: id.into(), text: text.into(), sections: Vec::new() };
-        AnnotatedDocument { document, annotations }
+        AnnotatedDocument { document, annotations, ..AnnotatedDocument::default() }
     }
 
     fn annotation(start: usize, end: usize, id: &str) -> Annotation {
@@ -210,6 +241,13 @@ mod tests {
         let error = pair(&[document("1", "", Vec::new())], &[document("2", "", Vec::new())]).expect_err("no such gold");
         assert_eq!(error.to_string(), "predicted document `2` is not among the 1 gold documents");
         assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn a_document_of_nothing_but_overlaps_is_refused() {
+        let heap = [document("1", "fever", vec![annotation(0, 5, "D1"); 2001])];
+        let error = pair(&heap, &heap).expect_err("too many");
+        assert_eq!(error.to_string(), "4004001 pairs of annotations overlap in document `1`, the limit is 4000000");
     }
 
     #[test]

@@ -177,7 +177,9 @@ mod tests {
 
     /// One answer a name, of which the candidate is the name in capitals.
     fn answers(names: &[&str]) -> String {
-        let line = |name: &&str| format!(r#"{{"query":"{name}","nil":false,"candidates":[{{"id":"{}"}}]}}"#, name.to_uppercase());
+        let line = |name: &&str| {
+            format!(r#"{{"query":"{name}","nil":false,"candidates":[{{"id":"{}"}}]}}"#, name.to_uppercase())
+        };
         names.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

@@ -10,10 +10,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentPair, Entry};
 use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
 use super::ids::{IdPolicy, IdSet};
 use super::matching::ratio;
+use super::{DocumentPair, Entry};
 use crate::text::Span;
 use crate::{Error, Result};
 
@@ -240,10 +240,7 @@ pub fn over_folds(folds: &[(u64, u64)]) -> FoldAccuracy {
     let accuracies = folds.iter().map(|&(n_right, n_judged)| ratio(n_right as f64, n_judged as f64));
     let n_right: u64 = folds.iter().map(|fold| fold.0).sum();
     let n_judged: u64 = folds.iter().map(|fold| fold.1).sum();
-    FoldAccuracy {
-        mean: ratio(accuracies.sum(), folds.len() as f64),
-        pooled: ratio(n_right as f64, n_judged as f64),
-    }
+    FoldAccuracy { mean: ratio(accuracies.sum(), folds.len() as f64), pooled: ratio(n_right as f64, n_judged as f64) }
 }
 
 /// What is known of one judged mention.
@@ -408,10 +405,11 @@ mod tests {
 
     #[test]
     fn v10_composites() {
-        let composite = mention("D1|D2", &[&["D1"], &["D9", "D2"]]);
-        assert_eq!(accuracy(&judged(&[composite.clone()], |_| ()))[..2], [0.0, 1.0]);
+        let composite = [mention("D1|D2", &[&["D1"], &["D9", "D2"]])];
+        assert_eq!(accuracy(&judged(&composite, |_| ()))[..2], [0.0, 1.0]);
         let first = |config: &mut RankingConfig| config.composite = Composite::First;
-        assert_eq!(accuracy(&judged(&[composite.clone()], first))[0], 1.0);
+        assert_eq!(accuracy(&judged(&composite, first))[0], 1.0);
+        let [composite] = composite;
         let both = [composite, mention("D7", &[&["D7"]])];
         assert_eq!(accuracy(&judged(&both, |_| ()))[0], 0.5);
         assert_eq!(accuracy(&judged(&both, first))[0], 1.0);

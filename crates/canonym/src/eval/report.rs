@@ -262,7 +262,8 @@ impl Report {
         let columns: Vec<Vec<Counts>> = measures.iter().map(of_document).collect();
         let resampled = |weights: &[u32]| -> Vec<f64> {
             let score = |column: &Vec<Counts>| {
-                let score = column.iter().zip(weights).map(|(counts, &weight)| counts.times(weight)).sum::<Counts>().score();
+                let score =
+                    column.iter().zip(weights).map(|(counts, &weight)| counts.times(weight)).sum::<Counts>().score();
                 [score.precision, score.recall, score.f1]
             };
             columns.iter().flat_map(score).collect()

@@ -10,6 +10,11 @@ use super::report::{Report, Slice};
 /// The width of the first column.
 const LABEL: usize = 21;
 
+/// The widths of the other columns: of scores of spans, of their slices, and of rankings.
+const SPAN_WIDTHS: [usize; 7] = [7, 7, 7, 14, 9, 14, 14];
+const SLICE_WIDTHS: [usize; 5] = [7, 7, 7, 14, 14];
+const RANKING_WIDTHS: [usize; 7] = [9, 14, 14, 14, 14, 14, 14];
+
 impl Report {
     /// The report in columns of fixed width, in percent.
     pub fn table(&self) -> String {
@@ -22,7 +27,10 @@ impl Report {
         line(&mut out, &self.summary());
         if !self.metrics.is_empty() {
             line(&mut out, "");
-            line(&mut out, &header("", &["P", "R", "F1", "95% of F1", "macro F1", "right/pred", "found/gold"]));
+            line(
+                &mut out,
+                &header("", &["P", "R", "F1", "95% of F1", "macro F1", "right/pred", "found/gold"], &SPAN_WIDTHS),
+            );
             for (&measure, score) in &self.metrics {
                 line(&mut out, &self.row(measure, score));
             }
@@ -56,7 +64,7 @@ impl Report {
         let (right, found) = self.counts.get(&measure).map_or_else(Default::default, shares);
         let scores = [percent(score.precision), percent(score.recall), percent(score.f1)];
         let [precision, recall, f1] = scores;
-        cells(measure.name(), &[precision, recall, f1, interval, macro_f1, right, found])
+        cells(measure.name(), &[precision, recall, f1, interval, macro_f1, right, found], &SPAN_WIDTHS)
     }
 
     fn write_ranking(&self, out: &mut String, ranking: &Ranking) {
@@ -66,8 +74,9 @@ impl Report {
         names.extend(["MRR", "MAP"]);
         let unit = if self.policy.unit == RankUnit::Names { "names" } else { "entities" };
         line(out, "");
-        line(out, &header(&format!("ranking of {unit}"), &names));
+        line(out, &header(&format!("ranking of {unit}"), &names, &RANKING_WIDTHS));
         write_scores(out, "all", &ranking.all);
+        write_intervals(out, &ranking.all);
         write_scores(out, "normalised", &ranking.normalised);
         if let Some(scores) = &ranking.linkable {
             write_scores(out, "linkable", scores);
@@ -81,23 +90,26 @@ impl Report {
         let mut remarks = vec![String::new()];
         if let Some(kb) = &self.kb {
             let name = if kb.name.is_empty() { "the knowledge base" } else { &kb.name };
-            remarks.push(format!("{name} ({} ids) has a concept for {} % of gold", kb.size, percent(kb.coverage)));
+            remarks.push(format!("{name} ({} ids) covers {}% of gold", kb.size, percent(kb.coverage)));
         }
         if let Some(ranking) = &self.ranking {
             match self.policy.composite {
                 Composite::All => {}
                 Composite::First => remarks.push("of composite mentions only the first part is asked for".into()),
-                Composite::Drop => remarks.push(format!("{} composite mentions are left out", ranking.n_dropped)),
+                Composite::Drop => remarks.push(format!("composite mentions left out: {}", ranking.n_dropped)),
             }
             if ranking.n_unanswered > 0 {
-                remarks.push(format!("{} ranked mentions have no candidates and count as wrong", ranking.n_unanswered));
+                remarks.push(format!("ranked mentions without candidates, counted as wrong: {}", ranking.n_unanswered));
             }
         }
         if self.n_missing_documents > 0 {
-            remarks.push(format!("{} gold documents have no predictions", self.n_missing_documents));
+            remarks.push(format!("gold documents without predictions: {}", self.n_missing_documents));
         }
         if self.n_different_texts > 0 {
-            remarks.push(format!("{} documents have another text: offsets may not agree", self.n_different_texts));
+            remarks.push(format!(
+                "predicted documents with another text, of which offsets may not agree: {}",
+                self.n_different_texts
+            ));
         }
         if let Some(value) = self.paper_value {
             remarks.push(format!("to compare with: {}", percent(value)));
@@ -130,11 +142,11 @@ fn shares(counts: &Counts) -> (String, String) {
 
 fn write_slice(out: &mut String, label: &str, slice: &Slice) {
     line(out, "");
-    line(out, &header(label, &["P", "R", "F1", "right/pred", "found/gold"]));
+    line(out, &header(label, &["P", "R", "F1", "right/pred", "found/gold"], &SLICE_WIDTHS));
     for (measure, score) in &slice.metrics {
         let (right, found) = slice.counts.get(measure).map_or_else(Default::default, shares);
         let scores = [percent(score.precision), percent(score.recall), percent(score.f1), right, found];
-        line(out, &cells(measure.name(), &scores));
+        line(out, &cells(measure.name(), &scores, &SLICE_WIDTHS));
     }
 }
 
@@ -142,24 +154,30 @@ fn write_scores(out: &mut String, label: &str, scores: &RankingScores) {
     let mut row = vec![scores.n_mentions.to_string()];
     row.extend(scores.accuracy.values().map(|&value| percent(value)));
     row.extend([percent(scores.mrr), percent(scores.map)]);
-    line(out, &cells(label, &row));
-    if let (false, Some(mrr), Some(map)) = (scores.accuracy_ci.is_empty(), scores.mrr_ci, scores.map_ci) {
+    line(out, &cells(label, &row, &RANKING_WIDTHS));
+}
+
+fn write_intervals(out: &mut String, scores: &RankingScores) {
+    if let (Some(mrr), Some(map)) = (scores.mrr_ci, scores.map_ci) {
         let mut row = vec![String::new()];
         row.extend(scores.accuracy_ci.values().map(|&interval| range(interval)));
         row.extend([range(mrr), range(map)]);
-        line(out, &cells("  95%", &row));
+        line(out, &cells("  95%", &row, &RANKING_WIDTHS));
     }
 }
 
-fn header(label: &str, names: &[&str]) -> String {
-    cells(label, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+fn header(label: &str, names: &[&str], widths: &[usize]) -> String {
+    cells(label, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), widths)
 }
 
-/// One row: the label to the left, every other cell to the right of its column.
-fn cells(label: &str, values: &[String]) -> String {
+/// One row: the label to the left, every other cell to the right of its column; columns beyond `widths` are as the last.
+fn cells(label: &str, values: &[String], widths: &[usize]) -> String {
     let mut row = format!("{label:<LABEL$}");
+    let mut widths = widths.iter();
+    let mut width = 0;
     for value in values {
-        write!(row, " {value:>13}").expect("a string takes every write");
+        width = widths.next().copied().unwrap_or(width);
+        write!(row, " {value:>width$}").expect("a string takes every write");
     }
     row
 }

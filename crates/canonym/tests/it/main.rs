@@ -1,2 +1,3 @@
 //! Behaviour tests.
 mod corpus;
+mod eval;
