@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod common;
+pub mod fit;
 pub mod scan;
 
 use std::sync::Arc;
