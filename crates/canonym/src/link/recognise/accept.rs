@@ -10,15 +10,17 @@ use crate::text::tokens::Gap;
 use crate::{Error, Result};
 
 /// How many features a reading has.
-pub const N: usize = 30;
+pub const N: usize = 34;
 
 /// What each feature is.
 pub const NAMES: [&str; N] = [
     "always",
-    "two letters or fewer",
-    "three letters",
-    "four letters",
-    "five to seven letters",
+    "acronym of two letters or fewer",
+    "acronym of three letters",
+    "longer acronym",
+    "word of three letters or fewer",
+    "word of four letters",
+    "word of five to seven letters",
     "two words",
     "three words or more",
     "other inflection",
@@ -30,21 +32,30 @@ pub const NAMES: [&str; N] = [
     "related name",
     "frequency of rarest word",
     "lone word with frequency",
-    "acronym in text",
-    "acronym with digits",
+    "lone word in many names",
+    "letters and digits",
     "same letters and case",
     "homonyms",
     "number of names",
     "hyphen behind",
     "hyphen before",
-    "short form defined in text",
-    "short form defined otherwise",
+    "short form with the same meaning",
+    "short form with another meaning",
     "other mentions in document",
     "capital inside sentence",
-    "number of children",
     "no broader concept",
-    "acronym of one concept",
+    "known word behind",
+    "known word before",
+    "lone word of other derivation",
+    "undefined acronym",
 ];
+
+/// Places of the features that depend on the whole document.
+const HOMONYMS: usize = 21;
+pub(super) const AGREES: usize = 25;
+pub(super) const DIFFERS: usize = 26;
+pub(super) const MENTIONED: usize = 27;
+pub(super) const UNDEFINED: usize = 33;
 
 /// The features of a reading.
 pub type Features = [f32; N];
@@ -89,11 +100,8 @@ pub fn readings(kb: &KnowledgeBase, text: &str, words: &[Word], found: &Found) -
             }
         }
     }
-    let n_concepts = readings.len();
-    for reading in &mut readings {
-        reading.features[19] = f32::from(u8::from(n_concepts > 1));
-        reading.features[29] = f32::from(u8::from(n_concepts == 1 && reading.features[16] > 0.0));
-    }
+    let homonyms = f32::from(u8::from(readings.len() > 1));
+    readings.iter_mut().for_each(|reading| reading.features[HOMONYMS] = homonyms);
     readings
 }
 
@@ -144,16 +152,26 @@ fn features(
     let frequency = f32::from(frequency + 1).ln();
     let scope = kb.scope(name);
     let acronym = is_acronym(surface);
-    let next = words.get(found.last + 1).map(|word| word.token.before);
-    let inside = window[0].token.before != Gap::Stop && window[0].token.before != Gap::Bracket;
+    let lone = found.n_counted == 1;
+    let word = |yes: bool| flag(!acronym && lone && yes);
+    let next = words.get(found.last + 1);
+    let gap = next.map(|word| word.token.before);
+    let before = window[0].token.before;
+    let inside = before != Gap::Stop && before != Gap::Bracket;
     let first_capital = surface.starts_with(char::is_uppercase) && !acronym;
-    let n_children = 0.0;
+    let content = |word: &Word| word.known && !word.hashes.linking && word.frequency < 300;
+    let known_next = gap == Some(Gap::Space) && next.is_some_and(content);
+    let known_before = before == Gap::Space && found.first > 0 && content(&words[found.first - 1]);
+    let df = if lone { kb.token_row(window[0].hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
+    let digits = surface.chars().any(|letter| letter.is_ascii_digit());
     [
         1.0,
-        flag(n_letters <= 2),
-        flag(n_letters == 3),
-        flag(n_letters == 4),
-        flag((5..=7).contains(&n_letters)),
+        flag(acronym && n_letters <= 2),
+        flag(acronym && n_letters == 3),
+        flag(acronym && n_letters > 3),
+        word(n_letters <= 3),
+        word(n_letters == 4),
+        word((5..=7).contains(&n_letters)),
         flag(found.n_counted == 2),
         flag(found.n_counted > 2),
         flag(found.tier == Tier::Ordered),
@@ -164,21 +182,23 @@ fn features(
         flag(scope == Scope::Broad),
         flag(scope == Scope::Related),
         frequency,
-        if found.n_counted == 1 { frequency } else { 0.0 },
-        flag(acronym),
-        flag(acronym && surface.contains(|letter: char| letter.is_ascii_digit())),
+        if lone { frequency } else { 0.0 },
+        (df as f32 + 1.0).ln(),
+        flag(digits && n_letters <= 6),
         flag(kb.name(name) == surface),
         0.0,
         (kb.names(concept).count() as f32).ln(),
-        flag(next == Some(Gap::Hyphen)),
-        flag(window[0].token.before == Gap::Hyphen),
+        flag(gap == Some(Gap::Hyphen)),
+        flag(before == Gap::Hyphen),
         0.0,
         0.0,
         0.0,
         flag(first_capital && inside),
-        n_children,
-        flag(kb.parents(concept).next().is_none()),
-        0.0,
+        flag(kb.has_parents() && kb.parents(concept).next().is_none()),
+        flag(known_next),
+        flag(known_before),
+        flag(lone && found.tier == Tier::Root),
+        flag(acronym),
     ]
 }
 

@@ -144,8 +144,9 @@ impl DictionaryAnnotator {
 
     fn rescore(&self, spotted: &mut Spotted, definition: Definition) {
         for (reading, score) in &mut spotted.readings {
-            reading.features[23] = f32::from(u8::from(definition == Definition::Agrees));
-            reading.features[24] = f32::from(u8::from(definition == Definition::Differs));
+            reading.features[accept::AGREES] = f32::from(u8::from(definition == Definition::Agrees));
+            reading.features[accept::DIFFERS] = f32::from(u8::from(definition == Definition::Differs));
+            reading.features[accept::UNDEFINED] = 0.0;
             *score = self.model.probability(&reading.features);
         }
         spotted.sort();
@@ -160,7 +161,7 @@ impl DictionaryAnnotator {
         for place in spotted.iter_mut() {
             for (reading, score) in &mut place.readings {
                 let n_others = counts.get(&reading.concept).map_or(0, |n| n.saturating_sub(1));
-                reading.features[25] = (n_others as f32 + 1.0).ln();
+                reading.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
                 *score = self.model.probability(&reading.features);
             }
             place.sort();
