@@ -9,17 +9,31 @@ use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 pub struct FitArguments { data: Vec<String>, #[arg(long, default_value_t = 1e-4)] penalty: f64, #[arg(long)] out: Option<PathBuf> }
 /// Runs.
 pub fn run(arguments: &FitArguments) -> anyhow::Result<()> {
-    let (mut train, mut dev) = (Vec::new(), Vec::new());
+    let mut sets = Vec::new();
     for item in &arguments.data {
         let (kb, path) = item.split_once('=').unwrap_or_default();
         let kb = crate::knowledge::open(Some(Path::new(kb)))?;
-        let corpus = Reader::open(Path::new(path), None)?.collect::<Result<Vec<_>, _>>()?;
-        let annotator = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), RecogniseConfig::default());
-        let set = examples(&kb, &annotator, path, &corpus);
-        if path.contains("train") { train.push(set) } else { dev.push(set) }
+        sets.push((kb, path, Reader::open(Path::new(path), None)?.collect::<Result<Vec<_>, _>>()?));
     }
-    let mut model = AcceptModel { weights: fit(&train, arguments.penalty), threshold: 0.5 };
+    let all = |model: &AcceptModel, nested: bool, train: bool| -> Vec<_> {
+        let config = RecogniseConfig { nested, min_score: nested.then_some(0.0), ..RecogniseConfig::default() };
+        sets.iter().filter(|(_, path, _)| path.contains("train") == train).map(|(kb, path, corpus)| {
+            examples(kb, &DictionaryAnnotator::new(kb.clone(), model.clone(), config), path, corpus)
+        }).collect()
+    };
+    let mut model = AcceptModel::embedded();
+    for _ in 0..3 {
+        model.weights = fit(&all(&model, true, true), arguments.penalty);
+    }
+    for _ in 0..2 {
+        model.threshold = 0.1;
+        model.weights = fit(&all(&model, false, true), arguments.penalty);
+    }
+    model.threshold = 0.3;
+    let mut train = all(&model, false, true);
     model.threshold = best_threshold(&train, &model);
+    train = all(&model, false, true);
+    let dev = all(&model, false, false);
     let dev_threshold = best_threshold(&dev, &model);
     for set in train.iter().chain(&dev) {
         let n_right = set.places.iter().filter(|p| p.1).count();

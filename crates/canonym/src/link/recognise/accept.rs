@@ -10,7 +10,7 @@ use crate::text::tokens::Gap;
 use crate::{Error, Result};
 
 /// How many features a reading has.
-pub const N: usize = 34;
+pub const N: usize = 35;
 
 /// What each feature is.
 pub const NAMES: [&str; N] = [
@@ -43,33 +43,22 @@ pub const NAMES: [&str; N] = [
     "short form with another meaning",
     "other mentions in document",
     "capital inside sentence",
-    "no broader concept",
     "known word behind",
     "known word before",
     "lone word of other derivation",
     "undefined acronym",
+    "source with scopes",
+    "exact synonym in source with scopes",
 ];
 
 /// Places of the features that depend on the whole document.
 const HOMONYMS: usize = 21;
-pub(super) const AGREES: usize = 25;
 pub(super) const DIFFERS: usize = 26;
 pub(super) const MENTIONED: usize = 27;
-pub(super) const UNDEFINED: usize = 33;
+pub(super) const UNDEFINED: usize = 32;
 
 /// The features of a reading.
 pub type Features = [f32; N];
-
-/// What the abbreviation definitions of the document say of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Definition {
-    /// The window is no short form that the document defines.
-    None,
-    /// It is one, and its long form means the same concept.
-    Agrees,
-    /// It is one, and its long form means something else or is unknown.
-    Differs,
-}
 
 /// One concept that a window may mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,31 +72,33 @@ pub struct Reading {
 }
 
 /// The readings of a window: the concepts of its forms, names that cannot be meant left out.
-pub fn readings(kb: &KnowledgeBase, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+pub fn readings(
+    kb: &KnowledgeBase,
+    model: &AcceptModel,
+    text: &str,
+    words: &[Word],
+    found: &Found,
+) -> Vec<Reading> {
     let surface = found.span(words).of(text);
     let mut readings: Vec<Reading> = Vec::new();
-    for form in &found.forms {
+    for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
-            if !case_agrees(kb.name(name), surface) {
+            if !found.expanded && !case_agrees(kb.name(name), surface) {
                 continue;
             }
             let concept = kb.concept_of(name);
-            let features = features(kb, text, words, found, concept, name);
+            let features = features(kb, text, words, found, *tier, name);
+            let reading = Reading { concept, name, features };
             match readings.iter_mut().find(|reading| reading.concept == concept) {
-                Some(known) if name_rank(kb, known.name, surface) <= name_rank(kb, name, surface) => {}
-                Some(known) => *known = Reading { concept, name, features },
-                None => readings.push(Reading { concept, name, features }),
+                Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
+                Some(known) => *known = reading,
+                None => readings.push(reading),
             }
         }
     }
     let homonyms = f32::from(u8::from(readings.len() > 1));
     readings.iter_mut().for_each(|reading| reading.features[HOMONYMS] = homonyms);
     readings
-}
-
-/// Smaller is better: the preferred name, then exact ones, names written alike first.
-fn name_rank(kb: &KnowledgeBase, name: NameId, surface: &str) -> (Scope, bool) {
-    (kb.scope(name), kb.name(name) != surface)
 }
 
 /// Whether a name of capitals meets capitals, and a word of small letters no acronym.
@@ -141,7 +132,7 @@ fn features(
     text: &str,
     words: &[Word],
     found: &Found,
-    concept: ConceptId,
+    tier: Tier,
     name: NameId,
 ) -> Features {
     let flag = |yes: bool| f32::from(u8::from(yes));
@@ -151,7 +142,9 @@ fn features(
     let frequency = window.iter().filter(|word| !word.hashes.linking).map(|word| word.frequency).min().unwrap_or(0);
     let frequency = f32::from(frequency + 1).ln();
     let scope = kb.scope(name);
-    let acronym = is_acronym(surface);
+    let scoped = kb.meta().n_scoped_names > 0;
+    let acronym = !found.expanded && is_acronym(surface);
+    let concept = kb.concept_of(name);
     let lone = found.n_counted == 1;
     let word = |yes: bool| flag(!acronym && lone && yes);
     let next = words.get(found.last + 1);
@@ -163,7 +156,7 @@ fn features(
     let known_next = gap == Some(Gap::Space) && next.is_some_and(content);
     let known_before = before == Gap::Space && found.first > 0 && content(&words[found.first - 1]);
     let df = if lone { kb.token_row(window[0].hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
-    let digits = surface.chars().any(|letter| letter.is_ascii_digit());
+    let digits = !found.expanded && surface.chars().any(|letter| letter.is_ascii_digit());
     [
         1.0,
         flag(acronym && n_letters <= 2),
@@ -174,9 +167,9 @@ fn features(
         word((5..=7).contains(&n_letters)),
         flag(found.n_counted == 2),
         flag(found.n_counted > 2),
-        flag(found.tier == Tier::Ordered),
-        flag(found.tier == Tier::Permuted),
-        flag(found.tier == Tier::Root),
+        flag(tier == Tier::Ordered),
+        flag(tier == Tier::Permuted),
+        flag(tier == Tier::Root),
         flag(scope == Scope::Preferred),
         flag(scope == Scope::Narrow),
         flag(scope == Scope::Broad),
@@ -190,15 +183,16 @@ fn features(
         (kb.names(concept).count() as f32).ln(),
         flag(gap == Some(Gap::Hyphen)),
         flag(before == Gap::Hyphen),
-        0.0,
+        flag(found.expanded),
         0.0,
         0.0,
         flag(first_capital && inside),
-        flag(kb.has_parents() && kb.parents(concept).next().is_none()),
         flag(known_next),
         flag(known_before),
-        flag(lone && found.tier == Tier::Root),
+        flag(lone && tier == Tier::Root),
         flag(acronym),
+        flag(scoped),
+        flag(scoped && scope == Scope::Exact),
     ]
 }
 

@@ -6,15 +6,18 @@
 
 pub mod accept;
 pub mod common;
+mod coordination;
 pub mod fit;
 pub mod scan;
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::accept::{AcceptModel, Definition, Features, Reading, readings};
-use self::scan::{Found, ScanScratch, Word, scan, words};
+use self::accept::{AcceptModel, Features, Reading, readings};
+use self::scan::{Found, ScanScratch, Word, expand, scan, words};
 use super::{Annotator, Candidate, Link, LinkedMention};
 use crate::Result;
 use crate::kb::{ConceptId, KnowledgeBase};
@@ -49,8 +52,10 @@ pub struct DictionaryAnnotator {
 /// A place in a document with the concepts it may mean, before anything is dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spotted {
-    /// Where.
+    /// From the first to the last byte.
     pub span: Span,
+    /// Where the pieces stand; one unless a coordination took the name apart.
+    pub spans: Vec<Span>,
     /// How many words, linking words left out.
     pub n_words: usize,
     /// The concepts, most likely first.
@@ -82,7 +87,7 @@ impl DictionaryAnnotator {
         let candidates: Vec<Candidate> = spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
-        let mention = Mention { spans: vec![spotted.span], semantic_type, score: candidates[0].score };
+        let mention = Mention { spans: spotted.spans.clone(), semantic_type, score: candidates[0].score };
         LinkedMention { mention, link: Link { candidates, nil: false } }
     }
 
@@ -90,62 +95,54 @@ impl DictionaryAnnotator {
     pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<Spotted> {
         let text = document.text.as_str();
         let words = words(&self.kb, text, scratch);
-        let found = scan(&self.kb, text, &words);
-        let mut spotted: Vec<Spotted> =
-            found.iter().filter_map(|found| self.read(text, &words, found)).collect();
-        self.apply_abbreviations(text, &mut spotted);
+        let uses = short_forms(text);
+        let mut spotted = self.read_all(text, &words, |_| true);
+        if let Some(expanded) = expand(&words, &uses) {
+            let meant = self.read_all(text, &expanded, |found| found.expanded);
+            let by_definition: HashSet<Span> = meant.iter().map(|place| place.span).collect();
+            spotted.retain(|place| !by_definition.contains(&place.span));
+            let defined: HashSet<Span> = uses.iter().map(|(short, _)| *short).collect();
+            for place in spotted.iter_mut().filter(|place| defined.contains(&place.span)) {
+                self.contradict(place);
+            }
+            spotted.extend(meant);
+        }
+        let unlikely = UNLIKELY * self.config.min_score.unwrap_or(self.model.threshold);
+        spotted.retain(|place| place.readings[0].1 >= unlikely);
         if !self.config.nested {
             spotted = longest(spotted);
         }
+        for part in coordination::coordinated(&self.kb, text, &words) {
+            let place = self.read(text, &part.words, &part.found);
+            spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
+        }
         self.count_mentions(&mut spotted);
-        spotted.sort_by_key(|spotted| (spotted.span.start, std::cmp::Reverse(spotted.span.end)));
+        spotted.sort_by_key(|spotted| (spotted.span.start, Reverse(spotted.span.end)));
         spotted
     }
 
+    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
+        let found = scan(&self.kb, text, words);
+        found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
+    }
+
     fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
-        let readings = readings(&self.kb, text, words, found);
+        let readings = readings(&self.kb, &self.model, text, words, found);
         if readings.is_empty() {
             return None;
         }
         let scored = readings.into_iter().map(|reading| (reading, self.model.probability(&reading.features)));
-        let mut spotted =
-            Spotted { span: found.span(words), n_words: found.n_counted, readings: scored.collect() };
+        let span = found.span(words);
+        let readings = scored.collect();
+        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, readings };
         spotted.sort();
         Some(spotted)
     }
 
-    /// Lets the definitions of the document decide what its short forms mean.
-    fn apply_abbreviations(&self, text: &str, spotted: &mut Vec<Spotted>) {
-        let abbreviations = find_abbreviations(text);
-        if abbreviations.is_empty() {
-            return;
-        }
-        let mut uses = occurrences(text, &abbreviations);
-        uses.extend(earlier_occurrences(text, &abbreviations));
-        uses.extend(abbreviations.iter().enumerate().map(|(row, abbreviation)| (abbreviation.short, row)));
-        for (span, row) in uses {
-            let long = abbreviations[row].long;
-            let meant = spotted.iter().find(|spotted| spotted.span == long).cloned();
-            let place = spotted.iter().position(|spotted| spotted.span == span);
-            match (meant, place) {
-                (Some(meant), place) => {
-                    let mut own = Spotted { span, n_words: 1, readings: meant.readings };
-                    self.rescore(&mut own, Definition::Agrees);
-                    match place {
-                        Some(place) => spotted[place] = own,
-                        None => spotted.push(own),
-                    }
-                }
-                (None, Some(place)) => self.rescore(&mut spotted[place], Definition::Differs),
-                (None, None) => {}
-            }
-        }
-    }
-
-    fn rescore(&self, spotted: &mut Spotted, definition: Definition) {
+    /// The document says that this short form stands for something else.
+    fn contradict(&self, spotted: &mut Spotted) {
         for (reading, score) in &mut spotted.readings {
-            reading.features[accept::AGREES] = f32::from(u8::from(definition == Definition::Agrees));
-            reading.features[accept::DIFFERS] = f32::from(u8::from(definition == Definition::Differs));
+            reading.features[accept::DIFFERS] = 1.0;
             reading.features[accept::UNDEFINED] = 0.0;
             *score = self.model.probability(&reading.features);
         }
@@ -154,7 +151,7 @@ impl DictionaryAnnotator {
 
     /// Concepts that are mentioned elsewhere in the document are more likely meant.
     fn count_mentions(&self, spotted: &mut [Spotted]) {
-        let mut counts: std::collections::HashMap<ConceptId, u32> = std::collections::HashMap::new();
+        let mut counts: HashMap<ConceptId, u32> = HashMap::new();
         for place in spotted.iter() {
             *counts.entry(place.readings[0].0.concept).or_insert(0) += 1;
         }
@@ -180,12 +177,29 @@ impl Spotted {
     }
 }
 
+/// Places less likely than this share of the threshold do not compete for their words.
+const UNLIKELY: f32 = 0.5;
+
+/// Every use of a short form that the text defines, with the long form, in text order.
+fn short_forms(text: &str) -> Vec<(Span, Span)> {
+    let abbreviations = find_abbreviations(text);
+    if abbreviations.is_empty() {
+        return Vec::new();
+    }
+    let mut uses = occurrences(text, &abbreviations);
+    uses.extend(earlier_occurrences(text, &abbreviations));
+    uses.extend(abbreviations.iter().enumerate().map(|(row, abbreviation)| (abbreviation.short, row)));
+    uses.sort_unstable();
+    uses.dedup_by_key(|(span, _)| *span);
+    uses.into_iter().map(|(span, row)| (span, abbreviations[row].long)).collect()
+}
+
 /// Of overlapping places the one with more words, then more bytes, then the earlier.
 fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
     spotted.sort_by_key(|place| {
-        (std::cmp::Reverse(place.n_words), std::cmp::Reverse(place.span.len()), place.span.start)
+        (Reverse(place.n_words), Reverse(place.span.len()), place.span.start)
     });
-    let mut taken = std::collections::BTreeMap::new();
+    let mut taken = BTreeMap::new();
     spotted.retain(|place| {
         let before = taken.range(..place.span.end).next_back();
         let free = before.is_none_or(|(_, end): (&u32, &u32)| *end <= place.span.start);

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::kb::lexicon::{TokenHashes, hash_token};
+use crate::index::packed::U32s;
+use crate::kb::lexicon::{TokenHashes, bag_key, hash_token};
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::normalise::fold_token_into;
@@ -41,6 +42,8 @@ pub struct Word {
     pub known: bool,
     /// In how many of a thousand abstracts it stands, where it is frequent.
     pub frequency: u16,
+    /// Whether it belongs to the long form that stands here for its short form.
+    pub expanded: bool,
 }
 
 /// A window whose words are a name.
@@ -52,10 +55,10 @@ pub struct Found {
     pub last: usize,
     /// How many of its words are no linking words.
     pub n_counted: usize,
-    /// The forms that agree best, all of one tier.
-    pub forms: Vec<FormId>,
-    /// How far they agree.
-    pub tier: Tier,
+    /// The forms that agree best and how far: those with the same words in order, or else those of one lower tier.
+    pub forms: Vec<(FormId, Tier)>,
+    /// Whether a short form inside was read as its long form.
+    pub expanded: bool,
 }
 
 impl Found {
@@ -94,9 +97,38 @@ pub fn words(kb: &KnowledgeBase, text: &str, scratch: &mut ScanScratch) -> Vec<W
                 entry
             }
         };
-        words.push(Word { token: *token, hashes, known, frequency });
+        words.push(Word { token: *token, hashes, known, frequency, expanded: false });
     }
     words
+}
+
+/// The words with every short form replaced by the words of its long form; `uses` are `(short form, long form)`.
+///
+/// The words of a long form all stand where the short form stands and are glued together, so that no window
+/// starts or ends inside. `None` where nothing was replaced.
+pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
+    let mut expanded = Vec::with_capacity(words.len() + 4 * uses.len());
+    let mut next = 0;
+    let mut n_replaced = 0;
+    for (short, long) in uses {
+        let starts = |span: &Span| words.partition_point(|word| word.token.span.start < span.start);
+        let ends = |span: &Span| words.partition_point(|word| word.token.span.end <= span.end);
+        let (first, end) = (starts(short), ends(short));
+        let long_words = &words[starts(long).min(ends(long))..ends(long)];
+        if first < next || first >= end || long_words.is_empty() || long_words.len() > MAX_TOKENS {
+            continue;
+        }
+        expanded.extend_from_slice(&words[next..first]);
+        for (place, word) in long_words.iter().enumerate() {
+            let before = if place == 0 { words[first].token.before } else { Gap::Glued };
+            let token = Token { span: *short, before };
+            expanded.push(Word { token, expanded: true, ..*word });
+        }
+        next = end;
+        n_replaced += 1;
+    }
+    expanded.extend_from_slice(&words[next..]);
+    (n_replaced > 0).then_some(expanded)
 }
 
 /// Whether a window may go on across this gap.
@@ -134,25 +166,47 @@ pub fn scan(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Found> {
                 continue;
             }
             let window = &words[first..=last];
-            let mut forms: Vec<(Tier, FormId)> = rows
-                .iter()
-                .filter_map(|row| compare(kb, text, window, FormId(row)).map(|tier| (tier, FormId(row))))
-                .collect();
-            if let Some(tier) = forms.iter().map(|(tier, _)| *tier).max() {
-                forms.retain(|(other, _)| *other == tier);
-                let forms = forms.into_iter().map(|(_, form)| form).collect();
-                found.push(Found { first, last, n_counted, forms, tier });
+            let forms = agreeing(kb, text, window, rows);
+            if !forms.is_empty() {
+                let expanded = window.iter().any(|word| word.expanded);
+                found.push(Found { first, last, n_counted, forms, expanded });
             }
         }
     }
     found
 }
 
+/// All of `words` as one name.
+pub fn lookup(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<Found> {
+    let counted = || words.iter().filter(|word| !word.hashes.linking);
+    let n_counted = counted().count();
+    if n_counted == 0 || n_counted > MAX_TOKENS {
+        return None;
+    }
+    let rows = kb.roots().get(bag_key(counted().map(|word| word.hashes.root)));
+    let forms = agreeing(kb, text, words, rows);
+    let expanded = words.iter().any(|word| word.expanded);
+    (!forms.is_empty()).then(|| Found { first: 0, last: words.len() - 1, n_counted, forms, expanded })
+}
+
+/// The forms that agree best with a window: those with the same words in order, or else those of one lower tier.
+fn agreeing(kb: &KnowledgeBase, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+    let mut forms: Vec<(FormId, Tier)> = rows
+        .iter()
+        .filter_map(|row| compare(kb, text, window, FormId(row)).map(|tier| (FormId(row), tier)))
+        .collect();
+    if let Some(best) = forms.iter().map(|(_, tier)| *tier).max() {
+        forms.retain(|(_, tier)| *tier >= best.min(Tier::Ordered));
+    }
+    forms
+}
+
 /// How far a window and a form with the same key agree; `None` where only the keys do.
 fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Option<Tier> {
     let rows = kb.tokens_of_form(form);
     let form_text = kb.forms().get(form.0 as usize);
-    if window.len() == rows.len() && same_folded(text, window, form_text) {
+    let expanded = window.iter().any(|word| word.expanded);
+    if !expanded && window.len() == rows.len() && same_folded(text, window, form_text) {
         return Some(Tier::Folded);
     }
     let linking: Vec<bool> = form_text.split(' ').map(crate::text::words::is_linking_word).collect();
