@@ -8,14 +8,12 @@
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::features::N_FEATURES;
 use super::lexical::{Scored, best_of_each_concept, score_name};
-use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
+use super::model::{Calibration, Features, LexicalModel, N};
 use crate::index::grams::GramScratch;
 use crate::kb::KnowledgeBase;
-
-const N: usize = N_FEATURES + N_NAME_FEATURES;
 
 /// A name and the ids of the concepts it means, without prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +25,8 @@ pub struct Labelled {
 }
 
 /// How to fit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FitConfig {
     /// Passes over the queries.
     pub n_steps: usize,
@@ -48,6 +47,8 @@ impl Default for FitConfig {
 pub struct Example {
     /// Every candidate and whether it is right.
     pub candidates: Vec<(Scored, bool)>,
+    /// How much it counts in the fit.
+    pub weight: f32,
 }
 
 /// The candidates of each query.
@@ -59,24 +60,30 @@ pub fn examples(kb: &KnowledgeBase, model: &LexicalModel, queries: &[Labelled]) 
         .par_iter()
         .map_init(GramScratch::default, |scratch, labelled| {
             let scored = score_name(kb, model, &labelled.query, scratch);
-            Example { candidates: scored.into_iter().map(|one| (one, is_right(&one, labelled))).collect() }
+            Example { candidates: scored.into_iter().map(|one| (one, is_right(&one, labelled))).collect(), weight: 1.0 }
         })
         .collect()
 }
 
 /// Fits weights from zero.
 pub fn fit_weights(examples: &[Example], config: &FitConfig) -> Features {
+    fit_weights_without(examples, config, &[])
+}
+
+/// [`fit_weights`] with some features kept at zero.
+pub fn fit_weights_without(examples: &[Example], config: &FitConfig, off: &[usize]) -> Features {
     let useful: Vec<&Example> =
         examples.iter().filter(|example| example.candidates.iter().any(|(_, right)| *right)).collect();
+    let total: f32 = useful.iter().map(|example| example.weight).sum::<f32>().max(1e-6);
     let mut weights = [0.0f32; N];
     let (mut first, mut second) = ([0.0f32; N], [0.0f32; N]);
     for step in 1..=config.n_steps {
         // Chunks of a fixed size, added up in order: the sum does not depend on the number of threads.
         let parts: Vec<[f64; N]> = useful.par_chunks(64).map(|chunk| gradient(chunk, &weights)).collect();
         let rate = config.learning_rate * (1.0 - (step - 1) as f32 / config.n_steps as f32);
-        for row in 0..N {
+        for row in (0..N).filter(|row| !off.contains(row)) {
             let sum: f64 = parts.iter().map(|part| part[row]).sum();
-            let slope = sum as f32 / useful.len().max(1) as f32 + 2.0 * config.penalty * weights[row];
+            let slope = sum as f32 / total + 2.0 * config.penalty * weights[row];
             first[row] = 0.9 * first[row] + 0.1 * slope;
             second[row] = 0.999 * second[row] + 0.001 * slope * slope;
             let mean = first[row] / (1.0 - 0.9f32.powi(step as i32));
@@ -106,7 +113,7 @@ fn gradient(chunk: &[&Example], weights: &Features) -> [f64; N] {
                 pull -= share / right.max(1e-30);
             }
             for (slot, value) in sum.iter_mut().zip(&one.features) {
-                *slot += f64::from(pull * value);
+                *slot += f64::from(example.weight * pull * value);
             }
         }
     }
@@ -120,12 +127,13 @@ pub struct Judged {
     pub accuracy: f64,
     /// Score, lead and rightness of the first three concepts of each query.
     pub points: Vec<(f32, f32, bool)>,
+    /// Whether the first concept of each query is right.
+    pub right: Vec<bool>,
 }
 
 /// Ranks the candidates of each example with `weights`.
 pub fn judge(examples: &[Example], weights: &Features) -> Judged {
     let mut judged = Judged::default();
-    let mut n_right = 0usize;
     for example in examples {
         let mut scored: Vec<Scored> = Vec::with_capacity(example.candidates.len());
         for (one, _) in &example.candidates {
@@ -135,7 +143,7 @@ pub fn judge(examples: &[Example], weights: &Features) -> Judged {
         let is_right = |wanted: &Scored| {
             example.candidates.iter().any(|(one, right)| *right && one.concept == wanted.concept)
         };
-        n_right += usize::from(scored.first().is_some_and(is_right));
+        judged.right.push(scored.first().is_some_and(is_right));
         let top = scored.first().map_or(0.0, |one| one.score);
         let next = scored.get(1).map_or(top - 10.0, |one| one.score);
         for (rank, one) in scored.iter().take(3).enumerate() {
@@ -143,7 +151,7 @@ pub fn judge(examples: &[Example], weights: &Features) -> Judged {
             judged.points.push((one.score, lead, is_right(one)));
         }
     }
-    judged.accuracy = n_right as f64 / examples.len().max(1) as f64;
+    judged.accuracy = judged.right.iter().filter(|right| **right).count() as f64 / examples.len().max(1) as f64;
     judged
 }
 
