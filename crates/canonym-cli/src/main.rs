@@ -1,7 +1,10 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod eval;
+mod fit_recognition;
 mod kb;
 mod knowledge;
+mod link;
 mod map;
 mod progress;
 mod train;
@@ -26,6 +29,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Fit recognition.
+    FitRecognition(fit_recognition::FitArguments),
+    /// Find and link the mentions of texts.
+    Link(link::LinkArguments),
+    /// Score predictions against gold.
+    Eval(eval::EvalArgs),
     /// Link names, one a line, without context.
     Map(map::MapArguments),
     /// Build, inspect and search knowledge bases.
@@ -48,6 +57,9 @@ fn main() -> ExitCode {
         tracing::warn!("interrupts end the program without tidying up: {error}");
     }
     let result = match arguments.command {
+        Command::FitRecognition(arguments) => fit_recognition::run(&arguments),
+        Command::Link(arguments) => link::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(command),
         Command::Train(arguments) => train::run(&arguments),

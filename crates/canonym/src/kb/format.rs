@@ -19,6 +19,7 @@
 //! | `form.at`, `form.text` | forms |
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
 //! | `vocab.hash`, `vocab.root`, `vocab.df` | canonical tokens by hash, sorted, the hashes of their roots, and in how many forms each stands |
+//! | `root.hash` | the roots of the vocabulary, sorted |
 //! | `form.token.at`, `form.token.row` | the canonical tokens of each form, in order |
 //! | `key.*`, `root.*` | [`KeyTable`](crate::index::keys::KeyTable)s from token bags to forms |
 //! | `gram.*` | the [`GramIndex`](crate::index::grams::GramIndex) |

@@ -146,6 +146,11 @@ impl Lexicon {
             let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
             writer.section(name, [&bytes[..]])?;
         }
+        let mut roots = self.vocabulary_roots.clone();
+        roots.sort_unstable();
+        roots.dedup();
+        let bytes: Vec<u8> = roots.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+        writer.section("root.hash", [&bytes[..]])?;
         writer.section_u32("vocab.df", &self.df)?;
         writer.section_u32("form.token.at", &self.form_token_at)?;
         writer.section_u32("form.token.row", &self.form_token_row)?;

@@ -43,7 +43,7 @@ sections! {
     alt_at = "alt.at", alt_text = "alt.text", alt_concept = "alt.concept",
     alt_of_at = "alt.of.at", alt_of_row = "alt.of.row",
     form_at = "form.at", form_text = "form.text", form_name_at = "form.name.at", form_name_row = "form.name.row",
-    vocab_hash = "vocab.hash", vocab_root = "vocab.root", vocab_df = "vocab.df",
+    vocab_hash = "vocab.hash", vocab_root = "vocab.root", vocab_df = "vocab.df", root_hash = "root.hash",
     form_token_at = "form.token.at", form_token_row = "form.token.row",
     key_buckets = "key.buckets", key_checks = "key.checks", key_rows = "key.rows",
     root_buckets = "root.buckets", root_checks = "root.checks", root_rows = "root.rows",
@@ -271,6 +271,11 @@ impl KnowledgeBase {
     /// The row of a canonical token in the vocabulary, by its hash.
     pub fn token_row(&self, hash: u64) -> Option<u32> {
         U64s(self.bytes(&self.sections.vocab_hash)).find(hash).map(|row| row as u32)
+    }
+
+    /// Whether some name has a token with this root.
+    pub fn knows_root(&self, hash: u64) -> bool {
+        U64s(self.bytes(&self.sections.root_hash)).find(hash).is_some()
     }
 
     /// The hash of a token of the vocabulary.

@@ -8,6 +8,7 @@ pub mod features;
 pub mod fit;
 pub mod lexical;
 pub mod model;
+pub mod recognise;
 
 use crate::Result;
 use crate::kb::{ConceptId, NameId};

@@ -76,8 +76,14 @@ fn class(letter: char) -> Class {
     }
 }
 
-fn gap_of(letter: char, next: Option<char>) -> Gap {
+fn gap_of(previous: Option<char>, letter: char, next: Option<char>) -> Gap {
+    // Inside a chemical name, `2,4-D` or `poly(A)`, brackets and commas do not separate.
+    let glued_before = previous.is_some_and(|previous| !previous.is_whitespace());
+    let glued_behind = next.is_some_and(|next| next.is_alphanumeric() || next == '-');
     match letter {
+        ',' if next.is_some_and(|next| next.is_ascii_digit()) => Gap::Hyphen,
+        '(' | '[' if glued_before && glued_behind => Gap::Hyphen,
+        ')' | ']' if glued_behind => Gap::Hyphen,
         '\'' | '\u{2019}' | '\u{2bc}' | '`' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{ad}' | '_' => Gap::Hyphen,
         '.' | ':' if next.is_some_and(|next| !next.is_whitespace()) => Gap::Hyphen,
         '.' | ':' | ';' | '?' | '!' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => Gap::Stop,
@@ -100,14 +106,17 @@ pub fn tokenize_into(text: &str, tokens: &mut Vec<Token>) {
     tokens.clear();
     let mut gap = Gap::Stop;
     let mut letters = text.char_indices().peekable();
+    let mut previous = None;
     while let Some((start, letter)) = letters.next() {
         let kind = class(letter);
         if kind == Class::Other {
             let next = letters.peek().map(|(_, next)| *next);
-            gap = gap.max(gap_of(letter, next));
+            gap = gap.max(gap_of(previous, letter, next));
+            previous = Some(letter);
             continue;
         }
         let mut end = start + letter.len_utf8();
+        previous = Some(letter);
         while let Some((at, next)) = letters.peek().copied() {
             if class(next) != kind && !(!next.is_ascii() && is_combining_mark(next)) {
                 break;

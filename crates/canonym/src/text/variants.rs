@@ -74,9 +74,12 @@ const OUR: [(&str, &str); 14] = [
 ];
 
 /// Other British stems, anywhere in a word.
-const STEMS: [(&str, &str); 10] = [
+const STEMS: [(&str, &str); 13] = [
     ("aluminium", "aluminum"),
+    ("analogue", "analog"),
+    ("catalogue", "catalog"),
     ("centred", "centered"),
+    ("discectom", "diskectom"),
     ("fibreo", "fibero"),
     ("leucocyt", "leukocyt"),
     ("leucoderm", "leukoderm"),
@@ -88,8 +91,10 @@ const STEMS: [(&str, &str); 10] = [
 ];
 
 /// Whole words. Sorted.
-const WHOLE: [(&str, &str); 22] = [
+const WHOLE: [(&str, &str); 24] = [
     ("defence", "defense"),
+    ("disc", "disk"),
+    ("discs", "disks"),
     ("draught", "draft"),
     ("enrol", "enroll"),
     ("enrolment", "enrollment"),

@@ -6,3 +6,4 @@ mod text_data;
 mod import_real;
 mod import_rrf;
 mod starter;
+mod eval;

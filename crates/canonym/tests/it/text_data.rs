@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use canonym::text::abbreviations::find_abbreviations;
 use canonym::text::biosyn::{self, BiosynConfig};
+use canonym::text::composite::{Part, split_composite};
+use canonym::text::{Mention, Span};
 
 /// A file of the data folder, or nothing and a message that names it.
 fn data(file: &str) -> Option<PathBuf> {
@@ -86,4 +88,33 @@ fn biosyn_queries_are_reproduced_from_the_corpus() {
         println!("{split}: {n_same} of {n_all} queries agree");
         assert!(f64::from(n_same) >= at_least * f64::from(n_all), "{split}: {n_same} of {n_all} queries agree");
     }
+}
+
+#[test]
+fn composites_of_the_corpus_have_the_right_reading() {
+    let (mut n_all, mut n_first, mut n_any) = (0, 0, 0);
+    for split in ["train", "dev"] {
+        let Some(corpus) = data(&format!("bc5cdr/{split}.pubtator.txt")) else { return };
+        for line in read(&corpus).lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [_, _, _, mention, _, _, names] = fields[..] else { continue };
+            // Names that the annotators wrote anew, and pieces of mentions without a conjunction, are no readings.
+            let readings = split_composite(mention, Span::new(0, mention.len()));
+            if readings.is_empty() {
+                continue;
+            }
+            let surface = |part: &Part| {
+                Mention { spans: part.spans.clone(), ..Mention::contiguous(Span::new(0, 0)) }.surface(mention)
+            };
+            let written = |reading: &Vec<Part>| reading.iter().map(surface).collect::<Vec<_>>().join("|") == names;
+            n_all += 1;
+            n_first += usize::from(readings.first().is_some_and(written));
+            n_any += usize::from(readings.iter().any(written));
+            if !readings.iter().any(written) && std::env::var_os("CANONYM_VERBOSE").is_some() {
+                println!("{mention}: not {names}");
+            }
+        }
+    }
+    println!("{n_all} coordinations, {n_first} with the right first reading, {n_any} with a right one");
+    assert!(100 * n_any >= 88 * n_all && 100 * n_first >= 82 * n_all);
 }

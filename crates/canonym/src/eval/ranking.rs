@@ -1,0 +1,483 @@
+//! Judging ranked candidates for mentions that are given.
+//!
+//! A mention has one or several parts: BioSyn splits `breast and ovarian cancer` and asks for each part alone, against
+//! all gold ids. Without parts, a mention is one list. Mentions of which gold has no concept are counted and left out;
+//! every other one counts, the unanswered ones as wrong. Whether the system abstains does not matter here: the list
+//! is judged.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use super::ids::{IdPolicy, IdSet};
+use super::matching::ratio;
+use super::{DocumentPair, Entry};
+use crate::text::Span;
+use crate::{Error, Result};
+
+/// A gold mention and the ranked candidates of its parts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RankedMention {
+    /// The document, the unit of resampling.
+    pub document: String,
+    /// The concepts meant; any of them is right.
+    pub gold: IdSet,
+    /// One list for each part, best first; an empty list is no answer.
+    pub parts: Vec<Vec<IdSet>>,
+}
+
+/// What takes a place in a ranking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RankUnit {
+    /// Every candidate takes one: several names of one concept take several places.
+    #[default]
+    Names,
+    /// A concept takes one, at its best name.
+    Entities,
+}
+
+impl FromStr for RankUnit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<RankUnit> {
+        match text {
+            "names" => Ok(RankUnit::Names),
+            "entities" => Ok(RankUnit::Entities),
+            _ => Err(Error::invalid(format!("unknown rank unit `{text}`")).with_hint("use names or entities")),
+        }
+    }
+}
+
+/// How a mention of several parts is judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Composite {
+    /// It is right where all parts are.
+    #[default]
+    All,
+    /// Only its first part is asked for.
+    First,
+    /// It is left out.
+    Drop,
+}
+
+impl FromStr for Composite {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Composite> {
+        match text {
+            "all" => Ok(Composite::All),
+            "first" => Ok(Composite::First),
+            "drop" => Ok(Composite::Drop),
+            _ => Err(Error::invalid(format!("unknown composite rule `{text}`")).with_hint("use all, first or drop")),
+        }
+    }
+}
+
+/// The choices of a ranking evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankingConfig {
+    /// What takes a place.
+    pub unit: RankUnit,
+    /// How mentions of several parts are judged.
+    pub composite: Composite,
+    /// Which candidate answers a gold mention.
+    pub ids: IdPolicy,
+    /// The depths of accuracy@k.
+    pub depths: Vec<usize>,
+    /// The ids of the knowledge base, as [`known_ids`](super::ids::known_ids) writes them.
+    pub kb_ids: Option<HashSet<String>>,
+    /// The ids of the training annotations, in the same form.
+    pub training_ids: Option<HashSet<String>>,
+    /// How intervals are made.
+    pub bootstrap: BootstrapConfig,
+}
+
+impl Default for RankingConfig {
+    fn default() -> RankingConfig {
+        RankingConfig {
+            unit: RankUnit::Names,
+            composite: Composite::All,
+            ids: IdPolicy::Any,
+            depths: vec![1, 5, 10, 20],
+            kb_ids: None,
+            training_ids: None,
+            bootstrap: BootstrapConfig::default(),
+        }
+    }
+}
+
+/// The scores of one set of mentions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankingScores {
+    /// The mentions of the set.
+    pub n_mentions: u64,
+    /// The share with a right candidate among the first k; at 1 it is P@1, and at every k recall@k.
+    pub accuracy: BTreeMap<usize, f64>,
+    /// The mean of 1/rank of the first right candidate, 0 where there is none: MAP with one relevant concept.
+    pub mrr: f64,
+    /// Mean average precision, where every gold concept of the knowledge base is relevant.
+    pub map: f64,
+    /// The intervals of `accuracy`, where asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accuracy_ci: BTreeMap<usize, Interval>,
+    /// The interval of `mrr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mrr_ci: Option<Interval>,
+    /// The interval of `map`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_ci: Option<Interval>,
+}
+
+/// How well candidates are ranked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Mentions without a gold concept, left out.
+    pub n_nil: u64,
+    /// Mentions of several parts, left out under [`Composite::Drop`].
+    pub n_dropped: u64,
+    /// Judged mentions of which a part has no candidate.
+    pub n_unanswered: u64,
+    /// The share of judged mentions of which the knowledge base has a gold id.
+    pub kb_coverage: Option<f64>,
+    /// All judged mentions.
+    pub all: RankingScores,
+    /// Only those with a right candidate somewhere in the list.
+    pub normalised: RankingScores,
+    /// Only those of which the knowledge base has a gold id.
+    pub linkable: Option<RankingScores>,
+    /// Only those of which no gold id is in the training annotations.
+    pub zero_shot: Option<RankingScores>,
+}
+
+/// Judges `mentions`.
+pub fn rank(mentions: &[RankedMention], config: &RankingConfig, rng: &mut SplitMix64) -> Ranking {
+    let mut documents: HashMap<&str, usize> = HashMap::new();
+    let mut ranking = Ranking::default();
+    let mut outcomes = Vec::with_capacity(mentions.len());
+    for mention in mentions {
+        if mention.gold.is_nil() {
+            ranking.n_nil += 1;
+            continue;
+        }
+        if config.composite == Composite::Drop && mention.parts.len() > 1 {
+            ranking.n_dropped += 1;
+            continue;
+        }
+        let n_documents = documents.len();
+        let document = *documents.entry(&mention.document).or_insert(n_documents);
+        let outcome = judge(mention, document, config);
+        ranking.n_unanswered += u64::from(outcome.unanswered);
+        outcomes.push(outcome);
+    }
+    let n_documents = documents.len();
+    let mut score = |chosen: fn(&Outcome) -> bool| {
+        let chosen: Vec<&Outcome> = outcomes.iter().filter(|outcome| chosen(outcome)).collect();
+        scores(&chosen, n_documents, config, rng)
+    };
+    ranking.all = score(|_| true);
+    ranking.normalised = score(|outcome| outcome.rank.is_some());
+    if config.kb_ids.is_some() {
+        let linkable = score(|outcome| outcome.linkable);
+        ranking.kb_coverage = Some(ratio(linkable.n_mentions as f64, outcomes.len() as f64));
+        ranking.linkable = Some(linkable);
+    }
+    if config.training_ids.is_some() {
+        ranking.zero_shot = Some(score(|outcome| outcome.unseen));
+    }
+    ranking
+}
+
+/// The gold mentions of `documents` with the candidates of the prediction on the same spans.
+///
+/// Of several predictions on the same spans, each answers one gold mention, those of its type first.
+pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
+    let mut mentions = Vec::new();
+    for document in documents {
+        let mut at: HashMap<&[Span], Vec<usize>> = HashMap::new();
+        for (row, entry) in document.predicted.iter().enumerate() {
+            at.entry(&entry.spans).or_default().push(row);
+        }
+        for gold in &document.gold {
+            let answers = at.get_mut(gold.spans.as_slice()).filter(|rows| !rows.is_empty());
+            let answer = answers.map(|rows| {
+                let same_type = |row: &usize| document.predicted[*row].types.intersects(&gold.types);
+                rows.remove(rows.iter().position(same_type).unwrap_or(0))
+            });
+            let candidates = answer.map_or_else(Vec::new, |row| candidates_of(&document.predicted[row]));
+            mentions.push(RankedMention {
+                document: document.id.clone(),
+                gold: gold.ids.clone(),
+                parts: vec![candidates],
+            });
+        }
+    }
+    mentions
+}
+
+/// What was considered; the linked concept alone where no list is given.
+fn candidates_of(entry: &Entry) -> Vec<IdSet> {
+    if entry.candidates.is_empty() && !entry.ids.is_nil() {
+        return vec![entry.ids.clone()];
+    }
+    entry.candidates.clone()
+}
+
+/// The accuracy of folds that were trained apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct FoldAccuracy {
+    /// The mean of the accuracies of the folds, the headline.
+    pub mean: f64,
+    /// The accuracy over all mentions of all folds.
+    pub pooled: f64,
+}
+
+/// The accuracy over `folds`, each given as (right, judged).
+pub fn over_folds(folds: &[(u64, u64)]) -> FoldAccuracy {
+    let accuracies = folds.iter().map(|&(n_right, n_judged)| ratio(n_right as f64, n_judged as f64));
+    let n_right: u64 = folds.iter().map(|fold| fold.0).sum();
+    let n_judged: u64 = folds.iter().map(|fold| fold.1).sum();
+    FoldAccuracy { mean: ratio(accuracies.sum(), folds.len() as f64), pooled: ratio(n_right as f64, n_judged as f64) }
+}
+
+/// What is known of one judged mention.
+struct Outcome {
+    document: usize,
+    /// From 1; that of the worst part.
+    rank: Option<usize>,
+    average_precision: f64,
+    unanswered: bool,
+    linkable: bool,
+    unseen: bool,
+}
+
+fn judge(mention: &RankedMention, document: usize, config: &RankingConfig) -> Outcome {
+    let parts = match config.composite {
+        Composite::First => &mention.parts[..mention.parts.len().min(1)],
+        Composite::All | Composite::Drop => &mention.parts[..],
+    };
+    let slots: Vec<Vec<Slot>> = parts.iter().map(|part| relevant_slots(part, &mention.gold, config)).collect();
+    let first_ranks: Option<Vec<usize>> = slots.iter().map(|part| part.first().map(|slot| slot.rank)).collect();
+    // A mention without parts has nothing that could be right.
+    let rank = first_ranks.and_then(|ranks| ranks.into_iter().max());
+    let precision = |slots: &Vec<Slot>| average_precision(slots, &mention.gold, config);
+    Outcome {
+        document,
+        rank,
+        average_precision: ratio(slots.iter().map(precision).sum(), slots.len() as f64),
+        unanswered: parts.is_empty() || parts.iter().any(Vec::is_empty),
+        linkable: config.kb_ids.as_ref().is_some_and(|known| mention.gold.any_in(known)),
+        unseen: config.training_ids.as_ref().is_some_and(|known| !mention.gold.any_in(known)),
+    }
+}
+
+/// A right candidate.
+struct Slot {
+    rank: usize,
+    /// Whether its concept was not seen at a better rank.
+    new: bool,
+    ids: IdSet,
+}
+
+fn relevant_slots(candidates: &[IdSet], gold: &IdSet, config: &RankingConfig) -> Vec<Slot> {
+    let mut seen: HashSet<Vec<&str>> = HashSet::new();
+    let mut rank = 0;
+    let mut slots = Vec::new();
+    for ids in candidates {
+        let new = seen.insert(ids.sorted());
+        if config.unit == RankUnit::Entities && !new {
+            continue;
+        }
+        rank += 1;
+        if config.ids.matches(gold, ids) {
+            slots.push(Slot { rank, new, ids: ids.clone() });
+        }
+    }
+    slots
+}
+
+/// Average precision over concepts: repeats of a concept take places and earn nothing.
+///
+/// Gold ids that no right candidate holds count as one relevant concept each, where the knowledge base has them.
+fn average_precision(slots: &[Slot], gold: &IdSet, config: &RankingConfig) -> f64 {
+    let found: Vec<&Slot> = slots.iter().filter(|slot| slot.new).collect();
+    let precisions = found.iter().enumerate().map(|(n_before, slot)| (n_before + 1) as f64 / slot.rank as f64);
+    let missed = gold.iter().filter(|id| {
+        let in_kb = config.kb_ids.as_ref().is_none_or(|known| known.contains(*id));
+        in_kb && config.ids == IdPolicy::Any && !found.iter().any(|slot| slot.ids.contains(id))
+    });
+    // Under `first` and `exact` a single concept is relevant.
+    let n_relevant = match config.ids {
+        IdPolicy::Any => found.len() + missed.count(),
+        IdPolicy::First | IdPolicy::Exact => found.len().max(1),
+    };
+    ratio(precisions.sum(), n_relevant as f64)
+}
+
+fn scores(outcomes: &[&Outcome], n_documents: usize, config: &RankingConfig, rng: &mut SplitMix64) -> RankingScores {
+    // Sums of one document: mentions, hits at each depth, reciprocal ranks, average precisions.
+    let n_columns = config.depths.len() + 3;
+    let mut sums = vec![vec![0.0; n_columns]; n_documents];
+    for outcome in outcomes {
+        let row = &mut sums[outcome.document];
+        row[0] += 1.0;
+        for (column, &depth) in config.depths.iter().enumerate() {
+            row[column + 1] += f64::from(u8::from(outcome.rank.is_some_and(|rank| rank <= depth)));
+        }
+        row[n_columns - 2] += outcome.rank.map_or(0.0, |rank| 1.0 / rank as f64);
+        row[n_columns - 1] += outcome.average_precision;
+    }
+    // Documents without a mention of this set are no part of its resamples.
+    sums.retain(|row| row[0] > 0.0);
+    let means = |weights: &[u32]| -> Vec<f64> {
+        let mut totals = vec![0.0; n_columns];
+        for (row, &weight) in sums.iter().zip(weights) {
+            for (total, value) in totals.iter_mut().zip(row) {
+                *total += value * f64::from(weight);
+            }
+        }
+        totals[1..].iter().map(|&total| ratio(total, totals[0])).collect()
+    };
+    let values = means(&vec![1; sums.len()]);
+    let bounds = intervals(sums.len(), config.bootstrap, means, rng);
+    let n_depths = config.depths.len();
+    RankingScores {
+        n_mentions: outcomes.len() as u64,
+        accuracy: config.depths.iter().copied().zip(values.iter().copied()).collect(),
+        mrr: values[n_depths],
+        map: values[n_depths + 1],
+        accuracy_ci: config.depths.iter().copied().zip(bounds.iter().copied()).collect(),
+        mrr_ci: bounds.get(n_depths).copied(),
+        map_ci: bounds.get(n_depths + 1).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mention(gold: &str, parts: &[&[&str]]) -> RankedMention {
+        let part = |ids: &&[&str]| ids.iter().map(|id| IdSet::parse_one(id)).collect();
+        RankedMention { document: "d".into(), gold: IdSet::parse_one(gold), parts: parts.iter().map(part).collect() }
+    }
+
+    fn judged(mentions: &[RankedMention], change: impl Fn(&mut RankingConfig)) -> Ranking {
+        let mut config = RankingConfig { depths: vec![1, 2, 3, 10], ..RankingConfig::default() };
+        change(&mut config);
+        rank(mentions, &config, &mut SplitMix64::new(13))
+    }
+
+    fn accuracy(ranking: &Ranking) -> Vec<f64> {
+        ranking.all.accuracy.values().copied().collect()
+    }
+
+    #[test]
+    fn v8_names_and_entities() {
+        let mentions = [mention("D1", &[&["D2", "D2", "D1|208900"]])];
+        let names = judged(&mentions, |_| ());
+        assert_eq!(accuracy(&names), [0.0, 0.0, 1.0, 1.0]);
+        assert_eq!(names.all.mrr, 1.0 / 3.0);
+        let entities = judged(&mentions, |config| config.unit = RankUnit::Entities);
+        assert_eq!(accuracy(&entities), [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(entities.all.mrr, 0.5);
+    }
+
+    #[test]
+    fn v9_normalised_scores_leave_out_what_was_not_retrieved() {
+        let mentions = [
+            mention("G", &[&["G"]]),
+            mention("G", &[&["A", "G"]]),
+            mention("G", &[&["A", "B", "C", "G"]]),
+            mention("G", &[&["A", "B", "C", "D"]]),
+        ];
+        let ranking = judged(&mentions, |_| ());
+        assert_eq!(ranking.all.accuracy[&1], 0.25);
+        assert_eq!((ranking.all.mrr, ranking.all.map), (0.4375, 0.4375));
+        assert_eq!(ranking.all.accuracy[&10], 0.75);
+        assert_eq!(ranking.normalised.n_mentions, 3);
+        assert_eq!(format!("{:.4}", ranking.normalised.accuracy[&1]), "0.3333");
+        assert_eq!(format!("{:.4}", ranking.normalised.mrr), "0.5833");
+        assert_eq!(format!("{:.4}", ranking.normalised.map), "0.5833");
+    }
+
+    #[test]
+    fn v10_composites() {
+        let composite = [mention("D1|D2", &[&["D1"], &["D9", "D2"]])];
+        assert_eq!(accuracy(&judged(&composite, |_| ()))[..2], [0.0, 1.0]);
+        let first = |config: &mut RankingConfig| config.composite = Composite::First;
+        assert_eq!(accuracy(&judged(&composite, first))[0], 1.0);
+        let [composite] = composite;
+        let both = [composite, mention("D7", &[&["D7"]])];
+        assert_eq!(accuracy(&judged(&both, |_| ()))[0], 0.5);
+        assert_eq!(accuracy(&judged(&both, first))[0], 1.0);
+        let dropped = judged(&both, |config| config.composite = Composite::Drop);
+        assert_eq!((dropped.n_dropped, dropped.all.n_mentions, accuracy(&dropped)[0]), (1, 1, 1.0));
+    }
+
+    #[test]
+    fn v11_unlinkable_gold_lowers_the_headline() {
+        let mut mentions = vec![mention("K1", &[&["K1"]]); 6];
+        mentions.extend(vec![mention("K1", &[&["K2"]]); 2]);
+        mentions.extend(vec![mention("U1", &[&["K1"]]); 2]);
+        let ranking = judged(&mentions, |config| config.kb_ids = Some(super::super::ids::known_ids(["MESH:K1", "K2"])));
+        assert_eq!(ranking.all.accuracy[&1], 0.6);
+        assert_eq!(ranking.linkable.as_ref().map(|scores| scores.accuracy[&1]), Some(0.75));
+        assert_eq!(ranking.kb_coverage, Some(0.8));
+    }
+
+    #[test]
+    fn v13_folds() {
+        let folds = over_folds(&[(3, 4), (1, 2)]);
+        assert_eq!(folds.mean, 0.625);
+        assert_eq!(format!("{:.4}", folds.pooled), "0.6667");
+    }
+
+    #[test]
+    fn average_precision_asks_for_every_gold_concept() {
+        // Found at 1 and 3, the third gold concept is never found.
+        let mentions = [mention("A|B|C", &[&["A", "X", "B", "A"]])];
+        assert_eq!(format!("{:.4}", judged(&mentions, |_| ()).all.map), "0.5556");
+        let known = |config: &mut RankingConfig| config.kb_ids = Some(super::super::ids::known_ids(["A", "B", "X"]));
+        assert_eq!(format!("{:.4}", judged(&mentions, known).all.map), "0.8333");
+        // Alternative ids of one candidate are one concept.
+        assert_eq!(judged(&[mention("A|B", &[&["A|B"]])], |_| ()).all.map, 1.0);
+    }
+
+    #[test]
+    fn zero_shot_mentions_have_no_id_in_training() {
+        let mentions = [mention("A", &[&["A"]]), mention("B|C", &[&["X"]]), mention("D", &[&["D"]])];
+        let ranking = judged(&mentions, |config| config.training_ids = Some(super::super::ids::known_ids(["A", "C"])));
+        let zero_shot = ranking.zero_shot.expect("training ids were given");
+        assert_eq!((zero_shot.n_mentions, zero_shot.accuracy[&1]), (1, 1.0));
+    }
+
+    #[test]
+    fn nil_gold_is_left_out_and_no_answer_is_wrong() {
+        let mentions = [mention("-1", &[&["A"]]), mention("A", &[&[]]), mention("A", &[])];
+        let ranking = judged(&mentions, |_| ());
+        assert_eq!((ranking.n_nil, ranking.n_unanswered, ranking.all.n_mentions), (1, 2, 2));
+        assert_eq!(ranking.all.accuracy[&10], 0.0);
+        assert_eq!(judged(&[], |_| ()).all.mrr, 0.0);
+    }
+
+    #[test]
+    fn candidates_come_from_the_same_spans_and_type() {
+        let entry = |start, ids: &str, kind: &str| {
+            let mut entry = Entry::new(vec![Span::new(start, start + 3)], IdSet::parse_one(ids));
+            entry.types = IdSet::parse_types(kind);
+            entry.candidates = vec![entry.ids.clone()];
+            entry
+        };
+        let document = DocumentPair {
+            id: "d".into(),
+            gold: vec![entry(0, "A", "Disease"), entry(0, "B", "Gene"), entry(5, "C", "Gene")],
+            predicted: vec![entry(0, "B", "Gene"), entry(0, "A", "Disease"), entry(6, "C", "Gene")],
+        };
+        let ranking = judged(&from_documents(&[document]), |_| ());
+        assert_eq!(format!("{:.4}", ranking.all.accuracy[&1]), "0.6667");
+        assert_eq!(ranking.n_unanswered, 1);
+    }
+}
