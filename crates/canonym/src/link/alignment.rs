@@ -1,5 +1,7 @@
 //! Which tokens of a query stand in a name, and which of a name in a query.
 
+use crate::kb::lexicon::token_hash;
+use crate::text::normalise::root;
 use crate::text::words::Kind;
 
 /// A token of a query or of a name.
@@ -59,6 +61,8 @@ pub struct Aligned {
     pub trouble_for_trouble: f32,
     /// The number of tokens of which the other side has a part.
     pub by_parts: f32,
+    /// 1 where the name says `disease` or the like and the query does not.
+    pub disease: f32,
     /// The share of neighbours in the query that are neighbours in the same order in the name.
     pub in_order: f32,
     place: Vec<Option<usize>>,
@@ -71,7 +75,7 @@ const EXACT: f32 = 2.0;
 const ROOT: f32 = 1.0;
 
 /// Compares the tokens of a query and of a name.
-pub fn align(query_text: &str, query: &[Token], name_text: &str, name: &[Token], aligned: &mut Aligned) {
+pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[Token]), aligned: &mut Aligned) {
     let Aligned { query_found, name_found, place, .. } = aligned;
     query_found.clear();
     query_found.resize(query.len(), 0.0);
@@ -124,11 +128,20 @@ pub fn align(query_text: &str, query: &[Token], name_text: &str, name: &[Token],
     }
     aligned.in_order = in_order / (query.len().max(2) - 1) as f32;
     aligned.by_parts = by_parts;
+    let disease = disease();
+    let says_disease = name.iter().zip(&aligned.name_found).any(|(other, found)| *found < ROOT && other.root == disease);
+    aligned.disease = f32::from(u8::from(says_disease));
     aligned.query = sum_up(query, &aligned.query_found);
     aligned.name = sum_up(name, &aligned.name_found);
     aligned.trouble_for_trouble = aligned.query.trouble.min(aligned.name.trouble);
     aligned.query.trouble -= aligned.trouble_for_trouble;
     aligned.name.trouble -= aligned.trouble_for_trouble;
+}
+
+/// The root of the least specific word of trouble.
+fn disease() -> u64 {
+    static DISEASE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *DISEASE.get_or_init(|| token_hash(&root("disease")))
 }
 
 fn sum_up(tokens: &[Token], found: &[f32]) -> Side {

@@ -9,7 +9,7 @@ use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
 use super::alignment::{Aligned, Token, align};
 
 /// How many features a form has.
-pub const N_FEATURES: usize = 40;
+pub const N_FEATURES: usize = 44;
 
 /// What each feature is, for reports and explanations.
 pub const FEATURE_NAMES: [&str; N_FEATURES] = [
@@ -53,6 +53,10 @@ pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "query weight missing",
     "name weight missing",
     "name is one token, query longer",
+    "disease for other trouble",
+    "disease added",
+    "tokens resembled, both sides",
+    "tokens resembled, cosine",
 ];
 
 /// The place of the cosine among the features.
@@ -149,7 +153,7 @@ impl Query {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
                 read_name(kb, form, text, &mut name);
-                align(&self.folded, &self.tokens, text, &name, &mut aligned);
+                align((&self.folded, &self.tokens), (text, &name), &mut aligned);
                 FormFeatures { form, values: self.compare(text, &name, &aligned, cosine) }
             })
             .collect()
@@ -264,6 +268,10 @@ impl Query {
             query.plain_missing / 10.0,
             other.plain_missing / 10.0,
             flag(!one && name.len() == 1),
+            aligned.disease * flag(aligned.trouble_for_trouble > 0.0),
+            aligned.disease * flag(aligned.trouble_for_trouble == 0.0),
+            (query.resembled / query.total) * (other.resembled / other.total),
+            (query.resembled / query.total) * (other.resembled / other.total) * cosine,
         ]
     }
 }

@@ -16,7 +16,7 @@ const ORGANS: &[(&str, &str)] = &[
     ("ophthalmo", "eye"),
     ("oculo", "eye"),
     ("retino", "retina"),
-    ("oto", "ear"),
+    ("oto", "hearing"),
     ("vestibulo", "vestibular"),
     ("cochleo", "cochlea"),
     ("pneumo", "lung"),
