@@ -1,23 +1,32 @@
 //! `canonym train`: fit a model from an experiment file.
+//!
+//! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
+//! linked wrongly on the dev sets, and why) and `provenance.json`.
 
 mod data;
+mod report;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use canonym::eval::bootstrap::SplitMix64;
-use canonym::link::fit::{Example, FitConfig, examples, fit_calibration, fit_weights, judge};
-use canonym::link::model::{Features, LexicalModel};
+use canonym::kb::KnowledgeBase;
+use canonym::kb::compile::hash_file;
+use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
+use canonym::link::model::LexicalModel;
 use data::{Role, SetConfig};
 use serde::{Deserialize, Serialize};
+
+use crate::progress;
 
 /// Arguments of `canonym train`.
 #[derive(Debug, clap::Args)]
 pub struct TrainArguments {
     /// The experiment.
     config: PathBuf,
-    /// Where its data lie; the variable CANONYM_DATA, then ../shared/data where not given.
+    /// Where its data lie.
     #[arg(long, value_name = "DIR", env = "CANONYM_DATA", default_value = "../shared/data")]
     data_root: PathBuf,
     /// The folder to write.
@@ -32,114 +41,170 @@ pub struct TrainArguments {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Experiment {
+    /// Where the generators start.
     seed: u64,
+    /// How to fit.
     fit: FitConfig,
+    /// What to fit to and judge on.
     set: Vec<SetConfig>,
 }
 
-/// A set with its examples, one a part, and for each mention the places of its parts.
+/// A set with its examples, one a part.
+#[derive(Debug)]
 struct Prepared {
     config: SetConfig,
     examples: Vec<Example>,
-    mentions: Vec<(String, std::ops::Range<usize>)>,
-    names: Vec<(String, BTreeSet<String>)>,
-    /// The knowledge bases, and the first example of each.
-    kbs: Vec<(usize, canonym::kb::KnowledgeBase)>,
+    /// What was asked, one an example.
+    names: Vec<Labelled>,
+    /// The number of the document of each example, in the order they come.
+    document_of: Vec<usize>,
+    /// The document of each mention and the examples of its parts.
+    mentions: Vec<(String, Range<usize>)>,
+    /// The first example behind those of each knowledge base.
+    kbs: Vec<(usize, KnowledgeBase)>,
+}
+
+impl Prepared {
+    /// One value a mention, from the worst rank of its parts; `usize::MAX` where a part has no right candidate.
+    fn per_mention(&self, ranks: &[Option<usize>], value: impl Fn(usize) -> f64) -> Vec<f64> {
+        let worst = |parts: &Range<usize>| ranks[parts.clone()].iter().map(|rank| rank.unwrap_or(usize::MAX)).max();
+        self.mentions.iter().map(|(_, parts)| value(worst(parts).unwrap_or(usize::MAX))).collect()
+    }
+
+    /// The knowledge base of an example.
+    fn kb_of(&self, example: usize) -> &KnowledgeBase {
+        let found = self.kbs.iter().find(|(end, _)| example < *end);
+        &found.expect("every example came with a knowledge base").1
+    }
+}
+
+/// What a model was made of.
+#[derive(Debug, Serialize)]
+struct Provenance {
+    program: &'static str,
+    revision: Option<String>,
+    data_xxh3: BTreeMap<String, String>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(&arguments.config).with_context(|| format!("cannot read {}", arguments.config.display()))?;
-    let experiment: Experiment = toml::from_str(&text)?;
-    std::fs::create_dir_all(&arguments.out)?;
+    let experiment = read_experiment(&arguments.config, &arguments.overrides)?;
+    let work = arguments.out.join("work");
+    std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
     for set in &experiment.set {
-        sets.push(prepare(set, &arguments.data_root, &arguments.out, experiment.seed)?);
+        progress::say(&format!("{} …", set.name));
+        sets.push(prepare(set, &arguments.data_root, &work, experiment.seed)?);
     }
-    if let Ok(path) = std::env::var("DUMP") {
-        use std::io::Write;
-        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
-        for (number, set) in sets.iter().enumerate() {
-            let mention_of = |row: usize| set.mentions.iter().position(|(_, parts)| parts.contains(&row)).unwrap_or(0);
-            for (row, example) in set.examples.iter().enumerate() {
-                let mention = mention_of(row);
-                for (one, right) in &example.candidates {
-                    for value in [number as f32, row as f32, mention as f32, one.concept.0 as f32, f32::from(u8::from(*right))] { out.write_all(&value.to_le_bytes())?; }
-                    for value in one.features { out.write_all(&value.to_le_bytes())?; }
-                }
-            }
-        }
-    }
+    std::fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     let mut fit: Vec<Example> = Vec::new();
     for set in sets.iter().filter(|set| set.config.role == Role::Fit) {
-        let mut seen = BTreeSet::new();
-        for (example, name) in set.examples.iter().zip(&set.names) {
-            if seen.insert(name) || std::env::var("DUP").is_ok() {
-                fit.push(Example { weight: set.config.weight, ..example.clone() });
-            }
-        }
+        fit.extend(set.examples.iter().map(|example| Example { weight: set.config.weight, ..example.clone() }));
     }
     let weights = fit_weights(&fit, &experiment.fit);
-    let mut points = Vec::new();
-    for set in &sets {
-        let acc = accuracy(set, &weights);
-        let mut ngram: Features = [0.0; canonym::link::model::N];
-        ngram[canonym::link::features::COSINE] = 1.0;
-        let ceiling = set.examples.iter().filter(|example| example.candidates.iter().any(|(_, right)| *right)).count();
-        eprintln!("{:40} acc {:.2}  n-gram {:.2} ceiling {:.2} n {}", set.config.name, 100.0 * acc, 100.0 * accuracy(set, &ngram), 100.0 * ceiling as f64 / set.examples.len() as f64, set.mentions.len());
-        if set.config.role == Role::Dev {
-            points.extend(judge(&set.examples, &weights).points);
-        }
+    let model = report::calibrated(&sets, weights);
+    let report = report::report(&sets, &fit, &experiment.fit, &weights, experiment.seed);
+    let write = |name: &str, text: String| {
+        let path = arguments.out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    write("config.toml", toml::to_string(&experiment)?)?;
+    write("report.json", serde_json::to_string_pretty(&report)? + "\n")?;
+    write("errors.tsv", report::errors(&sets, &model))?;
+    write("provenance.json", serde_json::to_string_pretty(&provenance(&experiment, &arguments.data_root)?)? + "\n")?;
+    write("model.json", model.to_json())
+}
+
+/// Reads an experiment and applies overrides.
+fn read_experiment(path: &Path, overrides: &[String]) -> anyhow::Result<Experiment> {
+    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let mut table: toml::Table = toml::from_str(&text).with_context(|| format!("{} is no TOML", path.display()))?;
+    for one in overrides {
+        override_entry(&mut table, one)?;
     }
-    if std::env::var("ABLATE").is_ok() {
-        for row in 0..weights.len() {
-            let w = canonym::link::fit::fit_weights_without(&fit, &experiment.fit, &[row]);
-            let deltas: Vec<String> = sets.iter().filter(|set| set.config.role == Role::Dev).map(|set| format!("{:+.2}", 100.0 * (accuracy(set, &weights) - accuracy(set, &w)))).collect();
-            eprintln!("{row:3} {:40} {}", canonym::link::model::feature_name(row), deltas.join(" "));
-        }
-    }
-    let mut errors = String::new();
-    for set in &sets {
-        for (row, example) in set.examples.iter().enumerate() {
-            let kb = &set.kbs.iter().find(|(end, _)| row < *end).expect("every example has a kb").1;
-            let score = |one: &canonym::link::lexical::Scored| -> f32 { one.features.iter().zip(&weights).map(|(a, b)| a * b).sum() };
-            let best = |want: bool| example.candidates.iter().filter(|(_, right)| *right == want).map(|(one, _)| (score(one), one)).max_by(|a, b| a.0.total_cmp(&b.0));
-            let (wrong, right) = (best(false), best(true));
-            if let Some((score, one)) = wrong && right.as_ref().is_none_or(|right| right.0 <= score) {
-                let show = |one: &canonym::link::lexical::Scored| format!("{}={}", kb.id(one.concept).replace("MESH:", ""), kb.name(one.name));
-                let why = right.as_ref().map(|(_, other)| {
-                    let mut parts: Vec<(f32, String)> = (0..weights.len()).map(|row| (weights[row] * (one.features[row] - other.features[row]), canonym::link::model::feature_name(row).to_owned())).filter(|part| part.0.abs() > 0.15).collect();
-                    parts.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
-                    parts.iter().take(6).map(|(part, name)| format!("{part:+.2} {name}")).collect::<Vec<_>>().join(", ")
-                });
-                errors += &format!("{}\t{}\t{}\t{}\t{:.2} {}\t{:.2} {}\t{}\n", set.config.name, example.candidates.len(), set.names[row].0, set.names[row].1.iter().cloned().collect::<Vec<_>>().join("|"), score, show(one), right.as_ref().map_or(0.0, |r| r.0), right.as_ref().map_or("-".to_owned(), |r| show(r.1)), why.unwrap_or_default());
+    table.try_into().with_context(|| format!("{} is no experiment", path.display()))
+}
+
+/// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
+fn override_entry(table: &mut toml::Table, one: &str) -> anyhow::Result<()> {
+    let refused = |why: &str| canonym::Error::invalid(format!("cannot set `{one}`: {why}")).with_hint("write `fit.penalty=0.01`");
+    let (key, value) = one.split_once('=').ok_or_else(|| refused("there is no `=`"))?;
+    let value = match toml::from_str::<toml::Table>(&format!("value = {value}")) {
+        Ok(mut parsed) => parsed.remove("value").expect("it was just written"),
+        Err(_) => toml::Value::String(value.to_owned()),
+    };
+    let (path, last) = key.rsplit_once('.').map_or((None, key), |(path, last)| (Some(path), last));
+    let mut place = table;
+    let mut steps = path.into_iter().flat_map(|path| path.split('.')).peekable();
+    while let Some(step) = steps.next() {
+        let next = place.entry(step).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        let next = match (next, steps.peek().and_then(|row| row.parse::<usize>().ok())) {
+            (toml::Value::Array(rows), Some(row)) => {
+                steps.next();
+                rows.get_mut(row).ok_or_else(|| refused("the list is shorter"))?
             }
-        }
+            (next, _) => next,
+        };
+        place = next.as_table_mut().ok_or_else(|| refused(&format!("`{step}` is no table")))?;
     }
-    std::fs::write(arguments.out.join("errors.tsv"), errors)?;
-    let model = LexicalModel { weights, calibration: fit_calibration(&points) };
-    std::fs::write(arguments.out.join("model.json"), model.to_json())?;
+    place.insert(last.to_owned(), value);
     Ok(())
 }
 
-fn accuracy(set: &Prepared, weights: &Features) -> f64 {
-    let right = judge(&set.examples, weights).right;
-    let n = set.mentions.iter().filter(|(_, parts)| right[parts.clone()].iter().all(|right| *right)).count();
-    n as f64 / set.mentions.len().max(1) as f64
-}
-
+/// Reads a set and compares each of its queries with its candidates.
 fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::Result<Prepared> {
-    let mut prepared = Prepared { config: config.clone(), examples: Vec::new(), mentions: Vec::new(), names: Vec::new(), kbs: Vec::new() };
+    let mut set = Prepared {
+        config: config.clone(),
+        examples: Vec::new(),
+        names: Vec::new(),
+        document_of: Vec::new(),
+        mentions: Vec::new(),
+        kbs: Vec::new(),
+    };
+    let mut documents: BTreeMap<String, usize> = BTreeMap::new();
     for fold in data::read(config, root, work, &mut SplitMix64::new(seed))? {
-        let parts: Vec<_> = fold.asked.iter().flat_map(|asked| asked.parts.clone()).collect();
-        let mut at = prepared.examples.len();
-        prepared.examples.extend(examples(&fold.kb, &LexicalModel::zero(), &parts));
-        prepared.names.extend(parts.into_iter().map(|part| (part.query, part.ids)));
+        let parts: Vec<Labelled> = fold.asked.iter().flat_map(|asked| asked.parts.clone()).collect();
+        let mut at = set.examples.len();
+        set.examples.extend(examples(&fold.kb, &LexicalModel::zero(), &parts));
+        set.names.extend(parts);
         for asked in fold.asked {
-            prepared.mentions.push((asked.document, at..at + asked.parts.len()));
+            let next = documents.len();
+            let document = *documents.entry(asked.document.clone()).or_insert(next);
+            set.document_of.extend(asked.parts.iter().map(|_| document));
+            set.mentions.push((asked.document, at..at + asked.parts.len()));
             at += asked.parts.len();
         }
-        prepared.kbs.push((at, fold.kb));
+        set.kbs.push((at, fold.kb));
     }
-    Ok(prepared)
+    Ok(set)
+}
+
+fn provenance(experiment: &Experiment, root: &Path) -> anyhow::Result<Provenance> {
+    let paths: BTreeSet<&PathBuf> =
+        experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
+    let mut data_xxh3 = BTreeMap::new();
+    for path in paths {
+        data_xxh3.insert(path.display().to_string(), hash_file(&root.join(path))?);
+    }
+    let output = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
+    let revision = output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
+    let revision = revision.map(|text| text.trim().to_owned());
+    Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), revision, data_xxh3 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_reach_into_tables_and_lists() {
+        let mut table: toml::Table = toml::from_str("seed = 1\n[fit]\npenalty = 1.0\n[[set]]\nname = \"a\"").unwrap();
+        for one in ["fit.penalty=0.5", "seed=2", "set.0.name=b"] {
+            override_entry(&mut table, one).unwrap();
+        }
+        assert_eq!(toml::to_string(&table).unwrap(), "seed = 2\n\n[fit]\npenalty = 0.5\n\n[[set]]\nname = \"b\"\n");
+        for refused in ["fit", "seed.x=1", "set.3.name=b"] {
+            assert!(override_entry(&mut table, refused).is_err(), "{refused}");
+        }
+    }
 }

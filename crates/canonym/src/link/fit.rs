@@ -120,48 +120,78 @@ fn gradient(chunk: &[&Example], weights: &Features) -> [f64; N] {
     sum
 }
 
-/// What a model makes of examples: the rank-one accuracy, and score, lead and rightness of the first candidates.
-#[derive(Debug, Clone, Default)]
+/// A candidate as the calibration sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The place of its example.
+    pub example: usize,
+    /// Its rank, from 0.
+    pub rank: usize,
+    /// Its score.
+    pub score: f32,
+    /// Its lead over the best other concept.
+    pub lead: f32,
+    /// Its share of the softmax over all concepts: what an uncalibrated model would say.
+    pub share: f32,
+    /// Whether it is right.
+    pub right: bool,
+}
+
+/// What a model makes of examples.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judged {
-    /// The share of queries whose first concept is right.
-    pub accuracy: f64,
-    /// Score, lead and rightness of the first three concepts of each query.
-    pub points: Vec<(f32, f32, bool)>,
-    /// Whether the first concept of each query is right.
-    pub right: Vec<bool>,
+    /// The rank of the first right concept of each query, from 1, where it is met at all.
+    pub ranks: Vec<Option<usize>>,
+    /// The first three concepts of each query.
+    pub points: Vec<Point>,
 }
 
 /// Ranks the candidates of each example with `weights`.
 pub fn judge(examples: &[Example], weights: &Features) -> Judged {
-    let mut judged = Judged::default();
-    for example in examples {
-        let mut scored: Vec<Scored> = Vec::with_capacity(example.candidates.len());
-        for (one, _) in &example.candidates {
-            scored.push(Scored { score: dot(weights, &one.features), ..*one });
-        }
+    let judge_one = |(row, example): (usize, &Example)| {
+        let mut scored: Vec<Scored> = example.candidates.iter().map(|(one, _)| *one).collect();
+        scored.iter_mut().for_each(|one| one.score = dot(weights, &one.features));
         best_of_each_concept(&mut scored);
-        let is_right = |wanted: &Scored| {
-            example.candidates.iter().any(|(one, right)| *right && one.concept == wanted.concept)
-        };
-        judged.right.push(scored.first().is_some_and(is_right));
+        let right: BTreeSet<_> =
+            example.candidates.iter().filter(|(_, right)| *right).map(|(one, _)| one.concept).collect();
+        let rank = scored.iter().position(|one| right.contains(&one.concept)).map(|place| place + 1);
         let top = scored.first().map_or(0.0, |one| one.score);
         let next = scored.get(1).map_or(top - 10.0, |one| one.score);
-        for (rank, one) in scored.iter().take(3).enumerate() {
-            let lead = if rank == 0 { top - next } else { one.score - top };
-            judged.points.push((one.score, lead, is_right(one)));
-        }
+        let all: f32 = scored.iter().map(|one| (one.score - top).exp()).sum();
+        let point = |(rank, one): (usize, &Scored)| Point {
+            example: row,
+            rank,
+            score: one.score,
+            lead: if rank == 0 { top - next } else { one.score - top },
+            share: (one.score - top).exp() / all,
+            right: right.contains(&one.concept),
+        };
+        (rank, scored.iter().take(3).enumerate().map(point).collect::<Vec<_>>())
+    };
+    let (ranks, points): (Vec<_>, Vec<_>) = examples.par_iter().enumerate().map(judge_one).unzip();
+    Judged { ranks, points: points.concat() }
+}
+
+/// The expected calibration error of probabilities: ten bins of equal width.
+pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
+    let mut bins = [(0.0f64, 0.0f64); 10];
+    let mut n = 0usize;
+    for (probability, right) in points {
+        let bin = ((probability * 10.0) as usize).min(9);
+        bins[bin].0 += f64::from(probability);
+        bins[bin].1 += f64::from(u8::from(right));
+        n += 1;
     }
-    judged.accuracy = judged.right.iter().filter(|right| **right).count() as f64 / examples.len().max(1) as f64;
-    judged
+    bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
 /// Platt scaling of score and lead, by Newton's method.
-pub fn fit_calibration(points: &[(f32, f32, bool)]) -> Calibration {
+pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
     let mut weights = [0.0f64; 3];
     for _ in 0..50 {
         let mut slope = [0.0f64; 3];
         let mut curve = [[0.0f64; 3]; 3];
-        for (score, lead, right) in points {
+        for Point { score, lead, right, .. } in points.clone() {
             let inputs = [f64::from(*score), f64::from(lead.clamp(-10.0, 10.0)), 1.0];
             let logit: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
             let probability = 1.0 / (1.0 + (-logit).exp());
@@ -212,6 +242,28 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kb::{ConceptId, NameId};
+
+    #[test]
+    fn a_planted_weight_is_found() {
+        // The second feature is noise; the right candidate wins by the first with the odds of a weight of 2.
+        let candidate = |row: u32, one: f32, other: f32| {
+            let mut features = [0.0; N];
+            (features[0], features[1]) = (one, other);
+            Scored { concept: ConceptId(row), name: NameId(row), features, score: 0.0 }
+        };
+        let n_right = (2000.0 / (1.0 + (-2.0f64).exp())).round() as usize;
+        let example = |n: usize| {
+            let noise = (n % 2) as f32;
+            let (right, wrong) = (n < n_right, n >= n_right);
+            let candidates = vec![(candidate(0, 1.0, noise), right), (candidate(1, 0.0, 0.5), wrong)];
+            Example { candidates, weight: 1.0 }
+        };
+        let examples: Vec<Example> = (0..2000).map(example).collect();
+        let weights = fit_weights(&examples, &FitConfig { penalty: 0.0, ..FitConfig::default() });
+        assert!((weights[0] - 2.0).abs() < 0.1 && weights[1].abs() < 0.1, "{:?}", &weights[..2]);
+        assert!(judge(&examples, &weights).ranks.iter().all(Option::is_some));
+    }
 
     #[test]
     fn calibration_finds_the_logit_it_was_drawn_from() {
@@ -221,9 +273,10 @@ mod tests {
             let score = step as f32 / 10.0;
             let probability = 1.0 / (1.0 + (-(2.0 * score - 1.0)).exp());
             let n_right = (probability * 200.0).round() as usize;
-            points.extend((0..200).map(|n| (score, 0.0, n < n_right)));
+            let point = |right| Point { example: 0, rank: 0, score, lead: 0.0, share: 0.0, right };
+            points.extend((0..200).map(|n| point(n < n_right)));
         }
-        let calibration = fit_calibration(&points);
+        let calibration = fit_calibration(points.iter());
         assert!((calibration.score - 2.0).abs() < 0.05 && (calibration.offset + 1.0).abs() < 0.05, "{calibration:?}");
     }
 }

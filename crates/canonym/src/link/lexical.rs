@@ -4,6 +4,7 @@
 //! feature; a linear model weighs the features; each concept takes its best name. Homonyms stay apart: every
 //! concept of a name is a candidate.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -57,12 +58,19 @@ impl LexicalLinker {
         LexicalLinker { kb, model, config }
     }
 
-    /// Links names without context, in order.
+    /// Links names without context, in order. A name that comes again is looked up once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
-        names
-            .par_iter()
-            .map_init(GramScratch::default, |scratch, name| self.link_name(name.as_ref(), scratch))
-            .collect()
+        let mut row_of: HashMap<&str, usize> = HashMap::with_capacity(names.len());
+        let mut distinct: Vec<&str> = Vec::with_capacity(names.len());
+        for name in names.iter().map(AsRef::as_ref) {
+            row_of.entry(name).or_insert_with(|| {
+                distinct.push(name);
+                distinct.len() - 1
+            });
+        }
+        let links: Vec<Link> =
+            distinct.par_iter().map_init(GramScratch::default, |scratch, name| self.link_name(name, scratch)).collect();
+        names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
     }
 
     /// Links one name.
