@@ -43,6 +43,8 @@ pub struct TrainArguments {
 struct Experiment {
     /// Where the generators start.
     seed: u64,
+    /// Whether the report tells what each group of features is worth, which fits once a group.
+    ablation: bool,
     /// How to fit.
     fit: FitConfig,
     /// What to fit to and judge on.
@@ -97,13 +99,13 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         sets.push(prepare(set, &arguments.data_root, &work, experiment.seed)?);
     }
     std::fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
-    let mut fit: Vec<Example> = Vec::new();
-    for set in sets.iter().filter(|set| set.config.role == Role::Fit) {
-        fit.extend(set.examples.iter().map(|example| Example { weight: set.config.weight, ..example.clone() }));
-    }
+    let fit: Vec<Example> = sets.iter().filter(|set| set.config.role == Role::Fit).flat_map(to_fit).collect();
     let weights = fit_weights(&fit, &experiment.fit);
     let model = report::calibrated(&sets, weights);
-    let report = report::report(&sets, &fit, &experiment.fit, &weights, experiment.seed);
+    let mut report = report::report(&sets, &weights, experiment.seed);
+    if experiment.ablation {
+        report.ablation = report::ablation(&sets, &fit, &experiment.fit, &weights);
+    }
     let write = |name: &str, text: String| {
         let path = arguments.out.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -113,6 +115,21 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     write("errors.tsv", report::errors(&sets, &model))?;
     write("provenance.json", serde_json::to_string_pretty(&provenance(&experiment, &arguments.data_root)?)? + "\n")?;
     write("model.json", model.to_json())
+}
+
+/// The examples of a set for the fit: a query that comes again counts more and is not computed again.
+fn to_fit(set: &Prepared) -> Vec<Example> {
+    let mut place_of: BTreeMap<(usize, &Labelled), usize> = BTreeMap::new();
+    let mut distinct: Vec<Example> = Vec::new();
+    for (row, (example, name)) in set.examples.iter().zip(&set.names).enumerate() {
+        let fold = set.kbs.iter().filter(|(end, _)| *end <= row).count();
+        let place = *place_of.entry((fold, name)).or_insert(distinct.len());
+        match distinct.get_mut(place) {
+            Some(known) => known.weight += set.config.weight,
+            None => distinct.push(Example { weight: set.config.weight, ..example.clone() }),
+        }
+    }
+    distinct
 }
 
 /// Reads an experiment and applies overrides.
@@ -127,7 +144,8 @@ fn read_experiment(path: &Path, overrides: &[String]) -> anyhow::Result<Experime
 
 /// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
 fn override_entry(table: &mut toml::Table, one: &str) -> anyhow::Result<()> {
-    let refused = |why: &str| canonym::Error::invalid(format!("cannot set `{one}`: {why}")).with_hint("write `fit.penalty=0.01`");
+    let refused =
+        |why: &str| canonym::Error::invalid(format!("cannot set `{one}`: {why}")).with_hint("write `fit.penalty=0.01`");
     let (key, value) = one.split_once('=').ok_or_else(|| refused("there is no `=`"))?;
     let value = match toml::from_str::<toml::Table>(&format!("value = {value}")) {
         Ok(mut parsed) => parsed.remove("value").expect("it was just written"),
@@ -187,7 +205,8 @@ fn provenance(experiment: &Experiment, root: &Path) -> anyhow::Result<Provenance
         data_xxh3.insert(path.display().to_string(), hash_file(&root.join(path))?);
     }
     let output = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
-    let revision = output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
+    let revision =
+        output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
     let revision = revision.map(|text| text.trim().to_owned());
     Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), revision, data_xxh3 })
 }

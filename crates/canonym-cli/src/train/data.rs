@@ -181,7 +181,8 @@ fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix6
         let out = chosen.get(&row).copied();
         let kept = |(place, _): &(usize, &String)| Some(*place) != out;
         let kept: Vec<&str> = names.iter().enumerate().filter(kept).map(|(_, name)| name.as_str()).collect();
-        let _ = writeln!(text, "{id}\t{}\t{}", kept.first().unwrap_or(&""), kept.get(1..).unwrap_or_default().join("|"));
+        let _ =
+            writeln!(text, "{id}\t{}\t{}", kept.first().unwrap_or(&""), kept.get(1..).unwrap_or_default().join("|"));
         if let Some(out) = out {
             // Without its source, as the fit compares ids.
             let bare = id.rsplit(':').next().unwrap_or(id).to_owned();

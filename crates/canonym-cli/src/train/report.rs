@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use canonym::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
 use canonym::link::features::COSINE;
-use canonym::link::fit::{FitConfig, Judged, Point, calibration_error, fit_calibration, fit_weights_without, judge};
-use canonym::link::fit::Example;
+use canonym::link::fit::{
+    Example, FitConfig, Judged, Point, calibration_error, fit_calibration, fit_weights_without, judge,
+};
 use canonym::link::model::{Features, LexicalModel, N, feature_name};
 use serde::Serialize;
 
@@ -32,7 +33,8 @@ const GROUPS: [(&str, &[usize]); 11] = [
 pub struct Report {
     sets: Vec<SetReport>,
     /// What accuracy at 1 on each dev set loses, in points, where a group of features is left out and the rest fitted again.
-    ablation: BTreeMap<&'static str, BTreeMap<String, f64>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ablation: BTreeMap<&'static str, BTreeMap<String, f64>>,
     calibration: CalibrationReport,
 }
 
@@ -71,7 +73,7 @@ fn baseline() -> Features {
 }
 
 /// Judges `weights` on every set.
-pub fn report(sets: &[Prepared], fit: &[Example], config: &FitConfig, weights: &Features, seed: u64) -> Report {
+pub fn report(sets: &[Prepared], weights: &Features, seed: u64) -> Report {
     let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, weights)).collect();
     let set_report = |(set, judged): (&Prepared, &Judged)| SetReport {
         name: set.config.name.clone(),
@@ -83,7 +85,7 @@ pub fn report(sets: &[Prepared], fit: &[Example], config: &FitConfig, weights: &
     };
     Report {
         sets: sets.iter().zip(&judged).map(set_report).collect(),
-        ablation: ablation(sets, fit, config, &judged),
+        ablation: BTreeMap::new(),
         calibration: calibration(sets, &judged),
     }
 }
@@ -126,16 +128,18 @@ fn scores(set: &Prepared, ranks: &[Option<usize>], seed: u64) -> Scores {
     }
 }
 
-fn ablation(
+/// What accuracy at 1 loses where a group of features is left out.
+pub fn ablation(
     sets: &[Prepared],
     fit: &[Example],
     config: &FitConfig,
-    judged: &[Judged],
+    weights: &Features,
 ) -> BTreeMap<&'static str, BTreeMap<String, f64>> {
+    let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, weights)).collect();
     let mut table = BTreeMap::new();
     for (group, rows) in GROUPS {
         let weights = fit_weights_without(fit, config, rows);
-        let dev = sets.iter().zip(judged).filter(|(set, _)| set.config.role == Role::Dev);
+        let dev = sets.iter().zip(&judged).filter(|(set, _)| set.config.role == Role::Dev);
         let lost = dev.map(|(set, judged)| {
             let without = accuracy(set, &judge(&set.examples, &weights).ranks);
             (set.config.name.clone(), 100.0 * (accuracy(set, &judged.ranks) - without))
@@ -146,14 +150,16 @@ fn ablation(
 }
 
 /// The points of the dev sets, with the number of their set.
-fn dev_points<'a>(sets: &'a [Prepared], judged: &'a [Judged]) -> impl Iterator<Item = (&'a Prepared, &'a Point)> + Clone {
+fn dev_points<'a>(
+    sets: &'a [Prepared],
+    judged: &'a [Judged],
+) -> impl Iterator<Item = (&'a Prepared, &'a Point)> + Clone {
     let dev = sets.iter().zip(judged).filter(|(set, _)| set.config.role == Role::Dev);
     dev.flat_map(|(set, judged)| judged.points.iter().map(move |point| (set, point)))
 }
 
 /// Fits one half of the dev queries, judges the other, and the other way round.
 fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
-    // Documents of one half share no name of a folder or a file with the other, only their place decides.
     let half = |set: &Prepared, point: &Point| set.document_of[point.example] % 2;
     let mut said = Vec::new();
     for here in 0..2 {
@@ -207,7 +213,8 @@ fn error_line(set: &Prepared, row: usize, example: &Example, model: &LexicalMode
     let why: Vec<String> = why.iter().take(5).map(|(pull, name)| format!("{pull:+.2} {name}")).collect();
     let name = &set.names[row];
     let ids: Vec<&str> = name.ids.iter().map(String::as_str).collect();
-    let (score, right) = right.map_or((String::new(), String::new()), |(score, one)| (format!("{score:.2}"), show(one)));
+    let (score, right) =
+        right.map_or((String::new(), String::new()), |(score, one)| (format!("{score:.2}"), show(one)));
     Some(format!(
         "{}\t{}\t{}\t{wrong_score:.2}\t{}\t{score}\t{right}\t{}\n",
         set.config.name,

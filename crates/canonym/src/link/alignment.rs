@@ -129,7 +129,8 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
     aligned.in_order = in_order / (query.len().max(2) - 1) as f32;
     aligned.by_parts = by_parts;
     let disease = disease();
-    let says_disease = name.iter().zip(&aligned.name_found).any(|(other, found)| *found < ROOT && other.root == disease);
+    let says_disease =
+        name.iter().zip(&aligned.name_found).any(|(other, found)| *found < ROOT && other.root == disease);
     aligned.disease = f32::from(u8::from(says_disease));
     aligned.query = sum_up(query, &aligned.query_found);
     aligned.name = sum_up(name, &aligned.name_found);

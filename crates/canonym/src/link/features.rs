@@ -89,7 +89,9 @@ const N_EQUAL: usize = 64;
 
 /// A number, a Roman numeral already read as one, or a single letter: what tells kinds of one thing apart.
 fn is_discerning(token: &str) -> bool {
-    token.len() == 1 || token.bytes().all(|byte| byte.is_ascii_digit()) || crate::text::variants::roman_numeral(token).is_some()
+    token.len() == 1
+        || token.bytes().all(|byte| byte.is_ascii_digit())
+        || crate::text::variants::roman_numeral(token).is_some()
 }
 
 fn kind(word: &str, canonical: &str, linking: bool) -> Kind {
@@ -138,7 +140,8 @@ impl Query {
     /// The forms worth comparing: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form.
     pub fn candidates(&self, kb: &KnowledgeBase, scratch: &mut GramScratch) -> Vec<FormFeatures> {
         let hits = kb.grams().search(&self.folded, N_NEAREST, scratch);
-        let mut forms: Vec<(FormId, Option<f32>)> = hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
+        let mut forms: Vec<(FormId, Option<f32>)> =
+            hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
         self.add_equal(kb, &mut forms);
         // A form with a cosine sorts behind the same form without one, and is the one kept.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
@@ -260,7 +263,12 @@ impl Query {
             (lens.0 - lens.1).abs() / lens.0.max(lens.1).max(1.0),
             flag(one) * cosine,
             flag(one && name.len() > 1),
-            if lone { rapidfuzz::distance::damerau_levenshtein::normalized_similarity(self.folded.chars(), text.chars()) as f32 } else { 0.0 },
+            if lone {
+                rapidfuzz::distance::damerau_levenshtein::normalized_similarity(self.folded.chars(), text.chars())
+                    as f32
+            } else {
+                0.0
+            },
             flag(is_initials()),
             flag(text.starts_with(&self.folded) && text.len() > self.folded.len()),
             flag(self.folded.starts_with(text) && text.len() < self.folded.len()),
@@ -279,7 +287,8 @@ impl Query {
 /// The roots of the words of trouble that stand for others in names.
 fn troubles() -> impl Iterator<Item = u64> {
     static TROUBLES: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
-    const WORDS: [&str; 7] = ["disease", "dysfunction", "insufficiency", "injury", "abnormality", "toxicity", "syndrome"];
+    const WORDS: [&str; 7] =
+        ["disease", "dysfunction", "insufficiency", "injury", "abnormality", "toxicity", "syndrome"];
     TROUBLES.get_or_init(|| WORDS.iter().map(|word| token_hash(&root(word))).collect()).iter().copied()
 }
 
@@ -308,9 +317,8 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
 fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
     use std::collections::HashMap;
     static KINDS: std::sync::OnceLock<HashMap<u64, Kind>> = std::sync::OnceLock::new();
-    let kinds = KINDS.get_or_init(|| {
-        crate::text::words::words_with_kinds().map(|(word, kind)| (token_hash(word), kind)).collect()
-    });
+    let kinds = KINDS
+        .get_or_init(|| crate::text::words::words_with_kinds().map(|(word, kind)| (token_hash(word), kind)).collect());
     match linking {
         true => Kind::Linking,
         false if is_discerning(word) => Kind::Discerning,

@@ -139,7 +139,9 @@ pub fn score_name(kb: &KnowledgeBase, model: &LexicalModel, name: &str, scratch:
 /// Adds what the other names of each concept say.
 fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
     let cosine = |one: &Scored| one.features[COSINE];
-    scored.sort_unstable_by(|a, b| a.concept.cmp(&b.concept).then(cosine(b).total_cmp(&cosine(a))).then(a.name.cmp(&b.name)));
+    scored.sort_unstable_by(|a, b| {
+        a.concept.cmp(&b.concept).then(cosine(b).total_cmp(&cosine(a))).then(a.name.cmp(&b.name))
+    });
     let best_of_all = scored.iter().map(cosine).fold(0.0, f32::max);
     for group in scored.chunk_by_mut(|a, b| a.concept == b.concept) {
         let n_names = (kb.names(group[0].concept).count() as f32).ln_1p();
@@ -157,9 +159,8 @@ fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
 
 /// Keeps the best name of each concept, best concept first; equal scores in concept order.
 pub fn best_of_each_concept(scored: &mut Vec<Scored>) {
-    scored.sort_unstable_by(|a, b| {
-        a.concept.cmp(&b.concept).then(b.score.total_cmp(&a.score)).then(a.name.cmp(&b.name))
-    });
+    scored
+        .sort_unstable_by(|a, b| a.concept.cmp(&b.concept).then(b.score.total_cmp(&a.score)).then(a.name.cmp(&b.name)));
     scored.dedup_by_key(|candidate| candidate.concept);
     scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.concept.cmp(&b.concept)));
 }

@@ -1,6 +1,5 @@
 //! Adjectives of Greek and Latin nouns: `thrombotic` to `thrombosis`, by ending.
 
-
 /// Ends of adjectives and of their nouns. The first that fits counts.
 const ENDS: &[(&str, &str)] = &[
     ("ematous", "ema"),
@@ -35,9 +34,30 @@ const ENDS: &[(&str, &str)] = &[
 
 /// Words that only look as if they had one of these ends, or of which the noun means something else.
 const KEPT: &[&str] = &[
-    "academic", "amniotic", "antibiotic", "aquatic", "dendritic", "endemic", "epidemic", "epigenetic",
-    "epizootic", "exotic", "hydrostatic", "hypnotic", "idiopathic", "isotonic", "narcotic", "orthostatic", "pandemic",
-    "parasitic", "prostatic", "robotic", "symbiotic", "systemic", "toxic", "tonic",
+    "academic",
+    "amniotic",
+    "antibiotic",
+    "aquatic",
+    "dendritic",
+    "endemic",
+    "epidemic",
+    "epigenetic",
+    "epizootic",
+    "exotic",
+    "hydrostatic",
+    "hypnotic",
+    "idiopathic",
+    "isotonic",
+    "narcotic",
+    "orthostatic",
+    "pandemic",
+    "parasitic",
+    "prostatic",
+    "robotic",
+    "symbiotic",
+    "systemic",
+    "toxic",
+    "tonic",
 ];
 
 /// Letters that must stand before an ending.
@@ -58,7 +78,6 @@ pub fn noun_of(token: &str) -> Option<String> {
         (stem.len() >= MIN_STEM).then(|| format!("{stem}{noun}"))
     })
 }
-
 
 #[cfg(test)]
 mod tests {
