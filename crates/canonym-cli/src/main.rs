@@ -1,7 +1,6 @@
 //! The command line of canonym: one file a command, thin over the library.
 
 mod eval;
-mod fit_recognition;
 mod kb;
 mod knowledge;
 mod link;
@@ -29,8 +28,6 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fit recognition.
-    FitRecognition(fit_recognition::FitArguments),
     /// Find and link the mentions of texts.
     Link(link::LinkArguments),
     /// Score predictions against gold.
@@ -57,7 +54,6 @@ fn main() -> ExitCode {
         tracing::warn!("interrupts end the program without tidying up: {error}");
     }
     let result = match arguments.command {
-        Command::FitRecognition(arguments) => fit_recognition::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
