@@ -47,7 +47,9 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         if std::env::var("SHOW").is_ok_and(|show| path.contains(&show)) {
             for (one, row) in set.iter().zip(rows) {
                 let j = judge(std::slice::from_ref(one), &weights);
-                if j.accuracy < 0.5 { eprintln!("MISS {} {:?} found={}", row.query, row.ids, one.candidates.iter().any(|c| c.1)); }
+                if j.accuracy < 0.5 {
+                    eprintln!("MISS {} {:?} found={}", row.query, row.ids, one.candidates.iter().any(|c| c.1));
+                }
             }
         }
         if !path.contains("train.") {

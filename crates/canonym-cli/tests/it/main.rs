@@ -1,1 +1,10 @@
-//! Behaviour tests.
+//! The command line as users meet it: exit status, standard output and standard error of every command.
+
+mod damaged;
+mod eval;
+mod interrupt;
+mod kb_build;
+mod kb_read;
+mod map;
+mod output;
+mod support;

@@ -7,6 +7,28 @@ use crate::input::{Input, Source};
 use crate::{Error, Result};
 
 impl SourceFormat {
+    /// All of them, as help lists them.
+    pub const ALL: [SourceFormat; 6] = [
+        SourceFormat::Rrf,
+        SourceFormat::Obo,
+        SourceFormat::Obographs,
+        SourceFormat::Biosyn,
+        SourceFormat::Tsv,
+        SourceFormat::Jsonl,
+    ];
+
+    /// The format that the command line calls `name`.
+    pub fn from_name(name: &str) -> Option<SourceFormat> {
+        SourceFormat::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The words of all formats as a sentence lists them.
+    pub fn list() -> String {
+        let names: Vec<&str> = SourceFormat::ALL.iter().map(|format| format.name()).collect();
+        let (last, others) = names.split_last().expect("there are formats");
+        format!("{} or {last}", others.join(", "))
+    }
+
     /// The word that the command line uses.
     pub fn name(self) -> &'static str {
         match self {
@@ -86,5 +108,5 @@ pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
 
 fn unknown(path: &Path) -> Error {
     Error::invalid(format!("cannot tell the format of {}", path.display()))
-        .with_hint("say which it is: rrf, obo, obographs, biosyn, tsv or jsonl")
+        .with_hint(format!("say which it is: {}", SourceFormat::list()))
 }
