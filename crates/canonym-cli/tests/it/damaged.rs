@@ -22,62 +22,86 @@ fn damaged_files_are_refused_with_a_reason() {
     place.write("header.kb", &changed);
     place.write("empty.kb", "");
     for (file, expected) in [
-        ("cut.kb", expect![[r#"
+        (
+            "cut.kb",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use cut.kb: it is truncated: 527052 of 1054104 bytes
             hint: build it again with `canonym kb build`
-        "#]]),
-        ("stub.kb", expect![[r#"
+        "#]],
+        ),
+        (
+            "stub.kb",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use stub.kb: it has 20 bytes, too few for a header
             hint: build it with `canonym kb build`
-        "#]]),
-        ("changed.kb", expect![[r#"
+        "#]],
+        ),
+        (
+            "changed.kb",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use changed.kb: its section `meta` is damaged
             hint: build it again with `canonym kb build`
-        "#]]),
-        ("header.kb", expect![[r#"
+        "#]],
+        ),
+        (
+            "header.kb",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use header.kb: its header is damaged
             hint: build it again with `canonym kb build`
-        "#]]),
-        ("empty.kb", expect![[r#"
+        "#]],
+        ),
+        (
+            "empty.kb",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use empty.kb: it has 0 bytes, too few for a header
             hint: build it with `canonym kb build`
-        "#]]),
-        ("shapes.tsv", expect![[r#"
+        "#]],
+        ),
+        (
+            "shapes.tsv",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use shapes.tsv: it is not a compiled file of kind KNOW
             hint: a terminology is compiled with `canonym kb build`
-        "#]]),
-        (".", expect![[r#"
+        "#]],
+        ),
+        (
+            ".",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use .: it is not a regular file
-        "#]]),
-        ("missing.kb", expect![[r#"
+        "#]],
+        ),
+        (
+            "missing.kb",
+            expect![[r#"
             status 1
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot open missing.kb
               caused by: No such file or directory (os error 2)
             hint: check the path; relative paths start at the current folder
-        "#]]),
+        "#]],
+        ),
     ] {
         place.check(&["kb", "info", file], expected);
     }
@@ -95,24 +119,33 @@ fn files_of_another_version_say_so() {
         writer.section("meta", [&b"{}"[..]]).unwrap();
         place.write(name, writer.finish().unwrap().into_inner());
     }
-    place.check(&["kb", "info", "newer.kb"], expect![[r#"
+    place.check(
+        &["kb", "info", "newer.kb"],
+        expect![[r#"
         status 1
         --- stderr
         error: the knowledge base could not be opened
           caused by: cannot use newer.kb: it has format 2, and this program reads up to 1
         hint: use the newer program that built it, or build it again with this one
-    "#]]);
-    place.check(&["map", "-", "--kb", "foreign.kb"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["map", "-", "--kb", "foreign.kb"],
+        expect![[r#"
         status 1
         --- stderr
         error: the knowledge base could not be opened
           caused by: cannot use foreign.kb: it is not a compiled file of kind KNOW
         hint: a terminology is compiled with `canonym kb build`
-    "#]]);
-    place.check(&["kb", "info", "hollow.kb"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "info", "hollow.kb"],
+        expect![[r#"
         status 1
         --- stderr
         error: the knowledge base could not be opened
           caused by: cannot use hollow.kb: it has no section `id.at`
-    "#]]);
+    "#]],
+    );
 }

@@ -7,7 +7,9 @@ use crate::support::Workplace;
 #[test]
 fn info_tells_what_a_file_holds() {
     let place = Workplace::with_shapes();
-    place.check(&["kb", "info", "shapes.kb", "--verify"], expect![[r#"
+    place.check(
+        &["kb", "info", "shapes.kb", "--verify"],
+        expect![[r#"
         status 0
         --- stdout
         name            shapes
@@ -29,7 +31,8 @@ fn info_tells_what_a_file_holds() {
         fingerprint     [HASH]
         checksums       all 39 sections match
         [SECTIONS]
-    "#]]);
+    "#]],
+    );
     let output = place.run(&["kb", "info", "shapes.kb", "--json"], "");
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
@@ -42,23 +45,34 @@ fn info_tells_what_a_file_holds() {
 #[test]
 fn search_shows_exact_then_prefix_then_fuzzy() {
     let place = Workplace::with_shapes();
-    place.check(&["kb", "search", "shapes.kb", "CIRC"], expect![[r#"
+    place.check(
+        &["kb", "search", "shapes.kb", "CIRC"],
+        expect![[r#"
         status 0
         --- stdout
         prefix  0.59  X:S1  Circle
         prefix  0.38  X:S3  Circular sector
-    "#]]);
-    place.check(&["kb", "search", "shapes.kb", "round"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "search", "shapes.kb", "round"],
+        expect![[r#"
         status 0
         --- stdout
         exact   1.00  X:S1  Circle  [round]
-    "#]]);
-    place.check(&["kb", "search", "shapes.kb", "X:S2"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "search", "shapes.kb", "X:S2"],
+        expect![[r#"
         status 0
         --- stdout
         id      1.00  X:S2  Square
-    "#]]);
-    place.check(&["kb", "search", "shapes.kb", "circel", "--top-k", "1", "--json"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "search", "shapes.kb", "circel", "--top-k", "1", "--json"],
+        expect![[r#"
         status 0
         --- stdout
         {
@@ -73,27 +87,37 @@ fn search_shows_exact_then_prefix_then_fuzzy() {
             }
           ]
         }
-    "#]]);
-    place.check(&["kb", "search", "shapes.kb", "😀"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "search", "shapes.kb", "😀"],
+        expect![[r#"
         status 0
         --- stderr
         nothing in shapes is named like `😀`
-    "#]]);
-    place.check(&["kb", "search", "shapes.kb", "circle", "--top-k", "0"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "search", "shapes.kb", "circle", "--top-k", "0"],
+        expect![[r#"
         status 2
         --- stderr
         error: invalid value '0' for '--top-k <N>': 0 is not in 1..=1000
 
         For more information, try '--help'.
-    "#]]);
-    place.check(&["kb", "search", "missing.kb", "circle"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "search", "missing.kb", "circle"],
+        expect![[r#"
         status 1
         --- stderr
         error: the knowledge base could not be opened
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
         hint: check the path; relative paths start at the current folder
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -106,7 +130,9 @@ fn show_lists_names_and_neighbours() {
     ];
     place.write("tools.jsonl", rows.join("\n"));
     assert!(place.run(&["kb", "build", "tools.jsonl", "--out", "tools.kb"], "").status.success());
-    place.check(&["kb", "show", "tools.kb", "T:1"], expect![[r#"
+    place.check(
+        &["kb", "show", "tools.kb", "T:1"],
+        expect![[r#"
         status 0
         --- stdout
         id          T:1
@@ -115,8 +141,11 @@ fn show_lists_names_and_neighbours() {
         children    T:2   Saw
                     T:30  Hammer
         source      shed
-    "#]]);
-    place.check(&["kb", "show", "tools.kb", "T:2"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "tools.kb", "T:2"],
+        expect![[r#"
         status 0
         --- stdout
         id           T:2
@@ -125,8 +154,11 @@ fn show_lists_names_and_neighbours() {
         other names  exact      handsaw
                      related    blade
         parents      T:1  Tool
-    "#]]);
-    place.check(&["kb", "show", "tools.kb", "OLD:9", "--json"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "tools.kb", "OLD:9", "--json"],
+        expect![[r#"
         status 0
         --- stdout
         {
@@ -153,36 +185,51 @@ fn show_lists_names_and_neighbours() {
           ],
           "source": "shed"
         }
-    "#]]);
-    place.check(&["kb", "show", "tools.kb", "t:3O"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "tools.kb", "t:3O"],
+        expect![[r#"
         status 1
         --- stderr
         error: tools has no concept with the id `t:3O`
         hint: did you mean T:30 (Hammer)?
-    "#]]);
-    place.check(&["kb", "show", "tools.kb", "hammers"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "tools.kb", "hammers"],
+        expect![[r#"
         status 1
         --- stderr
         error: tools has no concept with the id `hammers`
         hint: did you mean T:30 (Hammer)?
-    "#]]);
-    place.check(&["kb", "show", "tools.kb", "😀"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "tools.kb", "😀"],
+        expect![[r#"
         status 1
         --- stderr
         error: tools has no concept with the id `😀`
         hint: find it by name with `canonym kb search`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_starter_is_at_hand_without_a_file() {
     let place = Workplace::new();
-    place.check(&["kb", "search", "starter", "pyrexia", "--top-k", "1"], expect![[r#"
+    place.check(
+        &["kb", "search", "starter", "pyrexia", "--top-k", "1"],
+        expect![[r#"
         status 0
         --- stdout
         exact   1.00  MESH:D005334  Fever  [pyrexia]
-    "#]]);
-    place.check(&["kb", "show", "starter", "D005334"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "starter", "D005334"],
+        expect![[r#"
         status 0
         --- stdout
         id           MESH:D005334
@@ -193,5 +240,6 @@ fn the_starter_is_at_hand_without_a_file() {
                      exact      febrile
                      exact      high temperature
                      exact      raised temperature
-    "#]]);
+    "#]],
+    );
 }

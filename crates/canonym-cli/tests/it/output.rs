@@ -38,13 +38,15 @@ fn a_full_disk_is_an_error() {
         --- stderr
         error: cannot write to standard output
           caused by: No space left on device (os error 28)
-    "#]].assert_eq(&run(&["kb", "show", "shapes.kb", "X:S1"]));
+    "#]]
+    .assert_eq(&run(&["kb", "show", "shapes.kb", "X:S1"]));
     expect![[r#"
         status 1
         --- stderr
         error: cannot write the result
           caused by: No space left on device (os error 28)
-    "#]].assert_eq(&run(&["map", "names.txt", "--kb", "shapes.kb"]));
+    "#]]
+    .assert_eq(&run(&["map", "names.txt", "--kb", "shapes.kb"]));
     let lost = File::options().write(true).open(full).unwrap();
     let output = place.command(&["kb", "show", "shapes.kb", "nothing"]).stderr(lost).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -65,7 +67,8 @@ fn a_file_that_may_not_grow_leaves_the_old_one_in_place() {
         error: the knowledge base could not be built
           caused by: cannot write shapes.kb
           caused by: File too large (os error 27)
-    "#]].assert_eq(&place.describe(&output));
+    "#]]
+    .assert_eq(&place.describe(&output));
     assert_eq!(std::fs::read_to_string(place.path("shapes.kb")).unwrap(), "old");
     assert_eq!(place.names(), ["shapes.kb", "shapes.tsv"]);
 }

@@ -121,6 +121,9 @@ fn filter_line(line: &str) -> String {
         if unit.starts_with("KiB") || unit.starts_with("MiB") {
             words[place] = if words[place].starts_with('(') { "([SIZE]".to_owned() } else { "[SIZE]".to_owned() };
         }
+        if words[place].len() > 4 && words[place].bytes().all(|byte| byte.is_ascii_digit()) {
+            words[place] = "[NUMBER]".to_owned();
+        }
         if unit == "s" && words[place].parse::<f64>().is_ok() {
             words[place] = "[TIME]".to_owned();
         }

@@ -1,9 +1,10 @@
 //! Behaviour tests.
 
 mod corpus;
+mod eval;
 mod import;
-mod text_data;
 mod import_real;
 mod import_rrf;
+mod kb;
 mod starter;
-mod eval;
+mod text_data;

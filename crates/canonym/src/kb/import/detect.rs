@@ -1,5 +1,6 @@
 //! Tells which format a source has, from its name and its first bytes.
 
+use std::io::BufRead;
 use std::path::Path;
 
 use super::{SourceFormat, rrf};
@@ -58,11 +59,18 @@ impl SourceFormat {
         if members.iter().any(rrf) {
             return Ok(SourceFormat::Rrf);
         }
+        let mut is_empty = true;
         for source in &members {
-            let input = source.open()?;
+            let mut input = source.open()?;
+            // What could not be unpacked is an error here, and not a file without content.
+            let is_end = input.fill_buf().map(<[u8]>::is_empty);
+            is_empty &= is_end.map_err(|error| input.read_error(error))?;
             if let Some(format) = SourceFormat::detect_content(input.file_name(), input.head()) {
                 return Ok(format);
             }
+        }
+        if is_empty {
+            return Err(Error::parse(path, 1, "the file is empty"));
         }
         Err(unknown(path))
     }
