@@ -9,7 +9,7 @@ mod show;
 #[derive(Debug, clap::Subcommand)]
 pub enum KbCommand {
     /// Compile a terminology into one file.
-    Build(build::BuildArguments),
+    Build(Box<build::BuildArguments>),
     /// Tell what a compiled file holds.
     Info(info::InfoArguments),
     /// Find concepts by id or name: exact, then prefix, then fuzzy.

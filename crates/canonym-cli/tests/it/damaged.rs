@@ -25,12 +25,12 @@ fn damaged_files_are_refused_with_a_reason() {
         (
             "cut.kb",
             expect![[r#"
-            status 1
-            --- stderr
-            error: the knowledge base could not be opened
-              caused by: cannot use cut.kb: it is truncated: 527052 of 1054104 bytes
-            hint: build it again with `canonym kb build`
-        "#]],
+                status 1
+                --- stderr
+                error: the knowledge base could not be opened
+                  caused by: cannot use cut.kb: it is truncated: [NUMBER] of [NUMBER] bytes
+                hint: build it again with `canonym kb build`
+            "#]],
         ),
         (
             "stub.kb",

@@ -122,11 +122,10 @@ fn sources_that_cannot_be_read_are_named() {
         (
             "empty.tsv",
             expect![[r#"
-            status 1
-            --- stderr
-            error: cannot tell the format of empty.tsv
-            hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
-        "#]],
+                status 1
+                --- stderr
+                error: empty.tsv:1: the file is empty
+            "#]],
         ),
         (
             "latin.tsv",

@@ -120,7 +120,7 @@ pub fn tokenize_into(text: &str, tokens: &mut Vec<Token>) {
         let mut end = start + letter.len_utf8();
         previous = Some(letter);
         while let Some((at, next)) = letters.peek().copied() {
-            if class(next) != kind && !(!next.is_ascii() && is_combining_mark(next)) {
+            if class(next) != kind && (next.is_ascii() || !is_combining_mark(next)) {
                 break;
             }
             end = at + next.len_utf8();

@@ -1,4 +1,5 @@
 //! Behaviour tests.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod corpus;
 mod eval;

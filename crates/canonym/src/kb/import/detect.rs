@@ -1,6 +1,5 @@
 //! Tells which format a source has, from its name and its first bytes.
 
-use std::io::BufRead;
 use std::path::Path;
 
 use super::{SourceFormat, rrf};
@@ -62,12 +61,11 @@ impl SourceFormat {
         let mut is_empty = true;
         for source in &members {
             let mut input = source.open()?;
-            // What could not be unpacked is an error here, and not a file without content.
-            let is_end = input.fill_buf().map(<[u8]>::is_empty);
-            is_empty &= is_end.map_err(|error| input.read_error(error))?;
             if let Some(format) = SourceFormat::detect_content(input.file_name(), input.head()) {
                 return Ok(format);
             }
+            // A stream that is cut off, or no text at all, is the better reason.
+            is_empty &= input.next_line()?.is_none();
         }
         if is_empty {
             return Err(Error::parse(path, 1, "the file is empty"));
