@@ -150,11 +150,11 @@ fn sources_that_cannot_be_read_are_named() {
         (
             "cut.tsv.gz",
             expect![[r#"
-            status 1
-            --- stderr
-            error: cannot tell the format of cut.tsv.gz
-            hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
-        "#]],
+                status 1
+                --- stderr
+                error: cut.tsv.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
+                hint: fetch or compress the file again
+            "#]],
         ),
         (
             "data.bin",
