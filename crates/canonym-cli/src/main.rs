@@ -2,8 +2,10 @@
 
 mod errors;
 mod eval;
+mod fit_recognition;
 mod kb;
 mod knowledge;
+mod link;
 mod map;
 mod output;
 mod progress;
@@ -29,6 +31,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Find and link the mentions of texts.
+    Link(link::LinkArguments),
     /// Link names, one a line, without context.
     Map(map::MapArguments),
     /// Build, inspect and search knowledge bases.
@@ -38,6 +42,8 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
+    /// Fit recognition.
+    FitRecognition(fit_recognition::FitArguments),
 }
 
 fn main() -> ExitCode {
@@ -53,10 +59,12 @@ fn main() -> ExitCode {
         tracing::warn!("interrupts end the program without tidying up: {error}");
     }
     let result = match arguments.command {
+        Command::Link(arguments) => link::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::FitRecognition(arguments) => fit_recognition::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

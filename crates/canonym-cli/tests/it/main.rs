@@ -6,6 +6,7 @@ mod eval;
 mod interrupt;
 mod kb_build;
 mod kb_read;
+mod link;
 mod map;
 mod output;
 mod support;

@@ -181,6 +181,7 @@ impl KnowledgeBaseBuilder {
         }
         meta.n_concepts = order.len() as u32;
         meta.n_names = name_order.len() as u32;
+        meta.n_scoped_names = name_order.iter().filter(|(_, _, scope)| *scope > Scope::Exact).count() as u32;
         let names: Vec<&str> = name_order.iter().map(|(_, row, _)| self.names.get(*row)).collect();
         let lexicon = Lexicon::build(&names)?;
         meta.n_forms = lexicon.n_forms() as u32;

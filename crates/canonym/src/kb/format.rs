@@ -54,6 +54,8 @@ pub struct Meta {
     pub n_names: u32,
     /// How many distinct folded names.
     pub n_forms: u32,
+    /// How many names have a narrow, broad or related scope: none where the source knows no scopes.
+    pub n_scoped_names: u32,
     /// Semantic types, sorted.
     pub types: Vec<String>,
     /// Source vocabularies, sorted.

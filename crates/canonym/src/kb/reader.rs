@@ -255,6 +255,11 @@ impl KnowledgeBase {
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
+    /// Whether any concept has a broader one.
+    pub fn has_parents(&self) -> bool {
+        !self.sections.parent_row.is_empty()
+    }
+
     /// Other ids under which a concept is found.
     pub fn alternative_ids(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
         let range = self.u32s(&self.sections.alt_of_at).range(concept.0 as usize);

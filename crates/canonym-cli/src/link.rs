@@ -1,0 +1,279 @@
+//! `canonym link`: text in, linked concepts out.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::artifact::AtomicFile;
+use canonym::corpus::format::{CorpusFormat, Reader, Writer};
+use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym::kb::KnowledgeBase;
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::model::LexicalModel;
+use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym::text::{Document, Mention};
+
+use crate::{knowledge, progress};
+
+/// Documents and bytes that are linked together.
+const BATCH: usize = 256;
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Where mentions come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mentions {
+    /// They are found.
+    Detect,
+    /// They are those of the input.
+    Gold,
+}
+
+/// Arguments of `canonym link`.
+#[derive(Debug, clap::Args)]
+pub struct LinkArguments {
+    /// Files or folders; `-` is standard input.
+    #[arg(required_unless_present = "text")]
+    files: Vec<PathBuf>,
+    /// The text itself.
+    #[arg(long, conflicts_with = "files")]
+    text: Option<String>,
+    /// The compiled knowledge base; the embedded starter where none is given.
+    #[arg(long, value_name = "FILE.kb")]
+    kb: Option<PathBuf>,
+    /// The model: `default`, `lexical`, or a bundle.
+    #[arg(long, value_name = "BUNDLE", default_value = "default")]
+    model: String,
+    /// Whether mentions are found or taken from the input.
+    #[arg(long, value_enum, default_value = "detect")]
+    mentions: Mentions,
+    /// The input format: auto, text, jsonl or pubtator.
+    #[arg(long, value_name = "F", default_value = "auto")]
+    format: String,
+    /// The output format: table, jsonl or pubtator; a table on a terminal, else jsonl.
+    #[arg(long, value_name = "F")]
+    to: Option<String>,
+    /// Candidates a mention.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    top_k: u32,
+    /// Abstain below this probability.
+    #[arg(long, value_name = "P")]
+    min_score: Option<f32>,
+    /// Give mentions inside longer ones, too.
+    #[arg(long)]
+    nested: bool,
+    /// Print ids as the source wrote them.
+    #[arg(long)]
+    raw_ids: bool,
+    /// Threads; all cores where not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Where to write; standard output where not given.
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
+    knowledge::check_model(&arguments.model)?;
+    knowledge::use_threads(arguments.threads)?;
+    let kb = knowledge::open(arguments.kb.as_deref())?;
+    let system = System::new(&kb, arguments);
+    match &arguments.output {
+        Some(path) => {
+            let mut file = AtomicFile::create(path)?;
+            link_all(arguments, &kb, &system, &mut file, path)?;
+            Ok(file.commit()?)
+        }
+        None => link_all(arguments, &kb, &system, &mut std::io::stdout().lock(), Path::new("standard output")),
+    }
+}
+
+enum System {
+    Detect(DictionaryAnnotator),
+    Gold(LexicalLinker),
+}
+
+impl System {
+    fn new(kb: &Arc<KnowledgeBase>, arguments: &LinkArguments) -> System {
+        let top_k = arguments.top_k as usize;
+        match arguments.mentions {
+            Mentions::Detect => {
+                let config = RecogniseConfig { top_k, min_score: arguments.min_score, nested: arguments.nested };
+                System::Detect(DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config))
+            }
+            Mentions::Gold => {
+                let config = LinkConfig { top_k, min_score: arguments.min_score.unwrap_or(0.0) };
+                System::Gold(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config))
+            }
+        }
+    }
+
+    fn annotate(&self, documents: &mut [AnnotatedDocument], kb: &KnowledgeBase, raw: bool) -> anyhow::Result<()> {
+        match self {
+            System::Detect(annotator) => {
+                let texts: Vec<Document> =
+                    documents.iter_mut().map(|document| std::mem::take(&mut document.document)).collect();
+                let linked = annotator.annotate(&texts)?;
+                for ((document, text), linked) in documents.iter_mut().zip(texts).zip(linked) {
+                    document.annotations =
+                        linked.iter().map(|linked| annotation(kb, &text, linked, raw)).collect();
+                    document.relations.clear();
+                    document.document = text;
+                }
+            }
+            System::Gold(linker) => {
+                let mention = |annotation: &Annotation| Mention {
+                    spans: annotation.spans.clone(),
+                    semantic_type: None,
+                    score: 1.0,
+                };
+                let mentions: Vec<Vec<Mention>> =
+                    documents.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
+                let inputs: Vec<Marked<'_>> = documents
+                    .iter()
+                    .zip(&mentions)
+                    .map(|(document, mentions)| Marked { document: &document.document, mentions })
+                    .collect();
+                let links = linker.link(&inputs)?;
+                for (document, links) in documents.iter_mut().zip(links) {
+                    document.relations.clear();
+                    for (annotation, link) in document.annotations.iter_mut().zip(links) {
+                        annotation.ids.clear();
+                        annotation.parts.clear();
+                        annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+                        annotation.nil = link.nil;
+                        annotation.candidates = records(kb, &link, raw);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
+    Annotation {
+        spans: linked.mention.spans.clone(),
+        text: linked.mention.surface(&document.text),
+        semantic_type: linked.mention.semantic_type.clone().unwrap_or_default(),
+        score: Some(linked.mention.score),
+        nil: linked.link.nil,
+        candidates: records(kb, &linked.link, raw),
+        ..Annotation::default()
+    }
+}
+
+fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
+    let record = |candidate: &canonym::link::Candidate| CandidateRecord {
+        id: knowledge::shown_id(kb, candidate.concept, raw),
+        name: kb.preferred_name(candidate.concept).to_owned(),
+        score: candidate.score,
+    };
+    link.candidates.iter().map(record).collect()
+}
+
+fn link_all(
+    arguments: &LinkArguments,
+    kb: &KnowledgeBase,
+    system: &System,
+    out: &mut dyn Write,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let target = match arguments.to.as_deref() {
+        Some(name) => name,
+        None if arguments.output.is_none() && std::io::stdout().is_terminal() => "table",
+        None => "jsonl",
+    };
+    let mut sink = if target == "table" {
+        Sink::Table(out)
+    } else {
+        Sink::Corpus(Writer::new(out, path, target.parse::<CorpusFormat>()?)?)
+    };
+    let format = match arguments.format.as_str() {
+        "auto" => None,
+        name => Some(name.parse::<CorpusFormat>()?),
+    };
+    let bar = progress::counter("documents", None);
+    let mut link = |batch: &mut Vec<AnnotatedDocument>| -> anyhow::Result<()> {
+        system.annotate(batch, kb, arguments.raw_ids)?;
+        for document in batch.iter() {
+            sink.write(document)?;
+        }
+        bar.inc(batch.len() as u64);
+        batch.clear();
+        Ok(())
+    };
+    let mut batch = Vec::new();
+    if let Some(text) = &arguments.text {
+        let document = Document { id: "text".to_owned(), text: text.clone(), sections: Vec::new() };
+        batch.push(AnnotatedDocument { document, ..AnnotatedDocument::default() });
+    }
+    for file in &arguments.files {
+        let mut n_bytes = 0;
+        for document in Reader::open(file, format)? {
+            let document = document?;
+            n_bytes += document.document.text.len();
+            batch.push(document);
+            if batch.len() >= BATCH || n_bytes >= BATCH_BYTES {
+                link(&mut batch)?;
+                n_bytes = 0;
+            }
+        }
+    }
+    link(&mut batch)?;
+    bar.finish_and_clear();
+    sink.finish()
+}
+
+enum Sink<'a> {
+    Table(&'a mut dyn Write),
+    Corpus(Writer<&'a mut dyn Write>),
+}
+
+impl Sink<'_> {
+    fn write(&mut self, document: &AnnotatedDocument) -> anyhow::Result<()> {
+        match self {
+            Sink::Table(out) => table(*out, document).context("cannot write the result"),
+            Sink::Corpus(writer) => Ok(writer.write(document)?),
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Sink::Table(out) => out.flush().context("cannot write the result"),
+            Sink::Corpus(writer) => writer.finish()?.flush().context("cannot write the result"),
+        }
+    }
+}
+
+/// Texts are cut to this many characters above the table of their mentions.
+const SHOWN: usize = 600;
+
+fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
+    let text = document.document.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    let cut = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
+    let more = if cut < text.len() { " …" } else { "" };
+    writeln!(out, "{}  {}{more}", document.document.id, &text[..cut])?;
+    if document.annotations.is_empty() {
+        return writeln!(out, "  no mention found\n");
+    }
+    let mut rows = vec![["mention", "type", "concept", "name", "score"].map(str::to_owned)];
+    rows.extend(document.annotations.iter().map(|annotation| {
+        let best = annotation.candidates.first().filter(|_| !annotation.nil);
+        let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
+        let score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        [mention, annotation.semantic_type.clone(), id.to_owned(), name.to_owned(), score]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2), width(3)];
+    writeln!(out)?;
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        writeln!(out, "  {}  {}", cells.join("  "), row[4])?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,132 @@
+//! Fits the acceptance model to corpora with gold mentions.
+//!
+//! A place that is left after overlaps are resolved is right where a gold mention has its span and one of its ids.
+//! The weights are those of a logistic regression with a quadratic penalty, found by Newton's method; every corpus
+//! counts alike, whatever its size. Discontinuous places are left out, as most corpora mark the whole coordination. The
+//! threshold is the one with the best mean strict F1.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::accept::{AcceptModel, Features, N};
+use super::scan::ScanScratch;
+use super::{DictionaryAnnotator, Spotted};
+use crate::corpus::AnnotatedDocument;
+use crate::eval::ids::IdSet;
+use crate::kb::KnowledgeBase;
+use crate::text::Span;
+
+/// The places of one corpus, right or wrong, and how many gold mentions it has.
+#[derive(Debug, Clone, Default)]
+pub struct Examples {
+    /// What it is called in reports.
+    pub name: String,
+    /// The features of the best reading of each place, and whether it is right.
+    pub places: Vec<(Features, bool)>,
+    /// Gold mentions with a concept.
+    pub n_gold: usize,
+}
+
+/// The places that `annotator` spots in a corpus.
+pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, name: &str, corpus: &[AnnotatedDocument]) -> Examples {
+    let parts: Vec<(Vec<(Features, bool)>, usize)> = corpus
+        .par_iter()
+        .map_init(ScanScratch::default, |scratch, document| {
+            let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
+            let mut n_gold = 0;
+            for annotation in &document.annotations {
+                let ids = IdSet::parse(&annotation.ids);
+                if !ids.is_nil() {
+                    gold.entry(annotation.spans.clone()).or_default().push(ids);
+                    n_gold += 1;
+                }
+            }
+            let is_right = |spotted: &Spotted| {
+                let ids = IdSet::parse_one(kb.id(spotted.readings[0].0.concept));
+                gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
+            };
+            let spotted = annotator.spot(&document.document, scratch);
+            (spotted.iter().filter(|spotted| spotted.spans.len() == 1).map(|spotted| (*spotted.features(), is_right(spotted))).collect(), n_gold)
+        })
+        .collect();
+    let mut examples = Examples { name: name.to_owned(), ..Examples::default() };
+    for (places, n_gold) in parts {
+        examples.places.extend(places);
+        examples.n_gold += n_gold;
+    }
+    examples
+}
+
+/// Logistic regression over all corpora, each with the same total weight.
+pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
+    let mut weights = [0.0f64; N];
+    for _ in 0..30 {
+        let mut slope = [0.0f64; N];
+        let mut curve = vec![[0.0f64; N]; N];
+        for corpus in corpora {
+            let share = 1.0 / corpus.places.len().max(1) as f64;
+            for (features, right) in &corpus.places {
+                let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(*value)).sum();
+                let probability = 1.0 / (1.0 + (-logit).exp());
+                let wrong_by = share * (probability - f64::from(u8::from(*right)));
+                let weight = share * probability * (1.0 - probability);
+                for (row, value) in features.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+                    slope[row] += wrong_by * f64::from(*value);
+                    for (column, other) in features.iter().enumerate() {
+                        curve[row][column] += weight * f64::from(*value) * f64::from(*other);
+                    }
+                }
+            }
+        }
+        for row in 0..N {
+            slope[row] += penalty * weights[row];
+            curve[row][row] += penalty;
+        }
+        let step = solve(curve, slope);
+        for (weight, step) in weights.iter_mut().zip(&step) {
+            *weight -= step;
+        }
+        if step.iter().all(|step| step.abs() < 1e-7) {
+            break;
+        }
+    }
+    weights.map(|weight| weight as f32)
+}
+
+/// Solves a positive definite system by elimination.
+fn solve(mut matrix: Vec<[f64; N]>, mut right: [f64; N]) -> [f64; N] {
+    for pivot in 0..N {
+        let pivot_row = matrix[pivot];
+        for row in pivot + 1..N {
+            let factor = matrix[row][pivot] / pivot_row[pivot];
+            for (value, above) in matrix[row].iter_mut().zip(pivot_row).skip(pivot) {
+                *value -= factor * above;
+            }
+            right[row] -= factor * right[pivot];
+        }
+    }
+    for pivot in (0..N).rev() {
+        for column in pivot + 1..N {
+            right[pivot] -= matrix[pivot][column] * right[column];
+        }
+        right[pivot] /= matrix[pivot][pivot];
+    }
+    right
+}
+
+/// Precision, recall and F1 of the places at or above a threshold.
+pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f64, f64) {
+    let kept = corpus.places.iter().filter(|(features, _)| model.probability(features) >= threshold);
+    let (n_kept, n_right) = kept.fold((0usize, 0usize), |(n, right), place| (n + 1, right + usize::from(place.1)));
+    let precision = n_right as f64 / n_kept.max(1) as f64;
+    let recall = n_right as f64 / corpus.n_gold.max(1) as f64;
+    (precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9))
+}
+
+/// The threshold, in steps of a hundredth, with the best mean F1 over corpora.
+pub fn best_threshold(corpora: &[Examples], model: &AcceptModel) -> f32 {
+    let mean = |threshold: f32| corpora.iter().map(|corpus| score(corpus, model, threshold).2).sum::<f64>();
+    let steps = (5..80).map(|step| step as f32 / 100.0);
+    steps.map(|step| (mean(step), step)).max_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.5, |(_, step)| step)
+}

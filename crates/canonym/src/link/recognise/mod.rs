@@ -1,0 +1,220 @@
+//! Recognition by longest match over the names of a knowledge base, linked in the same pass.
+//!
+//! For each document: find every window that is a name ([`scan`]), read its concepts ([`accept`]), let the
+//! document's own abbreviation definitions decide its short forms, keep the longest windows that do not overlap, and
+//! drop what is unlikely to be meant. Words are common or not by a list derived from abstracts ([`common`]).
+
+pub mod accept;
+pub mod common;
+mod coordination;
+pub mod fit;
+pub mod scan;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use self::accept::{AcceptModel, Features, Reading, readings};
+use self::scan::{Found, ScanScratch, Word, expand, scan, words};
+use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
+use crate::Result;
+use crate::kb::{ConceptId, KnowledgeBase};
+use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
+use crate::text::{Document, Mention, Span};
+
+/// Which mentions are given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecogniseConfig {
+    /// Candidates a mention.
+    pub top_k: usize,
+    /// Mentions below this probability are left out; the threshold of the model where `None`.
+    pub min_score: Option<f32>,
+    /// Whether mentions inside longer ones are given, too.
+    pub nested: bool,
+}
+
+impl Default for RecogniseConfig {
+    fn default() -> Self {
+        RecogniseConfig { top_k: 5, min_score: None, nested: false }
+    }
+}
+
+/// Finds and links mentions by the names of a knowledge base.
+#[derive(Debug)]
+pub struct DictionaryAnnotator {
+    kb: Arc<KnowledgeBase>,
+    model: AcceptModel,
+    config: RecogniseConfig,
+    scratches: Pool<ScanScratch>,
+}
+
+/// A place in a document with the concepts it may mean, before anything is dropped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spotted {
+    /// From the first to the last byte.
+    pub span: Span,
+    /// Where the pieces stand; one unless a coordination took the name apart.
+    pub spans: Vec<Span>,
+    /// How many words, linking words left out.
+    pub n_words: usize,
+    /// The concepts, most likely first.
+    pub readings: Vec<(Reading, f32)>,
+}
+
+impl DictionaryAnnotator {
+    /// An annotator for the concepts of `kb`.
+    pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
+        DictionaryAnnotator { kb, model, config, scratches: Pool::default() }
+    }
+
+    /// The linked mentions of one document.
+    pub fn annotate_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<LinkedMention> {
+        let threshold = self.config.min_score.unwrap_or(self.model.threshold);
+        self.spot(document, scratch)
+            .into_iter()
+            .filter(|spotted| spotted.readings[0].1 >= threshold)
+            .map(|spotted| self.linked(&spotted))
+            .collect()
+    }
+
+    fn linked(&self, spotted: &Spotted) -> LinkedMention {
+        let candidate = |(reading, score): &(Reading, f32)| Candidate {
+            concept: reading.concept,
+            name: Some(reading.name),
+            score: *score,
+        };
+        let candidates: Vec<Candidate> = spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
+        let mut types = self.kb.types(candidates[0].concept);
+        let semantic_type = types.next().map(str::to_owned);
+        let mention = Mention { spans: spotted.spans.clone(), semantic_type, score: candidates[0].score };
+        LinkedMention { mention, link: Link { candidates, nil: false } }
+    }
+
+    /// The places that remain after overlaps are resolved, in text order, likely or not.
+    pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<Spotted> {
+        let text = document.text.as_str();
+        let words = words(&self.kb, text, scratch);
+        let uses = short_forms(text);
+        let mut spotted = self.read_all(text, &words, |_| true);
+        if let Some(expanded) = expand(&words, &uses) {
+            let meant = self.read_all(text, &expanded, |found| found.expanded);
+            let by_definition: HashSet<Span> = meant.iter().map(|place| place.span).collect();
+            spotted.retain(|place| !by_definition.contains(&place.span));
+            let defined: HashSet<Span> = uses.iter().map(|(short, _)| *short).collect();
+            for place in spotted.iter_mut().filter(|place| defined.contains(&place.span)) {
+                self.contradict(place);
+            }
+            spotted.extend(meant);
+        }
+        let unlikely = UNLIKELY * self.config.min_score.unwrap_or(self.model.threshold);
+        spotted.retain(|place| place.readings[0].1 >= unlikely);
+        if !self.config.nested {
+            spotted = longest(spotted);
+        }
+        for part in coordination::coordinated(&self.kb, text, &words) {
+            let place = self.read(text, &part.words, &part.found);
+            spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
+        }
+        self.count_mentions(&mut spotted);
+        spotted.sort_by_key(|spotted| (spotted.span.start, Reverse(spotted.span.end)));
+        spotted
+    }
+
+    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
+        let found = scan(&self.kb, text, words);
+        found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
+    }
+
+    fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
+        let readings = readings(&self.kb, &self.model, text, words, found);
+        if readings.is_empty() {
+            return None;
+        }
+        let scored = readings.into_iter().map(|reading| (reading, self.model.probability(&reading.features)));
+        let span = found.span(words);
+        let readings = scored.collect();
+        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, readings };
+        spotted.sort();
+        Some(spotted)
+    }
+
+    /// The document says that this short form stands for something else.
+    fn contradict(&self, spotted: &mut Spotted) {
+        for (reading, score) in &mut spotted.readings {
+            reading.features[accept::DIFFERS] = 1.0;
+            reading.features[accept::UNDEFINED] = 0.0;
+            *score = self.model.probability(&reading.features);
+        }
+        spotted.sort();
+    }
+
+    /// Concepts that are mentioned elsewhere in the document are more likely meant.
+    fn count_mentions(&self, spotted: &mut [Spotted]) {
+        let mut counts: HashMap<ConceptId, u32> = HashMap::new();
+        for place in spotted.iter() {
+            *counts.entry(place.readings[0].0.concept).or_insert(0) += 1;
+        }
+        for place in spotted.iter_mut() {
+            for (reading, score) in &mut place.readings {
+                let n_others = counts.get(&reading.concept).map_or(0, |n| n.saturating_sub(1));
+                reading.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
+                *score = self.model.probability(&reading.features);
+            }
+            place.sort();
+        }
+    }
+}
+
+impl Spotted {
+    fn sort(&mut self) {
+        self.readings.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.concept.cmp(&b.0.concept)));
+    }
+
+    /// The features of the best reading.
+    pub fn features(&self) -> &Features {
+        &self.readings[0].0.features
+    }
+}
+
+/// Places less likely than this share of the threshold do not compete for their words.
+const UNLIKELY: f32 = 0.5;
+
+/// Every use of a short form that the text defines, with the long form, in text order.
+fn short_forms(text: &str) -> Vec<(Span, Span)> {
+    let abbreviations = find_abbreviations(text);
+    if abbreviations.is_empty() {
+        return Vec::new();
+    }
+    let mut uses = occurrences(text, &abbreviations);
+    uses.extend(earlier_occurrences(text, &abbreviations));
+    uses.extend(abbreviations.iter().enumerate().map(|(row, abbreviation)| (abbreviation.short, row)));
+    uses.sort_unstable();
+    uses.dedup_by_key(|(span, _)| *span);
+    uses.into_iter().map(|(span, row)| (span, abbreviations[row].long)).collect()
+}
+
+/// Of overlapping places the one with more words, then more bytes, then the earlier.
+fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
+    spotted.sort_by_key(|place| {
+        (Reverse(place.n_words), Reverse(place.span.len()), place.span.start)
+    });
+    let mut taken = BTreeMap::new();
+    spotted.retain(|place| {
+        let before = taken.range(..place.span.end).next_back();
+        let free = before.is_none_or(|(_, end): (&u32, &u32)| *end <= place.span.start);
+        if free {
+            taken.insert(place.span.start, place.span.end);
+        }
+        free
+    });
+    spotted
+}
+
+impl Annotator for DictionaryAnnotator {
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        let annotate = |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
+        Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
+    }
+}

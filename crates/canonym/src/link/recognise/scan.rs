@@ -1,0 +1,253 @@
+//! Reads a text token by token and finds every window whose words are a name of the knowledge base.
+//!
+//! A window is keyed by the bag of the roots of its tokens, linking words left out, so word order and inflection do
+//! not matter for the lookup; how far window and name agree is measured afterwards as a [`Tier`].
+
+use std::collections::HashMap;
+
+use crate::index::packed::U32s;
+use crate::kb::lexicon::{TokenHashes, bag_key, hash_token};
+use crate::kb::{FormId, KnowledgeBase};
+use crate::text::Span;
+use crate::text::normalise::fold_token_into;
+use crate::text::tokens::{Gap, Token, tokenize_into};
+
+/// The most tokens a window has, linking words left out.
+pub const MAX_TOKENS: usize = 12;
+
+/// Tokens that a thread remembers before it starts afresh.
+const MAX_REMEMBERED: usize = 1 << 18;
+
+/// How far the words of a window and of a name agree, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// The same roots.
+    Root,
+    /// The same canonical tokens in another order, with or without linking words.
+    Permuted,
+    /// The same canonical tokens in the same order, linking words apart.
+    Ordered,
+    /// The same folded text.
+    Folded,
+}
+
+/// A token of a document.
+#[derive(Debug, Clone, Copy)]
+pub struct Word {
+    /// Where it stands, and what is before it.
+    pub token: Token,
+    /// Its hashes.
+    pub hashes: TokenHashes,
+    /// Whether some name has a token with its root.
+    pub known: bool,
+    /// In how many of a thousand abstracts it stands, where it is frequent.
+    pub frequency: u16,
+    /// Whether it belongs to the long form that stands here for its short form.
+    pub expanded: bool,
+}
+
+/// A window whose words are a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The first word.
+    pub first: usize,
+    /// The last word.
+    pub last: usize,
+    /// How many of its words are no linking words.
+    pub n_counted: usize,
+    /// The forms that agree best and how far: those with the same words in order, or else those of one lower tier.
+    pub forms: Vec<(FormId, Tier)>,
+    /// Whether a short form inside was read as its long form.
+    pub expanded: bool,
+}
+
+impl Found {
+    /// The bytes from the first to the last word.
+    pub fn span(&self, words: &[Word]) -> Span {
+        Span { start: words[self.first].token.span.start, end: words[self.last].token.span.end }
+    }
+}
+
+/// What a thread keeps from document to document.
+#[derive(Debug, Default)]
+pub struct ScanScratch {
+    tokens: Vec<Token>,
+    folded: String,
+    remembered: HashMap<Box<str>, (TokenHashes, bool, u16)>,
+}
+
+/// The words of a text.
+pub fn words(kb: &KnowledgeBase, text: &str, scratch: &mut ScanScratch) -> Vec<Word> {
+    let ScanScratch { tokens, folded, remembered } = scratch;
+    tokenize_into(text, tokens);
+    if remembered.len() > MAX_REMEMBERED {
+        remembered.clear();
+    }
+    let mut words = Vec::with_capacity(tokens.len());
+    for token in tokens.iter() {
+        let written = token.span.of(text);
+        let (hashes, known, frequency) = match remembered.get(written) {
+            Some(entry) => *entry,
+            None => {
+                folded.clear();
+                fold_token_into(written, folded);
+                let hashes = hash_token(folded);
+                let entry = (hashes, kb.knows_root(hashes.root), super::common::frequency(folded));
+                remembered.insert(written.into(), entry);
+                entry
+            }
+        };
+        words.push(Word { token: *token, hashes, known, frequency, expanded: false });
+    }
+    words
+}
+
+/// The words with every short form replaced by the words of its long form; `uses` are `(short form, long form)`.
+///
+/// The words of a long form all stand where the short form stands and are glued together, so that no window
+/// starts or ends inside. `None` where nothing was replaced.
+pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
+    let mut expanded = Vec::with_capacity(words.len() + 4 * uses.len());
+    let mut next = 0;
+    let mut n_replaced = 0;
+    for (short, long) in uses {
+        let starts = |span: &Span| words.partition_point(|word| word.token.span.start < span.start);
+        let ends = |span: &Span| words.partition_point(|word| word.token.span.end <= span.end);
+        let (first, end) = (starts(short), ends(short));
+        let long_words = &words[starts(long).min(ends(long))..ends(long)];
+        if first < next || first >= end || long_words.is_empty() || long_words.len() > MAX_TOKENS {
+            continue;
+        }
+        expanded.extend_from_slice(&words[next..first]);
+        for (place, word) in long_words.iter().enumerate() {
+            let before = if place == 0 { words[first].token.before } else { Gap::Glued };
+            let token = Token { span: *short, before };
+            expanded.push(Word { token, expanded: true, ..*word });
+        }
+        next = end;
+        n_replaced += 1;
+    }
+    expanded.extend_from_slice(&words[next..]);
+    (n_replaced > 0).then_some(expanded)
+}
+
+/// Whether a window may go on across this gap.
+fn is_barrier(gap: Gap) -> bool {
+    matches!(gap, Gap::Comma | Gap::Bracket | Gap::Stop)
+}
+
+/// Every window that is a name, shorter windows of one start first.
+pub fn scan(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Found> {
+    let table = kb.roots();
+    let mut found = Vec::new();
+    for first in 0..words.len() {
+        let start = &words[first];
+        if start.hashes.linking || !start.known || start.token.before == Gap::Glued {
+            continue;
+        }
+        let (mut key, mut n_counted) = (0u64, 0);
+        for (last, word) in words.iter().enumerate().skip(first) {
+            if last > first && is_barrier(word.token.before) {
+                break;
+            }
+            if word.hashes.linking {
+                continue;
+            }
+            if !word.known || n_counted == MAX_TOKENS {
+                break;
+            }
+            key = key.wrapping_add(word.hashes.root);
+            n_counted += 1;
+            if words.get(last + 1).is_some_and(|next| next.token.before == Gap::Glued) {
+                continue;
+            }
+            let rows = table.get(key);
+            if rows.is_empty() {
+                continue;
+            }
+            let window = &words[first..=last];
+            let forms = agreeing(kb, text, window, rows);
+            if !forms.is_empty() {
+                let expanded = window.iter().any(|word| word.expanded);
+                found.push(Found { first, last, n_counted, forms, expanded });
+            }
+        }
+    }
+    found
+}
+
+/// All of `words` as one name.
+pub fn lookup(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<Found> {
+    let counted = || words.iter().filter(|word| !word.hashes.linking);
+    let n_counted = counted().count();
+    if n_counted == 0 || n_counted > MAX_TOKENS {
+        return None;
+    }
+    let rows = kb.roots().get(bag_key(counted().map(|word| word.hashes.root)));
+    let forms = agreeing(kb, text, words, rows);
+    let expanded = words.iter().any(|word| word.expanded);
+    (!forms.is_empty()).then(|| Found { first: 0, last: words.len() - 1, n_counted, forms, expanded })
+}
+
+/// The forms that agree best with a window: those with the same words in order, or else those of one lower tier.
+fn agreeing(kb: &KnowledgeBase, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+    let mut forms: Vec<(FormId, Tier)> = rows
+        .iter()
+        .filter_map(|row| compare(kb, text, window, FormId(row)).map(|tier| (FormId(row), tier)))
+        .collect();
+    if let Some(best) = forms.iter().map(|(_, tier)| *tier).max() {
+        forms.retain(|(_, tier)| *tier >= best.min(Tier::Ordered));
+    }
+    forms
+}
+
+/// How far a window and a form with the same key agree; `None` where only the keys do.
+fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Option<Tier> {
+    let rows = kb.tokens_of_form(form);
+    let same = |(row, word): (u32, &Word)| kb.token_hash_at(row) == word.hashes.canonical;
+    if window.len() == rows.len() && rows.iter().zip(window).all(same) {
+        let expanded = window.iter().any(|word| word.expanded);
+        let folded = !expanded && same_folded(text, window, kb.forms().get(form.0 as usize));
+        return Some(if folded { Tier::Folded } else { Tier::Ordered });
+    }
+    let form_text = kb.forms().get(form.0 as usize);
+    let linking: Vec<bool> = form_text.split(' ').map(crate::text::words::is_linking_word).collect();
+    let all_linking = linking.iter().all(|linking| *linking);
+    let counted = |row: &usize| all_linking || !linking.get(*row).copied().unwrap_or(false);
+    let of_form: Vec<u32> = (0..rows.len()).filter(counted).map(|row| rows.get(row)).collect();
+    let of_window: Vec<TokenHashes> =
+        window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
+    if of_form.len() != of_window.len() {
+        return None;
+    }
+    let sorted = |hashes: &mut dyn Iterator<Item = u64>| {
+        let mut hashes: Vec<u64> = hashes.collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    let canonical: Vec<u64> = of_form.iter().map(|row| kb.token_hash_at(*row)).collect();
+    if canonical.iter().zip(&of_window).all(|(hash, word)| *hash == word.canonical) {
+        return Some(Tier::Ordered);
+    }
+    let in_window = sorted(&mut of_window.iter().map(|word| word.canonical));
+    if sorted(&mut canonical.into_iter()) == in_window {
+        return Some(Tier::Permuted);
+    }
+    let in_form = sorted(&mut of_form.iter().map(|row| kb.token_root(*row)));
+    (in_form == sorted(&mut of_window.iter().map(|word| word.root))).then_some(Tier::Root)
+}
+
+/// Whether the words of a window, folded, are the form; the tokens of both are known to agree.
+fn same_folded(text: &str, window: &[Word], form_text: &str) -> bool {
+    let mut folded = String::with_capacity(32);
+    let mut rest = form_text;
+    for word in window {
+        folded.clear();
+        fold_token_into(word.token.span.of(text), &mut folded);
+        match rest.strip_prefix(folded.as_str()) {
+            Some(behind) => rest = behind.strip_prefix(' ').unwrap_or(behind),
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
