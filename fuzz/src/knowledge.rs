@@ -9,8 +9,12 @@ use canonym::index::grams::GramScratch;
 use canonym::kb::format::{KIND, Meta};
 use canonym::kb::search::{children, nearest_ids, search};
 use canonym::kb::{ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope};
+use canonym::link::Annotator;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
+use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym::text::Document;
 
 use crate::targets::{Target, target};
 
@@ -25,16 +29,20 @@ pub fn targets() -> Vec<Target> {
     let mutable: Vec<String> =
         container.sections().into_iter().filter(|(_, len)| *len < 1 << 14).map(|(name, _)| name).collect();
     let sections: Vec<u8> = mutable.iter().flat_map(|name| section(&container, name).to_vec()).collect();
-    let linker = LexicalLinker::new(
-        Arc::new(open(whole.clone()).expect("the sample is whole")),
-        LexicalModel::embedded(),
-        LinkConfig::default(),
-    );
+    let kb = Arc::new(open(whole.clone()).expect("the sample is whole"));
+    let config = RecogniseConfig { top_k: 3, min_score: None, nested: true };
+    let annotator = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config);
+    let linker = LexicalLinker::new(kb, LexicalModel::embedded(), LinkConfig::default());
+    let texts = vec![
+        b"Red shapes 3 and blue shape no. 2 (BSN), or ring 7. The BSN and rings 4, 5 and 6.".to_vec(),
+        "red and grün shapes 1 or 2; non-red ring 12 😀 ring 3's".as_bytes().to_vec(),
+    ];
     let names = vec![b"red circle\nround thing\n\nshape no. 2".to_vec(), "Ring😀 of α-shapes".as_bytes().to_vec()];
     let head = whole[..256].to_vec();
     vec![
         target("kb/sections", vec![sections], move |bytes| refill(&container, &mutable, bytes)),
         target("kb/file", vec![head, whole[whole.len() - 2048..].to_vec()], move |bytes| open_damaged(&whole, bytes)),
+        target("annotate", texts, move |bytes| annotate(&annotator, &String::from_utf8_lossy(bytes))),
         target("link", names, move |bytes| {
             let text = String::from_utf8_lossy(bytes);
             let names: Vec<&str> = text.lines().take(20).collect();
@@ -45,6 +53,24 @@ pub fn targets() -> Vec<Target> {
             format!("{} candidates", if scores.count() == 0 { "no" } else { "some" })
         }),
     ]
+}
+
+/// Mentions lie in the text, and a batch gives what its documents give one by one.
+fn annotate(annotator: &DictionaryAnnotator, text: &str) -> String {
+    let document = |text: &str| Document { id: "1".to_owned(), text: text.to_owned(), sections: Vec::new() };
+    let batch = [document(text), document("A red shape 1."), document(text)];
+    let found = annotator.annotate(&batch).expect("texts can be annotated");
+    assert_eq!(found.len(), 3, "every document has an answer");
+    assert_eq!(found[0], found[2], "equal documents have equal answers");
+    for linked in &found[0] {
+        assert!(!linked.mention.spans.is_empty(), "a mention has a span");
+        for span in &linked.mention.spans {
+            assert!(text.get(span.start as usize..span.end as usize).is_some(), "a span lies in the text");
+        }
+        assert!((0.0..=1.0).contains(&linked.mention.score), "a score is a probability");
+    }
+    let n_parts = found[0].iter().map(|linked| linked.mention.spans.len()).max().unwrap_or_default();
+    crate::targets::words_for(&[found[0].len(), n_parts])
 }
 
 fn sample() -> Vec<u8> {

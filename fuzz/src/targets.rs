@@ -341,7 +341,7 @@ fn biosyn_names(text: &str) -> String {
 }
 
 /// Numbers as words, coarse enough that inputs of one kind have the same.
-fn words_for(numbers: &[usize]) -> String {
+pub fn words_for(numbers: &[usize]) -> String {
     let word = |number: &usize| match number {
         0 => "none",
         1 => "one",
