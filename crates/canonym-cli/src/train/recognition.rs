@@ -108,9 +108,17 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let paths: BTreeSet<&PathBuf> = experiment
         .corpus
         .iter()
-        .flat_map(|corpus| [&corpus.documents, &corpus.terminology].into_iter().chain(corpus.trees.as_ref().map(|trees| &trees.table)))
+        .flat_map(|corpus| {
+            [&corpus.documents, &corpus.terminology].into_iter().chain(corpus.trees.as_ref().map(|trees| &trees.table))
+        })
         .collect();
-    super::write_run(&arguments.out, &experiment, &report, &super::provenance(paths, &arguments.data_root)?, &model.to_json())
+    super::write_run(
+        &arguments.out,
+        &experiment,
+        &report,
+        &super::provenance(paths, &arguments.data_root)?,
+        &model.to_json(),
+    )
 }
 
 fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {

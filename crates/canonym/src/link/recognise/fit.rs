@@ -45,7 +45,14 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                 gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
             let spotted = annotator.spot(&document.document, scratch);
-            (spotted.iter().filter(|spotted| spotted.spans.len() == 1).map(|spotted| (*spotted.features(), is_right(spotted))).collect(), n_gold)
+            (
+                spotted
+                    .iter()
+                    .filter(|spotted| spotted.spans.len() == 1)
+                    .map(|spotted| (*spotted.features(), is_right(spotted)))
+                    .collect(),
+                n_gold,
+            )
         })
         .collect();
     let mut examples = Examples::default();
