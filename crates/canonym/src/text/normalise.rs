@@ -88,15 +88,70 @@ fn fold_greek_into(token: &str, folded: &mut String) -> bool {
     true
 }
 
+/// What [`normalise`] takes away beyond case, accents and punctuation.
+///
+/// The protocol of BioSyn, which keeps spelling, number and Greek letters as they are and has rules of its own for
+/// punctuation, is [`biosyn::normalise_name`](super::biosyn::normalise_name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NormaliseConfig {
+    /// British spelling becomes American: `tumour`, `tumor`.
+    pub spelling: bool,
+    /// Plurals become singular: `biopsies`, `biopsy`.
+    pub inflection: bool,
+    /// Greek letters become their names: `α`, `alpha`.
+    pub greek_letters: bool,
+    /// Roman numerals become digits: `type II`, `type 2`.
+    pub roman_numerals: bool,
+}
+
+impl NormaliseConfig {
+    /// What knowledge bases are compiled and searched with.
+    pub const LOOKUP: NormaliseConfig =
+        NormaliseConfig { spelling: true, inflection: true, greek_letters: true, roman_numerals: true };
+    /// Case, accents, punctuation and possessives only.
+    pub const PLAIN: NormaliseConfig =
+        NormaliseConfig { spelling: false, inflection: false, greek_letters: false, roman_numerals: false };
+}
+
+/// The normal form of a name under `config`, tokens joined by one space.
+///
+/// ```
+/// use canonym::text::normalise::{NormaliseConfig, normalise};
+/// assert_eq!(normalise("Type II Tumours (TNF-α)", &NormaliseConfig::LOOKUP), "type 2 tumor tnf alpha");
+/// assert_eq!(normalise("Type II Tumours (TNF-α)", &NormaliseConfig::PLAIN), "type ii tumours tnf α");
+/// ```
+pub fn normalise(text: &str, config: &NormaliseConfig) -> String {
+    let mut tokens = Vec::new();
+    tokenize_into(text, &mut tokens);
+    let mut folded = String::new();
+    let normal = |token: &Token| {
+        let written = token.span.of(text);
+        folded.clear();
+        if config.greek_letters || !written.contains(is_greek) {
+            fold_token_into(written, &mut folded);
+        } else {
+            folded.push_str(&written.to_lowercase());
+        }
+        normalise_token(&folded, config).into_owned()
+    };
+    tokens.iter().map(normal).collect::<Vec<String>>().join(" ")
+}
+
 /// A folded token in American spelling, singular, Roman numerals as digits.
 pub fn canonical(token: &str) -> Cow<'_, str> {
-    if let Some(number) = variants::roman_numeral(token) {
+    normalise_token(token, &NormaliseConfig::LOOKUP)
+}
+
+fn normalise_token<'a>(token: &'a str, config: &NormaliseConfig) -> Cow<'a, str> {
+    if let Some(number) = variants::roman_numeral(token).filter(|_| config.roman_numerals) {
         return Cow::Owned(number.to_string());
     }
     if token.len() < 3 {
         return Cow::Borrowed(token);
     }
-    match variants::american_spelling(token) {
+    let american = if config.spelling { variants::american_spelling(token) } else { Cow::Borrowed(token) };
+    match american {
+        american if !config.inflection => american,
         Cow::Borrowed(american) => variants::singular(american),
         Cow::Owned(american) => Cow::Owned(variants::singular(&american).into_owned()),
     }
