@@ -249,14 +249,31 @@ impl Sink<'_> {
     }
 }
 
+/// Texts are cut to this many characters above the table of their mentions.
+const SHOWN: usize = 600;
+
 fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
-    writeln!(out, "{}", document.document.text)?;
-    for annotation in &document.annotations {
-        let (id, name) = match annotation.candidates.first() {
-            Some(best) => (best.id.as_str(), best.name.as_str()),
-            None => ("-", "-"),
-        };
-        writeln!(out, "  {}\t{}\t{}\t{}\t{:.2}", annotation.text, annotation.semantic_type, id, name, annotation.score.unwrap_or(0.0))?;
+    let text = document.document.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    let cut = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
+    let more = if cut < text.len() { " …" } else { "" };
+    writeln!(out, "{}  {}{more}", document.document.id, &text[..cut])?;
+    if document.annotations.is_empty() {
+        return writeln!(out, "  no mention found\n");
     }
-    Ok(())
+    let mut rows = vec![["mention", "type", "concept", "name", "score"].map(str::to_owned)];
+    rows.extend(document.annotations.iter().map(|annotation| {
+        let best = annotation.candidates.first().filter(|_| !annotation.nil);
+        let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
+        let score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        [mention, annotation.semantic_type.clone(), id.to_owned(), name.to_owned(), score]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2), width(3)];
+    writeln!(out)?;
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        writeln!(out, "  {}  {}", cells.join("  "), row[4])?;
+    }
+    writeln!(out)
 }

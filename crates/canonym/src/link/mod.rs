@@ -9,9 +9,54 @@ pub mod lexical;
 pub mod model;
 pub mod recognise;
 
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::Result;
 use crate::kb::{ConceptId, NameId};
 use crate::text::{Document, Mention};
+
+/// Buffers that threads borrow, so that what one batch remembered serves the next.
+#[derive(Debug, Default)]
+pub(crate) struct Pool<T>(Mutex<Vec<T>>);
+
+/// A borrowed buffer; it goes back when dropped.
+pub(crate) struct Borrowed<'a, T: Default> {
+    pool: &'a Pool<T>,
+    value: T,
+}
+
+impl<T: Default> Pool<T> {
+    /// A buffer that was used before, or a new one.
+    pub(crate) fn borrow(&self) -> Borrowed<'_, T> {
+        let value = self.lock().pop().unwrap_or_default();
+        Borrowed { pool: self, value }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Default> Drop for Borrowed<'_, T> {
+    fn drop(&mut self) {
+        self.pool.lock().push(std::mem::take(&mut self.value));
+    }
+}
+
+impl<T: Default> Deref for Borrowed<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Default> DerefMut for Borrowed<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
 
 /// A document and the mentions to link in it.
 #[derive(Debug, Clone, Copy)]

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, Reading, readings};
 use self::scan::{Found, ScanScratch, Word, expand, scan, words};
-use super::{Annotator, Candidate, Link, LinkedMention};
+use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
@@ -42,11 +42,12 @@ impl Default for RecogniseConfig {
 }
 
 /// Finds and links mentions by the names of a knowledge base.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct DictionaryAnnotator {
     kb: Arc<KnowledgeBase>,
     model: AcceptModel,
     config: RecogniseConfig,
+    scratches: Pool<ScanScratch>,
 }
 
 /// A place in a document with the concepts it may mean, before anything is dropped.
@@ -65,7 +66,7 @@ pub struct Spotted {
 impl DictionaryAnnotator {
     /// An annotator for the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
-        DictionaryAnnotator { kb, model, config }
+        DictionaryAnnotator { kb, model, config, scratches: Pool::default() }
     }
 
     /// The linked mentions of one document.
@@ -213,7 +214,7 @@ fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
 
 impl Annotator for DictionaryAnnotator {
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
-        let annotate = |scratch: &mut ScanScratch, document: &Document| self.annotate_one(document, scratch);
-        Ok(documents.par_iter().map_init(ScanScratch::default, annotate).collect())
+        let annotate = |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
+        Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
     }
 }

@@ -204,11 +204,13 @@ fn agreeing(kb: &KnowledgeBase, text: &str, window: &[Word], rows: U32s<'_>) -> 
 /// How far a window and a form with the same key agree; `None` where only the keys do.
 fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Option<Tier> {
     let rows = kb.tokens_of_form(form);
-    let form_text = kb.forms().get(form.0 as usize);
-    let expanded = window.iter().any(|word| word.expanded);
-    if !expanded && window.len() == rows.len() && same_folded(text, window, form_text) {
-        return Some(Tier::Folded);
+    let same = |(row, word): (u32, &Word)| kb.token_hash_at(row) == word.hashes.canonical;
+    if window.len() == rows.len() && rows.iter().zip(window).all(same) {
+        let expanded = window.iter().any(|word| word.expanded);
+        let folded = !expanded && same_folded(text, window, kb.forms().get(form.0 as usize));
+        return Some(if folded { Tier::Folded } else { Tier::Ordered });
     }
+    let form_text = kb.forms().get(form.0 as usize);
     let linking: Vec<bool> = form_text.split(' ').map(crate::text::words::is_linking_word).collect();
     let all_linking = linking.iter().all(|linking| *linking);
     let counted = |row: &usize| all_linking || !linking.get(*row).copied().unwrap_or(false);
@@ -218,29 +220,34 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     if of_form.len() != of_window.len() {
         return None;
     }
-    let same = |row: &u32, hashes: &TokenHashes| kb.token_hash_at(*row) == hashes.canonical;
-    if of_form.iter().zip(&of_window).all(|(row, hashes)| same(row, hashes)) {
-        return Some(Tier::Ordered);
-    }
-    let sorted = |mut hashes: Vec<u64>| {
+    let sorted = |hashes: &mut dyn Iterator<Item = u64>| {
+        let mut hashes: Vec<u64> = hashes.collect();
         hashes.sort_unstable();
         hashes
     };
-    let canonical_form = sorted(of_form.iter().map(|row| kb.token_hash_at(*row)).collect());
-    if canonical_form == sorted(of_window.iter().map(|hashes| hashes.canonical).collect()) {
+    let canonical: Vec<u64> = of_form.iter().map(|row| kb.token_hash_at(*row)).collect();
+    if canonical.iter().zip(&of_window).all(|(hash, word)| *hash == word.canonical) {
+        return Some(Tier::Ordered);
+    }
+    let in_window = sorted(&mut of_window.iter().map(|word| word.canonical));
+    if sorted(&mut canonical.into_iter()) == in_window {
         return Some(Tier::Permuted);
     }
-    let root_form = sorted(of_form.iter().map(|row| kb.token_root(*row)).collect());
-    (root_form == sorted(of_window.iter().map(|hashes| hashes.root).collect())).then_some(Tier::Root)
+    let in_form = sorted(&mut of_form.iter().map(|row| kb.token_root(*row)));
+    (in_form == sorted(&mut of_window.iter().map(|word| word.root))).then_some(Tier::Root)
 }
 
+/// Whether the words of a window, folded, are the form; the tokens of both are known to agree.
 fn same_folded(text: &str, window: &[Word], form_text: &str) -> bool {
-    let mut folded = String::new();
+    let mut folded = String::with_capacity(32);
+    let mut rest = form_text;
     for word in window {
-        if !folded.is_empty() {
-            folded.push(' ');
-        }
+        folded.clear();
         fold_token_into(word.token.span.of(text), &mut folded);
+        match rest.strip_prefix(folded.as_str()) {
+            Some(behind) => rest = behind.strip_prefix(' ').unwrap_or(behind),
+            None => return false,
+        }
     }
-    folded == form_text
+    rest.is_empty()
 }
