@@ -1,5 +1,6 @@
 //! Behaviour tests.
 
+mod architecture;
 mod corpus;
 mod import;
 mod text_data;
