@@ -1,13 +1,14 @@
 //! `canonym link`: text in, linked concepts out.
 
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use canonym::artifact::AtomicFile;
-use canonym::corpus::format::{CorpusFormat, Reader, Writer};
-use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym::corpus::format::{CorpusFormat, Reader};
+use canonym::corpus::{self, AnnotatedDocument, Annotation, CandidateRecord};
 use canonym::kb::KnowledgeBase;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
@@ -15,6 +16,7 @@ use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
+use rayon::prelude::*;
 
 use crate::{knowledge, progress};
 
@@ -84,10 +86,10 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     match &arguments.output {
         Some(path) => {
             let mut file = AtomicFile::create(path)?;
-            link_all(arguments, &kb, &system, &mut file, path)?;
+            link_all(arguments, &kb, &system, &mut file)?;
             Ok(file.commit()?)
         }
-        None => link_all(arguments, &kb, &system, &mut std::io::stdout().lock(), Path::new("standard output")),
+        None => link_all(arguments, &kb, &system, &mut BufWriter::with_capacity(1 << 16, std::io::stdout())),
     }
 }
 
@@ -111,47 +113,70 @@ impl System {
         }
     }
 
-    fn annotate(&self, documents: &mut [AnnotatedDocument], kb: &KnowledgeBase, raw: bool) -> anyhow::Result<()> {
-        match self {
+    /// Links a batch and writes each document into a buffer of its own.
+    fn link(&self, batch: Vec<AnnotatedDocument>, kb: &KnowledgeBase, output: Output) -> anyhow::Result<Vec<Vec<u8>>> {
+        let linked = match self {
             System::Detect(annotator) => {
-                let texts: Vec<Document> =
-                    documents.iter_mut().map(|document| std::mem::take(&mut document.document)).collect();
+                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
                 let linked = annotator.annotate(&texts)?;
-                for ((document, text), linked) in documents.iter_mut().zip(texts).zip(linked) {
-                    document.annotations =
-                        linked.iter().map(|linked| annotation(kb, &text, linked, raw)).collect();
-                    document.relations.clear();
-                    document.document = text;
-                }
+                texts.into_par_iter().zip(linked).map(|(text, linked)| detected(kb, text, &linked, output)).collect()
             }
-            System::Gold(linker) => {
-                let mention = |annotation: &Annotation| Mention {
-                    spans: annotation.spans.clone(),
-                    semantic_type: None,
-                    score: 1.0,
-                };
-                let mentions: Vec<Vec<Mention>> =
-                    documents.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
-                let inputs: Vec<Marked<'_>> = documents
-                    .iter()
-                    .zip(&mentions)
-                    .map(|(document, mentions)| Marked { document: &document.document, mentions })
-                    .collect();
-                let links = linker.link(&inputs)?;
-                for (document, links) in documents.iter_mut().zip(links) {
-                    document.relations.clear();
-                    for (annotation, link) in document.annotations.iter_mut().zip(links) {
-                        annotation.ids.clear();
-                        annotation.parts.clear();
-                        annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
-                        annotation.nil = link.nil;
-                        annotation.candidates = records(kb, &link, raw);
-                    }
-                }
+            System::Gold(linker) => relink(linker, batch, kb, output)?,
+        };
+        let encode = |document: &AnnotatedDocument| -> anyhow::Result<Vec<u8>> {
+            let mut buffer = Vec::new();
+            match output.format {
+                Some(format) => corpus::format::encode(document, format, &mut buffer)?,
+                None => table(&mut buffer, document)?,
             }
-        }
-        Ok(())
+            Ok(buffer)
+        };
+        linked.par_iter().map(encode).collect()
     }
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy)]
+struct Output {
+    /// The format; a table where `None`.
+    format: Option<CorpusFormat>,
+    /// Whether ids are written as the source has them.
+    raw_ids: bool,
+}
+
+fn detected(kb: &KnowledgeBase, text: Document, linked: &[LinkedMention], output: Output) -> AnnotatedDocument {
+    let annotations = linked.iter().map(|linked| annotation(kb, &text, linked, output.raw_ids)).collect();
+    AnnotatedDocument { document: text, annotations, ..AnnotatedDocument::default() }
+}
+
+/// Links the mentions that the documents have.
+fn relink(
+    linker: &LexicalLinker,
+    mut batch: Vec<AnnotatedDocument>,
+    kb: &KnowledgeBase,
+    output: Output,
+) -> anyhow::Result<Vec<AnnotatedDocument>> {
+    let mention = |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    let mentions: Vec<Vec<Mention>> =
+        batch.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
+    let marked = |(document, mentions)| {
+        let document: &AnnotatedDocument = document;
+        let mentions: &Vec<Mention> = mentions;
+        Marked { document: &document.document, mentions }
+    };
+    let inputs: Vec<Marked<'_>> = batch.iter().zip(&mentions).map(marked).collect();
+    let links = linker.link(&inputs)?;
+    for (document, links) in batch.iter_mut().zip(links) {
+        document.relations.clear();
+        for (annotation, link) in document.annotations.iter_mut().zip(links) {
+            annotation.ids.clear();
+            annotation.parts.clear();
+            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+            annotation.nil = link.nil;
+            annotation.candidates = records(kb, &link, output.raw_ids);
+        }
+    }
+    Ok(batch)
 }
 
 fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
@@ -175,77 +200,79 @@ fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
     link.candidates.iter().map(record).collect()
 }
 
-fn link_all(
-    arguments: &LinkArguments,
-    kb: &KnowledgeBase,
-    system: &System,
-    out: &mut dyn Write,
-    path: &Path,
-) -> anyhow::Result<()> {
-    let target = match arguments.to.as_deref() {
-        Some(name) => name,
-        None if arguments.output.is_none() && std::io::stdout().is_terminal() => "table",
-        None => "jsonl",
+fn link_all(arguments: &LinkArguments, kb: &KnowledgeBase, system: &System, out: &mut dyn Write) -> anyhow::Result<()> {
+    let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
+    let format = match arguments.to.as_deref() {
+        Some("table") => None,
+        None if on_terminal => None,
+        Some("text") => anyhow::bail!(not_text()),
+        Some(name) => Some(name.parse::<CorpusFormat>()?),
+        None => Some(CorpusFormat::Jsonl),
     };
-    let mut sink = if target == "table" {
-        Sink::Table(out)
-    } else {
-        Sink::Corpus(Writer::new(out, path, target.parse::<CorpusFormat>()?)?)
-    };
-    let format = match arguments.format.as_str() {
-        "auto" => None,
-        name => Some(name.parse::<CorpusFormat>()?),
-    };
+    let output = Output { format, raw_ids: arguments.raw_ids };
+    let mut batches = Batches::new(arguments)?;
     let bar = progress::counter("documents", None);
-    let mut link = |batch: &mut Vec<AnnotatedDocument>| -> anyhow::Result<()> {
-        system.annotate(batch, kb, arguments.raw_ids)?;
-        for document in batch.iter() {
-            sink.write(document)?;
+    let mut batch = batches.next_batch()?;
+    while !batch.is_empty() {
+        let n_documents = batch.len() as u64;
+        // The next batch is read while this one is linked.
+        let (written, next) = rayon::join(|| system.link(batch, kb, output), || batches.next_batch());
+        for document in written? {
+            out.write_all(&document).context("cannot write the result")?;
         }
-        bar.inc(batch.len() as u64);
-        batch.clear();
-        Ok(())
-    };
-    let mut batch = Vec::new();
-    if let Some(text) = &arguments.text {
-        let document = Document { id: "text".to_owned(), text: text.clone(), sections: Vec::new() };
-        batch.push(AnnotatedDocument { document, ..AnnotatedDocument::default() });
+        bar.inc(n_documents);
+        batch = next?;
     }
-    for file in &arguments.files {
-        let mut n_bytes = 0;
-        for document in Reader::open(file, format)? {
-            let document = document?;
-            n_bytes += document.document.text.len();
-            batch.push(document);
-            if batch.len() >= BATCH || n_bytes >= BATCH_BYTES {
-                link(&mut batch)?;
-                n_bytes = 0;
+    bar.finish_and_clear();
+    out.flush().context("cannot write the result")
+}
+
+fn not_text() -> canonym::Error {
+    canonym::Error::invalid("plain text cannot hold the result").with_hint("give `--to` table, jsonl or pubtator")
+}
+
+/// The documents of all inputs, some at a time.
+struct Batches {
+    text: Option<String>,
+    files: VecDeque<PathBuf>,
+    format: Option<CorpusFormat>,
+    reader: Option<Reader>,
+}
+
+impl Batches {
+    fn new(arguments: &LinkArguments) -> anyhow::Result<Batches> {
+        let format = match arguments.format.as_str() {
+            "auto" => None,
+            name => Some(name.parse::<CorpusFormat>()?),
+        };
+        Ok(Batches { text: arguments.text.clone(), files: arguments.files.iter().cloned().collect(), format, reader: None })
+    }
+
+    /// Up to [`BATCH`] documents or [`BATCH_BYTES`]; none at the end.
+    fn next_batch(&mut self) -> anyhow::Result<Vec<AnnotatedDocument>> {
+        if let Some(text) = self.text.take() {
+            let document = Document { id: "text".to_owned(), text, sections: Vec::new() };
+            return Ok(vec![AnnotatedDocument { document, ..AnnotatedDocument::default() }]);
+        }
+        let (mut batch, mut n_bytes) = (Vec::new(), 0);
+        while batch.len() < BATCH && n_bytes < BATCH_BYTES {
+            let Some(reader) = &mut self.reader else {
+                match self.files.pop_front() {
+                    Some(file) => self.reader = Some(Reader::open(&file, self.format)?),
+                    None => break,
+                }
+                continue;
+            };
+            match reader.next() {
+                Some(document) => {
+                    let document = document?;
+                    n_bytes += document.document.text.len();
+                    batch.push(document);
+                }
+                None => self.reader = None,
             }
         }
-    }
-    link(&mut batch)?;
-    bar.finish_and_clear();
-    sink.finish()
-}
-
-enum Sink<'a> {
-    Table(&'a mut dyn Write),
-    Corpus(Writer<&'a mut dyn Write>),
-}
-
-impl Sink<'_> {
-    fn write(&mut self, document: &AnnotatedDocument) -> anyhow::Result<()> {
-        match self {
-            Sink::Table(out) => table(*out, document).context("cannot write the result"),
-            Sink::Corpus(writer) => Ok(writer.write(document)?),
-        }
-    }
-
-    fn finish(self) -> anyhow::Result<()> {
-        match self {
-            Sink::Table(out) => out.flush().context("cannot write the result"),
-            Sink::Corpus(writer) => writer.finish()?.flush().context("cannot write the result"),
-        }
+        Ok(batch)
     }
 }
 

@@ -1,60 +1,229 @@
 //! `canonym train`: fit a model from an experiment file.
+//!
+//! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
+//! linked wrongly on the dev sets, and why) and `provenance.json`.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+mod data;
+mod report;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use canonym::eval::bootstrap::SplitMix64;
 use canonym::kb::KnowledgeBase;
-use canonym::link::fit::{FitConfig, Labelled, examples, fit_calibration, fit_weights, judge};
+use canonym::kb::compile::hash_file;
+use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym::link::model::LexicalModel;
+use data::{Role, SetConfig};
+use serde::{Deserialize, Serialize};
+
+use crate::progress;
 
 /// Arguments of `canonym train`.
 #[derive(Debug, clap::Args)]
 pub struct TrainArguments {
-    kb: PathBuf,
-    data: Vec<PathBuf>,
+    /// The experiment.
+    config: PathBuf,
+    /// Where its data lie.
+    #[arg(long, value_name = "DIR", env = "CANONYM_DATA", default_value = "../shared/data")]
+    data_root: PathBuf,
+    /// The folder to write.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Override an entry of the experiment, such as `fit.penalty=0.01`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+/// An experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    /// Where the generators start.
+    seed: u64,
+    /// Whether the report tells what each group of features is worth, which fits once a group.
+    ablation: bool,
+    /// How to fit.
+    fit: FitConfig,
+    /// What to fit to and judge on.
+    set: Vec<SetConfig>,
+}
+
+/// A set with its examples, one a part.
+#[derive(Debug)]
+struct Prepared {
+    config: SetConfig,
+    examples: Vec<Example>,
+    /// What was asked, one an example.
+    names: Vec<Labelled>,
+    /// The number of the document of each example, in the order they come.
+    document_of: Vec<usize>,
+    /// The document of each mention and the examples of its parts.
+    mentions: Vec<(String, Range<usize>)>,
+    /// The first example behind those of each knowledge base.
+    kbs: Vec<(usize, KnowledgeBase)>,
+}
+
+impl Prepared {
+    /// One value a mention, from the worst rank of its parts; `usize::MAX` where a part has no right candidate.
+    fn per_mention(&self, ranks: &[Option<usize>], value: impl Fn(usize) -> f64) -> Vec<f64> {
+        let worst = |parts: &Range<usize>| ranks[parts.clone()].iter().map(|rank| rank.unwrap_or(usize::MAX)).max();
+        self.mentions.iter().map(|(_, parts)| value(worst(parts).unwrap_or(usize::MAX))).collect()
+    }
+
+    /// The knowledge base of an example.
+    fn kb_of(&self, example: usize) -> &KnowledgeBase {
+        let found = self.kbs.iter().find(|(end, _)| example < *end);
+        &found.expect("every example came with a knowledge base").1
+    }
+}
+
+/// What a model was made of.
+#[derive(Debug, Serialize)]
+struct Provenance {
+    program: &'static str,
+    revision: Option<String>,
+    data_xxh3: BTreeMap<String, String>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
+    let experiment = read_experiment(&arguments.config, &arguments.overrides)?;
+    let work = arguments.out.join("work");
+    std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
-    for path in &arguments.data {
-        let (kb, path) = path.to_str().unwrap_or_default().split_once('=').unwrap_or_default();
-        let mut rows: Vec<Labelled> = Vec::new();
-        for line in std::fs::read_to_string(path)?.lines() {
-            let fields: Vec<&str> = line.split("||").collect();
-            let ids: BTreeSet<String> = fields[fields.len() - 1].split(['|', '+']).map(str::to_owned).collect();
-            for part in fields[fields.len() - 2].split('|') {
-                rows.push(Labelled { query: part.to_owned(), ids: ids.clone() });
+    for set in &experiment.set {
+        progress::say(&format!("{} …", set.name));
+        sets.push(prepare(set, &arguments.data_root, &work, experiment.seed)?);
+    }
+    std::fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
+    let fit: Vec<Example> = sets.iter().filter(|set| set.config.role == Role::Fit).flat_map(to_fit).collect();
+    let weights = fit_weights(&fit, &experiment.fit);
+    let model = report::calibrated(&sets, weights);
+    let mut report = report::report(&sets, &weights, experiment.seed);
+    if experiment.ablation {
+        report.ablation = report::ablation(&sets, &fit, &experiment.fit, &weights);
+    }
+    let write = |name: &str, text: String| {
+        let path = arguments.out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    write("config.toml", toml::to_string(&experiment)?)?;
+    write("report.json", serde_json::to_string_pretty(&report)? + "\n")?;
+    write("errors.tsv", report::errors(&sets, &model))?;
+    write("provenance.json", serde_json::to_string_pretty(&provenance(&experiment, &arguments.data_root)?)? + "\n")?;
+    write("model.json", model.to_json())
+}
+
+/// The examples of a set for the fit: a query that comes again counts more and is not computed again.
+fn to_fit(set: &Prepared) -> Vec<Example> {
+    let mut place_of: BTreeMap<(usize, &Labelled), usize> = BTreeMap::new();
+    let mut distinct: Vec<Example> = Vec::new();
+    for (row, (example, name)) in set.examples.iter().zip(&set.names).enumerate() {
+        let fold = set.kbs.iter().filter(|(end, _)| *end <= row).count();
+        let place = *place_of.entry((fold, name)).or_insert(distinct.len());
+        match distinct.get_mut(place) {
+            Some(known) => known.weight += set.config.weight,
+            None => distinct.push(Example { weight: set.config.weight, ..example.clone() }),
+        }
+    }
+    distinct
+}
+
+/// Reads an experiment and applies overrides.
+fn read_experiment(path: &Path, overrides: &[String]) -> anyhow::Result<Experiment> {
+    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let mut table: toml::Table = toml::from_str(&text).with_context(|| format!("{} is no TOML", path.display()))?;
+    for one in overrides {
+        override_entry(&mut table, one)?;
+    }
+    table.try_into().with_context(|| format!("{} is no experiment", path.display()))
+}
+
+/// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
+fn override_entry(table: &mut toml::Table, one: &str) -> anyhow::Result<()> {
+    let refused =
+        |why: &str| canonym::Error::invalid(format!("cannot set `{one}`: {why}")).with_hint("write `fit.penalty=0.01`");
+    let (key, value) = one.split_once('=').ok_or_else(|| refused("there is no `=`"))?;
+    let value = match toml::from_str::<toml::Table>(&format!("value = {value}")) {
+        Ok(mut parsed) => parsed.remove("value").expect("it was just written"),
+        Err(_) => toml::Value::String(value.to_owned()),
+    };
+    let (path, last) = key.rsplit_once('.').map_or((None, key), |(path, last)| (Some(path), last));
+    let mut place = table;
+    let mut steps = path.into_iter().flat_map(|path| path.split('.')).peekable();
+    while let Some(step) = steps.next() {
+        let next = place.entry(step).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        let next = match (next, steps.peek().and_then(|row| row.parse::<usize>().ok())) {
+            (toml::Value::Array(rows), Some(row)) => {
+                steps.next();
+                rows.get_mut(row).ok_or_else(|| refused("the list is shorter"))?
             }
-        }
-        let kb = KnowledgeBase::open(std::path::Path::new(kb))?;
-        sets.push((path.to_owned(), examples(&kb, &LexicalModel::embedded(), &rows), rows));
+            (next, _) => next,
+        };
+        place = next.as_table_mut().ok_or_else(|| refused(&format!("`{step}` is no table")))?;
     }
-    let _ = &arguments.kb;
-    let mut train = Vec::new();
-    for (path, set, rows) in &sets {
-        if path.contains("train.") {
-            let mut seen = BTreeSet::new();
-            train.extend(set.iter().zip(rows).filter(|(_, row)| seen.insert(*row)).map(|(one, _)| one.clone()));
-        }
-    }
-    let weights = fit_weights(&train, &FitConfig::default());
-    let mut points = Vec::new();
-    for (path, set, rows) in &sets {
-        let judged = judge(set, &weights);
-        let ceiling = set.iter().filter(|example| example.candidates.iter().any(|(_, right)| *right)).count();
-        eprintln!("{path}: {:.4} of {} (ceiling {:.4})", judged.accuracy, set.len(), ceiling as f64 / set.len() as f64);
-        if std::env::var("SHOW").is_ok_and(|show| path.contains(&show)) {
-            for (one, row) in set.iter().zip(rows) {
-                let j = judge(std::slice::from_ref(one), &weights);
-                if j.accuracy < 0.5 { eprintln!("MISS {} {:?} found={}", row.query, row.ids, one.candidates.iter().any(|c| c.1)); }
-            }
-        }
-        if !path.contains("train.") {
-            points.extend(judged.points);
-        }
-    }
-    let model = LexicalModel { weights, calibration: fit_calibration(&points) };
-    print!("{}", model.to_json());
+    place.insert(last.to_owned(), value);
     Ok(())
+}
+
+/// Reads a set and compares each of its queries with its candidates.
+fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::Result<Prepared> {
+    let mut set = Prepared {
+        config: config.clone(),
+        examples: Vec::new(),
+        names: Vec::new(),
+        document_of: Vec::new(),
+        mentions: Vec::new(),
+        kbs: Vec::new(),
+    };
+    let mut documents: BTreeMap<String, usize> = BTreeMap::new();
+    for fold in data::read(config, root, work, &mut SplitMix64::new(seed))? {
+        let parts: Vec<Labelled> = fold.asked.iter().flat_map(|asked| asked.parts.clone()).collect();
+        let mut at = set.examples.len();
+        set.examples.extend(examples(&fold.kb, &LexicalModel::zero(), &parts));
+        set.names.extend(parts);
+        for asked in fold.asked {
+            let next = documents.len();
+            let document = *documents.entry(asked.document.clone()).or_insert(next);
+            set.document_of.extend(asked.parts.iter().map(|_| document));
+            set.mentions.push((asked.document, at..at + asked.parts.len()));
+            at += asked.parts.len();
+        }
+        set.kbs.push((at, fold.kb));
+    }
+    Ok(set)
+}
+
+fn provenance(experiment: &Experiment, root: &Path) -> anyhow::Result<Provenance> {
+    let paths: BTreeSet<&PathBuf> =
+        experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
+    let mut data_xxh3 = BTreeMap::new();
+    for path in paths {
+        data_xxh3.insert(path.display().to_string(), hash_file(&root.join(path))?);
+    }
+    let output = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
+    let revision =
+        output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
+    let revision = revision.map(|text| text.trim().to_owned());
+    Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), revision, data_xxh3 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_reach_into_tables_and_lists() {
+        let mut table: toml::Table = toml::from_str("seed = 1\n[fit]\npenalty = 1.0\n[[set]]\nname = \"a\"").unwrap();
+        for one in ["fit.penalty=0.5", "seed=2", "set.0.name=b"] {
+            override_entry(&mut table, one).unwrap();
+        }
+        assert_eq!(toml::to_string(&table).unwrap(), "seed = 2\n\n[fit]\npenalty = 0.5\n\n[[set]]\nname = \"b\"\n");
+        for refused in ["fit", "seed.x=1", "set.3.name=b"] {
+            assert!(override_entry(&mut table, refused).is_err(), "{refused}");
+        }
+    }
 }

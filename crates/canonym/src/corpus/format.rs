@@ -298,6 +298,16 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Appends one document as `format` writes it; nothing where the format cannot carry it.
+pub fn encode(document: &AnnotatedDocument, format: CorpusFormat, buffer: &mut Vec<u8>) -> Result<()> {
+    match format {
+        CorpusFormat::Text => Err(Error::invalid("documents cannot be written as text, which holds no annotations")
+            .with_hint("write jsonl or pubtator")),
+        CorpusFormat::Jsonl => jsonl::write(document, buffer),
+        CorpusFormat::Pubtator => pubtator::write(document, buffer),
+    }
+}
+
 /// Writes documents one after the other.
 ///
 /// [`Writer::finish`] must be called: without it a failure to write the last documents is not seen.
@@ -323,11 +333,7 @@ impl<W: Write> Writer<W> {
     /// Writes one document, all of it or, where its format cannot carry it, nothing.
     pub fn write(&mut self, document: &AnnotatedDocument) -> Result<()> {
         self.buffer.clear();
-        match self.format {
-            CorpusFormat::Text => return Err(Error::invalid("documents cannot be written as text")),
-            CorpusFormat::Jsonl => jsonl::write(document, &mut self.buffer)?,
-            CorpusFormat::Pubtator => pubtator::write(document, &mut self.buffer)?,
-        }
+        encode(document, self.format, &mut self.buffer)?;
         self.out.write_all(&self.buffer).map_err(|source| Error::io("write", &self.path, source))
     }
 

@@ -77,7 +77,8 @@ fn describe(sources: &[PathBuf], config: &CompileConfig) -> Result<Meta> {
     })
 }
 
-fn hash_file(path: &Path) -> Result<String> {
+/// The XXH3-128 of the bytes of a file, in hexadecimal.
+pub fn hash_file(path: &Path) -> Result<String> {
     let mut file = std::fs::File::open(path).map_err(|source| Error::io("open", path, source))?;
     let mut hasher = Xxh3::new();
     let mut buffer = vec![0; 1 << 16];

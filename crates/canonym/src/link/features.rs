@@ -1,34 +1,66 @@
 //! What speaks for a name as the meaning of a query: numbers that a linear model weighs.
 
 use crate::index::grams::{GramHit, GramScratch};
-use crate::kb::lexicon::{TokenHashes, bag_key, hash_form};
+use crate::kb::lexicon::{bag_key, hash_form, token_hash};
 use crate::kb::{FormId, KnowledgeBase};
-use crate::text::normalise::fold;
+use crate::text::normalise::{canonical, fold, root};
+use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
+
+use super::alignment::{Aligned, Token, align};
 
 /// How many features a form has.
-pub const N_FEATURES: usize = 18;
+pub const N_FEATURES: usize = 44;
 
 /// What each feature is, for reports and explanations.
 pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "same folded text",
+    "same text without blanks",
     "same canonical tokens",
     "same roots",
+    "same plain roots",
     "n-gram cosine",
     "n-gram cosine squared",
     "query tokens found",
     "name tokens found",
     "query roots found",
     "name roots found",
-    "same first root",
-    "same last root",
+    "query tokens resembled",
+    "name tokens resembled",
+    "query plain weight missing",
+    "name plain weight missing",
+    "query plain tokens missing",
+    "name plain tokens missing",
+    "query modifiers missing",
+    "name modifiers missing",
+    "query trouble missing",
+    "name trouble missing",
+    "trouble for trouble",
+    "tokens by parts",
     "numbers only in query",
     "numbers only in name",
+    "numbers clash",
+    "same first root",
+    "same last root",
+    "same order",
     "length difference",
-    "one token",
-    "all query roots found",
-    "all name roots found",
+    "one token, cosine",
+    "one token, name longer",
     "spelling of lone tokens",
+    "initials",
+    "name starts with query",
+    "query starts with name",
+    "query plain tokens resembled",
+    "query weight missing",
+    "name weight missing",
+    "name is one token, query longer",
+    "disease for other trouble",
+    "disease added",
+    "tokens resembled, both sides",
+    "tokens resembled, cosine",
 ];
+
+/// The place of the cosine among the features.
+pub const COSINE: usize = 5;
 
 /// A name of the knowledge base in folded form, and what speaks for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,135 +76,254 @@ pub struct FormFeatures {
 pub struct Query {
     /// The folded query.
     pub folded: String,
-    /// Its tokens.
-    pub tokens: Vec<TokenHashes>,
-    rows: Vec<Option<u32>>,
-    idf: Vec<f32>,
-    numeric: Vec<bool>,
+    squeezed: String,
+    initials: String,
+    tokens: Vec<Token>,
 }
 
 /// Forms compared with a query, at least.
 pub const N_NEAREST: usize = 48;
 
+/// Forms taken at most from one key.
+const N_EQUAL: usize = 64;
+
 /// A number, a Roman numeral already read as one, or a single letter: what tells kinds of one thing apart.
 fn is_discerning(token: &str) -> bool {
-    token.len() == 1 || token.bytes().all(|byte| byte.is_ascii_digit()) || crate::text::variants::roman_numeral(token).is_some()
+    token.len() == 1
+        || token.bytes().all(|byte| byte.is_ascii_digit())
+        || crate::text::variants::roman_numeral(token).is_some()
+}
+
+fn kind(word: &str, canonical: &str, linking: bool) -> Kind {
+    match linking {
+        true => Kind::Linking,
+        false if is_discerning(word) => Kind::Discerning,
+        false => kind_of(canonical),
+    }
+}
+
+fn initials(folded: &str) -> String {
+    folded.split(' ').filter(|word| !is_linking_word(word)).filter_map(|word| word.chars().next()).collect()
+}
+
+fn hash_parts(token: &str) -> Option<[u64; 2]> {
+    parts_of(token).map(|parts| parts.map(|part| token_hash(&root(part))))
 }
 
 impl Query {
     /// Prepares `text` for comparison with the names of `kb`.
     pub fn new(kb: &KnowledgeBase, text: &str) -> Query {
         let folded = fold(text);
-        let tokens = hash_form(&folded);
-        let rows: Vec<Option<u32>> = tokens.iter().map(|token| kb.token_row(token.canonical)).collect();
-        let idf = tokens.iter().zip(&rows).map(|(token, row)| token_weight(kb, token.linking, *row)).collect();
-        let numeric = folded.split(' ').map(is_discerning).collect();
-        Query { folded, tokens, rows, idf, numeric }
+        let words = folded.split(' ').filter(|word| !word.is_empty());
+        let tokens: Vec<Token> = hash_form(&folded)
+            .into_iter()
+            .zip(words)
+            .map(|(hashes, word)| {
+                let token = canonical(word);
+                let row = kb.token_row(hashes.canonical);
+                let start = word.as_ptr() as usize - folded.as_ptr() as usize;
+                Token {
+                    row: row.unwrap_or(u32::MAX),
+                    hash: hashes.canonical,
+                    root: hashes.root,
+                    parts: hash_parts(&token),
+                    weight: token_weight(kb, hashes.linking, row),
+                    kind: kind(word, &token, hashes.linking),
+                    start,
+                    end: start + word.len(),
+                }
+            })
+            .collect();
+        Query { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
     }
 
     /// The forms worth comparing: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form.
     pub fn candidates(&self, kb: &KnowledgeBase, scratch: &mut GramScratch) -> Vec<FormFeatures> {
         let hits = kb.grams().search(&self.folded, N_NEAREST, scratch);
-        let counted = || self.tokens.iter().filter(|token| !token.linking);
-        let key = bag_key(counted().map(|token| token.canonical));
-        let root = bag_key(counted().map(|token| token.root));
-        let mut forms: Vec<(FormId, Option<f32>)> = hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
-        if !self.tokens.is_empty() {
-            let equal = kb.keys().get(key).iter().chain(kb.roots().get(root).iter()).take(256);
-            forms.extend(equal.map(|row| (FormId(row), None)));
-        }
+        let mut forms: Vec<(FormId, Option<f32>)> =
+            hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
+        self.add_equal(kb, &mut forms);
         // A form with a cosine sorts behind the same form without one, and is the one kept.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);
         let missing: Vec<u32> = forms.iter().filter(|(_, cosine)| cosine.is_none()).map(|(form, _)| form.0).collect();
         let mut computed = kb.grams().cosines(&self.folded, &missing, scratch).into_iter();
+        let mut name = Vec::new();
+        let mut aligned = Aligned::default();
         forms
             .into_iter()
             .map(|(form, cosine)| {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
-                FormFeatures { form, values: self.compare(kb, form, cosine, key, root) }
+                let text = kb.forms().get(form.0 as usize);
+                read_name(kb, form, text, &mut name);
+                align((&self.folded, &self.tokens), (text, &name), &mut aligned);
+                FormFeatures { form, values: self.compare(text, &name, &aligned, cosine) }
             })
             .collect()
     }
 
-    fn compare(&self, kb: &KnowledgeBase, form: FormId, cosine: f32, key: u64, root: u64) -> [f32; N_FEATURES] {
-        let text = kb.forms().get(form.0 as usize);
-        let rows: Vec<u32> = kb.tokens_of_form(form).iter().collect();
-        let words: Vec<&str> = text.split(' ').collect();
-        let name: Vec<NameToken> = rows
-            .iter()
-            .zip(&words)
-            .map(|(row, word)| NameToken {
-                row: *row,
-                hash: kb.token_hash_at(*row),
-                root: kb.token_root(*row),
-                weight: token_weight(kb, crate::text::words::is_linking_word(word), Some(*row)),
-                discerning: is_discerning(word),
-            })
-            .collect();
-        let total_query: f32 = self.idf.iter().sum::<f32>().max(1e-6);
-        let total_name: f32 = name.iter().map(|token| token.weight).sum::<f32>().max(1e-6);
-        let (mut query_tokens, mut query_roots, mut numbers_query) = (0.0, 0.0, 0.0);
-        for (place, token) in self.tokens.iter().enumerate() {
-            let same_token = name.iter().any(|other| Some(other.row) == self.rows[place]);
-            if same_token {
-                query_tokens += self.idf[place];
-            }
-            if same_token || name.iter().any(|other| other.root == token.root) {
-                query_roots += self.idf[place];
-            } else if self.numeric[place] {
-                numbers_query += 1.0;
+    /// Adds the forms with equal tokens or roots, modifiers and words of trouble left out or replaced by others.
+    fn add_equal(&self, kb: &KnowledgeBase, forms: &mut Vec<(FormId, Option<f32>)>) {
+        if self.tokens.is_empty() {
+            return;
+        }
+        let counted = || self.tokens.iter().filter(|token| token.weight > 0.0);
+        let canonical_key = bag_key(counted().map(|token| token.hash));
+        forms.extend(kb.keys().get(canonical_key).iter().take(256).map(|row| (FormId(row), None)));
+        let mut keys = vec![bag_key(counted().map(|token| token.root))];
+        let mut core = 0u64;
+        let (mut n_plain, mut n_modifiers) = (0, 0);
+        let (mut trouble, mut modifiers) = (0u64, 0u64);
+        for token in counted() {
+            match (token.kind, token.parts) {
+                (Kind::Trouble, _) => trouble = trouble.wrapping_add(token.root),
+                (Kind::Modifier, _) => {
+                    n_modifiers += 1;
+                    modifiers = modifiers.wrapping_add(token.root);
+                }
+                (_, Some([organ, ending])) => {
+                    core = core.wrapping_add(organ);
+                    trouble = trouble.wrapping_add(ending);
+                    n_plain += 1;
+                }
+                _ => {
+                    core = core.wrapping_add(token.root);
+                    n_plain += 1;
+                }
             }
         }
-        let (mut name_tokens, mut name_roots, mut numbers_name) = (0.0, 0.0, 0.0);
-        for token in &name {
-            let same_token = self.rows.contains(&Some(token.row));
-            if same_token {
-                name_tokens += token.weight;
+        if n_plain > 0 {
+            keys.push(core.wrapping_add(trouble));
+            keys.push(core);
+            keys.extend(troubles().map(|other| core.wrapping_add(other)));
+            if n_modifiers > 0 {
+                keys.push(core.wrapping_add(modifiers));
+                keys.extend(troubles().map(|other| core.wrapping_add(modifiers).wrapping_add(other)));
             }
-            if same_token || self.tokens.iter().any(|other| other.root == token.root) {
-                name_roots += token.weight;
-            } else if token.discerning {
-                numbers_name += 1.0;
-            }
+        } else {
+            keys.push(trouble);
         }
-        let counted: Vec<&NameToken> = name.iter().filter(|token| token.weight > 0.0).collect();
-        let name_key = bag_key(counted.iter().map(|token| token.hash));
-        let name_root = bag_key(counted.iter().map(|token| token.root));
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            forms.extend(kb.roots().get(key).iter().take(N_EQUAL).map(|row| (FormId(row), None)));
+        }
+        forms.extend(kb.find_form(&self.squeezed).map(|form| (form, None)));
+    }
+
+    fn compare(&self, text: &str, name: &[Token], aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {
         let flag = |yes: bool| f32::from(u8::from(yes));
         let first = self.tokens.first().map(|token| token.root) == name.first().map(|token| token.root);
         let last = self.tokens.last().map(|token| token.root) == name.last().map(|token| token.root);
         let lens = (self.folded.len() as f32, text.len() as f32);
-        let lone = self.tokens.len() == 1 && name.len() == 1;
+        let counted = |tokens: &[Token], hash: fn(&Token) -> u64| {
+            bag_key(tokens.iter().filter(|token| token.weight > 0.0).map(hash))
+        };
+        let same = |hash: fn(&Token) -> u64| counted(&self.tokens, hash) == counted(name, hash);
+        let (query, other) = (&aligned.query, &aligned.name);
+        let one = self.tokens.len() == 1;
+        let lone = one && name.len() == 1;
+        let is_same = text == self.folded;
+        let without_blanks = || text.bytes().filter(|byte| *byte != b' ').eq(self.squeezed.bytes());
+        let is_initials = || match (one, name.len() == 1) {
+            (true, false) if self.folded.len() >= 2 => initials(text) == self.folded,
+            (false, true) if self.initials.len() >= 2 => self.initials == text,
+            _ => false,
+        };
         [
-            flag(text == self.folded),
-            flag(key == name_key),
-            flag(root == name_root),
+            flag(is_same),
+            flag(is_same || without_blanks()),
+            flag(same(|token| token.hash)),
+            flag(same(|token| token.root)),
+            flag(query.plain_missing + other.plain_missing + query.numbers + other.numbers < 1e-3),
             cosine,
             cosine * cosine,
-            query_tokens / total_query,
-            name_tokens / total_name,
-            query_roots / total_query,
-            name_roots / total_name,
+            query.exact / query.total,
+            other.exact / other.total,
+            query.rooted / query.total,
+            other.rooted / other.total,
+            query.resembled / query.total,
+            other.resembled / other.total,
+            query.plain_missing / query.total,
+            other.plain_missing / other.total,
+            query.n_plain_missing,
+            other.n_plain_missing,
+            query.modifiers,
+            other.modifiers,
+            query.trouble,
+            other.trouble,
+            aligned.trouble_for_trouble,
+            aligned.by_parts,
+            query.numbers,
+            other.numbers,
+            flag(query.numbers > 0.0 && other.numbers > 0.0),
             flag(first),
             flag(last),
-            numbers_query,
-            numbers_name,
+            aligned.in_order,
             (lens.0 - lens.1).abs() / lens.0.max(lens.1).max(1.0),
-            flag(self.tokens.len() == 1),
-            flag(query_roots / total_query > 0.999),
-            flag(name_roots / total_name > 0.999),
-            if lone { rapidfuzz::distance::damerau_levenshtein::normalized_similarity(self.folded.chars(), text.chars()) as f32 } else { 0.0 },
+            flag(one) * cosine,
+            flag(one && name.len() > 1),
+            if lone {
+                rapidfuzz::distance::damerau_levenshtein::normalized_similarity(self.folded.chars(), text.chars())
+                    as f32
+            } else {
+                0.0
+            },
+            flag(is_initials()),
+            flag(text.starts_with(&self.folded) && text.len() > self.folded.len()),
+            flag(self.folded.starts_with(text) && text.len() < self.folded.len()),
+            query.n_plain_resembled,
+            query.plain_missing / 10.0,
+            other.plain_missing / 10.0,
+            flag(!one && name.len() == 1),
+            aligned.disease * flag(aligned.trouble_for_trouble > 0.0),
+            aligned.disease * flag(aligned.trouble_for_trouble == 0.0),
+            (query.resembled / query.total) * (other.resembled / other.total),
+            (query.resembled / query.total) * (other.resembled / other.total) * cosine,
         ]
     }
 }
 
-struct NameToken {
-    row: u32,
-    hash: u64,
-    root: u64,
-    weight: f32,
-    discerning: bool,
+/// The roots of the words of trouble that stand for others in names.
+fn troubles() -> impl Iterator<Item = u64> {
+    static TROUBLES: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
+    const WORDS: [&str; 7] =
+        ["disease", "dysfunction", "insufficiency", "injury", "abnormality", "toxicity", "syndrome"];
+    TROUBLES.get_or_init(|| WORDS.iter().map(|word| token_hash(&root(word))).collect()).iter().copied()
+}
+
+/// Reads the tokens of a form into `name`.
+fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>) {
+    name.clear();
+    let words = text.split(' ').filter(|word| !word.is_empty());
+    for (row, word) in kb.tokens_of_form(form).iter().zip(words) {
+        let hash = kb.token_hash_at(row);
+        let linking = is_linking_word(word);
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        name.push(Token {
+            row,
+            hash,
+            root: kb.token_root(row),
+            parts: None,
+            weight: token_weight(kb, linking, Some(row)),
+            kind: kind_of_name(word, hash, linking),
+            start,
+            end: start + word.len(),
+        });
+    }
+}
+
+/// As [`kind`], by the hash of the canonical token.
+fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
+    use std::collections::HashMap;
+    static KINDS: std::sync::OnceLock<HashMap<u64, Kind>> = std::sync::OnceLock::new();
+    let kinds = KINDS
+        .get_or_init(|| crate::text::words::words_with_kinds().map(|(word, kind)| (token_hash(word), kind)).collect());
+    match linking {
+        true => Kind::Linking,
+        false if is_discerning(word) => Kind::Discerning,
+        false => kinds.get(&hash).copied().unwrap_or(Kind::Plain),
+    }
 }
 
 /// The inverse document frequency of a token; zero for linking words.

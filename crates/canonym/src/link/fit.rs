@@ -8,14 +8,12 @@
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::features::N_FEATURES;
 use super::lexical::{Scored, best_of_each_concept, score_name};
-use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
+use super::model::{Calibration, Features, LexicalModel, N};
 use crate::index::grams::GramScratch;
 use crate::kb::KnowledgeBase;
-
-const N: usize = N_FEATURES + N_NAME_FEATURES;
 
 /// A name and the ids of the concepts it means, without prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +25,8 @@ pub struct Labelled {
 }
 
 /// How to fit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FitConfig {
     /// Passes over the queries.
     pub n_steps: usize,
@@ -48,6 +47,8 @@ impl Default for FitConfig {
 pub struct Example {
     /// Every candidate and whether it is right.
     pub candidates: Vec<(Scored, bool)>,
+    /// How much it counts in the fit.
+    pub weight: f32,
 }
 
 /// The candidates of each query.
@@ -59,24 +60,30 @@ pub fn examples(kb: &KnowledgeBase, model: &LexicalModel, queries: &[Labelled]) 
         .par_iter()
         .map_init(GramScratch::default, |scratch, labelled| {
             let scored = score_name(kb, model, &labelled.query, scratch);
-            Example { candidates: scored.into_iter().map(|one| (one, is_right(&one, labelled))).collect() }
+            Example { candidates: scored.into_iter().map(|one| (one, is_right(&one, labelled))).collect(), weight: 1.0 }
         })
         .collect()
 }
 
 /// Fits weights from zero.
 pub fn fit_weights(examples: &[Example], config: &FitConfig) -> Features {
+    fit_weights_without(examples, config, &[])
+}
+
+/// [`fit_weights`] with some features kept at zero.
+pub fn fit_weights_without(examples: &[Example], config: &FitConfig, off: &[usize]) -> Features {
     let useful: Vec<&Example> =
         examples.iter().filter(|example| example.candidates.iter().any(|(_, right)| *right)).collect();
+    let total: f32 = useful.iter().map(|example| example.weight).sum::<f32>().max(1e-6);
     let mut weights = [0.0f32; N];
     let (mut first, mut second) = ([0.0f32; N], [0.0f32; N]);
     for step in 1..=config.n_steps {
         // Chunks of a fixed size, added up in order: the sum does not depend on the number of threads.
         let parts: Vec<[f64; N]> = useful.par_chunks(64).map(|chunk| gradient(chunk, &weights)).collect();
         let rate = config.learning_rate * (1.0 - (step - 1) as f32 / config.n_steps as f32);
-        for row in 0..N {
+        for row in (0..N).filter(|row| !off.contains(row)) {
             let sum: f64 = parts.iter().map(|part| part[row]).sum();
-            let slope = sum as f32 / useful.len().max(1) as f32 + 2.0 * config.penalty * weights[row];
+            let slope = sum as f32 / total + 2.0 * config.penalty * weights[row];
             first[row] = 0.9 * first[row] + 0.1 * slope;
             second[row] = 0.999 * second[row] + 0.001 * slope * slope;
             let mean = first[row] / (1.0 - 0.9f32.powi(step as i32));
@@ -106,54 +113,85 @@ fn gradient(chunk: &[&Example], weights: &Features) -> [f64; N] {
                 pull -= share / right.max(1e-30);
             }
             for (slot, value) in sum.iter_mut().zip(&one.features) {
-                *slot += f64::from(pull * value);
+                *slot += f64::from(example.weight * pull * value);
             }
         }
     }
     sum
 }
 
-/// What a model makes of examples: the rank-one accuracy, and score, lead and rightness of the first candidates.
-#[derive(Debug, Clone, Default)]
+/// A candidate as the calibration sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The place of its example.
+    pub example: usize,
+    /// Its rank, from 0.
+    pub rank: usize,
+    /// Its score.
+    pub score: f32,
+    /// Its lead over the best other concept.
+    pub lead: f32,
+    /// Its share of the softmax over all concepts: what an uncalibrated model would say.
+    pub share: f32,
+    /// Whether it is right.
+    pub right: bool,
+}
+
+/// What a model makes of examples.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judged {
-    /// The share of queries whose first concept is right.
-    pub accuracy: f64,
-    /// Score, lead and rightness of the first three concepts of each query.
-    pub points: Vec<(f32, f32, bool)>,
+    /// The rank of the first right concept of each query, from 1, where it is met at all.
+    pub ranks: Vec<Option<usize>>,
+    /// The first three concepts of each query.
+    pub points: Vec<Point>,
 }
 
 /// Ranks the candidates of each example with `weights`.
 pub fn judge(examples: &[Example], weights: &Features) -> Judged {
-    let mut judged = Judged::default();
-    let mut n_right = 0usize;
-    for example in examples {
-        let mut scored: Vec<Scored> = Vec::with_capacity(example.candidates.len());
-        for (one, _) in &example.candidates {
-            scored.push(Scored { score: dot(weights, &one.features), ..*one });
-        }
+    let judge_one = |(row, example): (usize, &Example)| {
+        let mut scored: Vec<Scored> = example.candidates.iter().map(|(one, _)| *one).collect();
+        scored.iter_mut().for_each(|one| one.score = dot(weights, &one.features));
         best_of_each_concept(&mut scored);
-        let is_right = |wanted: &Scored| {
-            example.candidates.iter().any(|(one, right)| *right && one.concept == wanted.concept)
-        };
-        n_right += usize::from(scored.first().is_some_and(is_right));
+        let right: BTreeSet<_> =
+            example.candidates.iter().filter(|(_, right)| *right).map(|(one, _)| one.concept).collect();
+        let rank = scored.iter().position(|one| right.contains(&one.concept)).map(|place| place + 1);
         let top = scored.first().map_or(0.0, |one| one.score);
         let next = scored.get(1).map_or(top - 10.0, |one| one.score);
-        for (rank, one) in scored.iter().take(3).enumerate() {
-            let lead = if rank == 0 { top - next } else { one.score - top };
-            judged.points.push((one.score, lead, is_right(one)));
-        }
+        let all: f32 = scored.iter().map(|one| (one.score - top).exp()).sum();
+        let point = |(rank, one): (usize, &Scored)| Point {
+            example: row,
+            rank,
+            score: one.score,
+            lead: if rank == 0 { top - next } else { one.score - top },
+            share: (one.score - top).exp() / all,
+            right: right.contains(&one.concept),
+        };
+        (rank, scored.iter().take(3).enumerate().map(point).collect::<Vec<_>>())
+    };
+    let (ranks, points): (Vec<_>, Vec<_>) = examples.par_iter().enumerate().map(judge_one).unzip();
+    Judged { ranks, points: points.concat() }
+}
+
+/// The expected calibration error of probabilities: ten bins of equal width.
+pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
+    let mut bins = [(0.0f64, 0.0f64); 10];
+    let mut n = 0usize;
+    for (probability, right) in points {
+        let bin = ((probability * 10.0) as usize).min(9);
+        bins[bin].0 += f64::from(probability);
+        bins[bin].1 += f64::from(u8::from(right));
+        n += 1;
     }
-    judged.accuracy = n_right as f64 / examples.len().max(1) as f64;
-    judged
+    bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
 /// Platt scaling of score and lead, by Newton's method.
-pub fn fit_calibration(points: &[(f32, f32, bool)]) -> Calibration {
+pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
     let mut weights = [0.0f64; 3];
     for _ in 0..50 {
         let mut slope = [0.0f64; 3];
         let mut curve = [[0.0f64; 3]; 3];
-        for (score, lead, right) in points {
+        for Point { score, lead, right, .. } in points.clone() {
             let inputs = [f64::from(*score), f64::from(lead.clamp(-10.0, 10.0)), 1.0];
             let logit: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
             let probability = 1.0 / (1.0 + (-logit).exp());
@@ -186,8 +224,9 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for pivot in 0..3 {
         for row in pivot + 1..3 {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            for column in pivot..3 {
-                matrix[row][column] -= factor * matrix[pivot][column];
+            let above = matrix[pivot];
+            for (value, above) in matrix[row].iter_mut().zip(above).skip(pivot) {
+                *value -= factor * above;
             }
             right[row] -= factor * right[pivot];
         }
@@ -204,6 +243,28 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kb::{ConceptId, NameId};
+
+    #[test]
+    fn a_planted_weight_is_found() {
+        // The second feature is noise; the right candidate wins by the first with the odds of a weight of 2.
+        let candidate = |row: u32, one: f32, other: f32| {
+            let mut features = [0.0; N];
+            (features[0], features[1]) = (one, other);
+            Scored { concept: ConceptId(row), name: NameId(row), features, score: 0.0 }
+        };
+        let n_right = (2000.0 / (1.0 + (-2.0f64).exp())).round() as usize;
+        let example = |n: usize| {
+            let noise = (n % 2) as f32;
+            let (right, wrong) = (n < n_right, n >= n_right);
+            let candidates = vec![(candidate(0, 1.0, noise), right), (candidate(1, 0.0, 0.5), wrong)];
+            Example { candidates, weight: 1.0 }
+        };
+        let examples: Vec<Example> = (0..2000).map(example).collect();
+        let weights = fit_weights(&examples, &FitConfig { penalty: 0.0, ..FitConfig::default() });
+        assert!((weights[0] - 2.0).abs() < 0.1 && weights[1].abs() < 0.1, "{:?}", &weights[..2]);
+        assert!(judge(&examples, &weights).ranks.iter().all(Option::is_some));
+    }
 
     #[test]
     fn calibration_finds_the_logit_it_was_drawn_from() {
@@ -213,9 +274,10 @@ mod tests {
             let score = step as f32 / 10.0;
             let probability = 1.0 / (1.0 + (-(2.0 * score - 1.0)).exp());
             let n_right = (probability * 200.0).round() as usize;
-            points.extend((0..200).map(|n| (score, 0.0, n < n_right)));
+            let point = |right| Point { example: 0, rank: 0, score, lead: 0.0, share: 0.0, right };
+            points.extend((0..200).map(|n| point(n < n_right)));
         }
-        let calibration = fit_calibration(&points);
+        let calibration = fit_calibration(points.iter());
         assert!((calibration.score - 2.0).abs() < 0.05 && (calibration.offset + 1.0).abs() < 0.05, "{calibration:?}");
     }
 }

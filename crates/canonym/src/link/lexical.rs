@@ -4,11 +4,12 @@
 //! feature; a linear model weighs the features; each concept takes its best name. Homonyms stay apart: every
 //! concept of a name is a candidate.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::features::{FormFeatures, N_FEATURES, Query};
+use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
 use super::model::{Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, Linker, Marked};
 use crate::Result;
@@ -57,12 +58,19 @@ impl LexicalLinker {
         LexicalLinker { kb, model, config }
     }
 
-    /// Links names without context, in order.
+    /// Links names without context, in order. A name that comes again is looked up once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
-        names
-            .par_iter()
-            .map_init(GramScratch::default, |scratch, name| self.link_name(name.as_ref(), scratch))
-            .collect()
+        let mut row_of: HashMap<&str, usize> = HashMap::with_capacity(names.len());
+        let mut distinct: Vec<&str> = Vec::with_capacity(names.len());
+        for name in names.iter().map(AsRef::as_ref) {
+            row_of.entry(name).or_insert_with(|| {
+                distinct.push(name);
+                distinct.len() - 1
+            });
+        }
+        let links: Vec<Link> =
+            distinct.par_iter().map_init(GramScratch::default, |scratch, name| self.link_name(name, scratch)).collect();
+        names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
     }
 
     /// Links one name.
@@ -102,11 +110,13 @@ impl Linker for LexicalLinker {
 /// Every concept of every compared form, with features and score, in no order.
 pub fn score_name(kb: &KnowledgeBase, model: &LexicalModel, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
     let query = Query::new(kb, name);
-    let mut scored = Vec::new();
-    for FormFeatures { form, values } in query.candidates(kb, scratch) {
-        for name_id in kb.names_of_form(form) {
+    let forms = query.candidates(kb, scratch);
+    let mut scored = Vec::with_capacity(2 * forms.len());
+    for FormFeatures { form, values } in &forms {
+        let before = scored.len();
+        for name_id in kb.names_of_form(*form) {
             let mut features = [0.0; N_FEATURES + N_NAME_FEATURES];
-            features[..N_FEATURES].copy_from_slice(&values);
+            features[..N_FEATURES].copy_from_slice(values);
             match kb.scope(name_id) {
                 Scope::Preferred => features[N_FEATURES] = 1.0,
                 Scope::Exact => {}
@@ -116,17 +126,41 @@ pub fn score_name(kb: &KnowledgeBase, model: &LexicalModel, name: &str, scratch:
             }
             features[N_FEATURES + 4] = f32::from(u8::from(kb.name(name_id) == name));
             let concept = kb.concept_of(name_id);
-            scored.push(Scored { concept, name: name_id, features, score: model.score(&features) });
+            scored.push(Scored { concept, name: name_id, features, score: 0.0 });
+        }
+        let shared = f32::from(u8::from(scored[before..].windows(2).any(|pair| pair[0].concept != pair[1].concept)));
+        scored[before..].iter_mut().for_each(|one| one.features[N_FEATURES + 8] = shared);
+    }
+    add_votes(kb, &mut scored);
+    scored.iter_mut().for_each(|one| one.score = model.score(&one.features));
+    scored
+}
+
+/// Adds what the other names of each concept say.
+fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
+    let cosine = |one: &Scored| one.features[COSINE];
+    scored.sort_unstable_by(|a, b| {
+        a.concept.cmp(&b.concept).then(cosine(b).total_cmp(&cosine(a))).then(a.name.cmp(&b.name))
+    });
+    let best_of_all = scored.iter().map(cosine).fold(0.0, f32::max);
+    for group in scored.chunk_by_mut(|a, b| a.concept == b.concept) {
+        let n_names = (kb.names(group[0].concept).count() as f32).ln_1p();
+        let n_met = (group.len() as f32).ln();
+        let second = group.get(1).map_or(0.0, cosine);
+        let lead = cosine(&group[0]) - best_of_all;
+        for one in group {
+            one.features[N_FEATURES + 5] = n_names;
+            one.features[N_FEATURES + 6] = n_met;
+            one.features[N_FEATURES + 7] = second;
+            one.features[N_FEATURES + 9] = lead;
         }
     }
-    scored
 }
 
 /// Keeps the best name of each concept, best concept first; equal scores in concept order.
 pub fn best_of_each_concept(scored: &mut Vec<Scored>) {
-    scored.sort_unstable_by(|a, b| {
-        a.concept.cmp(&b.concept).then(b.score.total_cmp(&a.score)).then(a.name.cmp(&b.name))
-    });
+    scored
+        .sort_unstable_by(|a, b| a.concept.cmp(&b.concept).then(b.score.total_cmp(&a.score)).then(a.name.cmp(&b.name)));
     scored.dedup_by_key(|candidate| candidate.concept);
     scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.concept.cmp(&b.concept)));
 }

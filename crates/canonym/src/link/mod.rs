@@ -3,6 +3,7 @@
 //! A [`Recognizer`] finds mentions, a [`Linker`] ranks concepts for given mentions, an [`Annotator`] does both.
 //! Every method takes a batch and keeps its order.
 
+mod alignment;
 pub mod features;
 pub mod fit;
 pub mod lexical;

@@ -8,14 +8,27 @@ use super::features::{FEATURE_NAMES, N_FEATURES};
 use crate::{Error, Result};
 
 /// How many features a name has beside those of its form.
-pub const N_NAME_FEATURES: usize = 5;
+pub const N_NAME_FEATURES: usize = 10;
 
 /// What each feature of a name is.
-pub const NAME_FEATURE_NAMES: [&str; N_NAME_FEATURES] =
-    ["preferred name", "narrow name", "broad name", "related name", "same letters and case"];
+pub const NAME_FEATURE_NAMES: [&str; N_NAME_FEATURES] = [
+    "preferred name",
+    "narrow name",
+    "broad name",
+    "related name",
+    "same letters and case",
+    "names of the concept",
+    "forms of the concept met",
+    "second best cosine of the concept",
+    "name of several concepts",
+    "lead of the best cosine of the concept",
+];
+
+/// How many features a candidate has.
+pub const N: usize = N_FEATURES + N_NAME_FEATURES;
 
 /// All features of a candidate, form first.
-pub type Features = [f32; N_FEATURES + N_NAME_FEATURES];
+pub type Features = [f32; N];
 
 /// The embedded weights, and how they were made: `experiments/lexical.toml`.
 const EMBEDDED: &str = include_str!("../../../../assets/lexical.json");
@@ -58,7 +71,17 @@ fn all_names() -> impl Iterator<Item = &'static str> {
     FEATURE_NAMES.into_iter().chain(NAME_FEATURE_NAMES)
 }
 
+/// What the feature at `row` is.
+pub fn feature_name(row: usize) -> &'static str {
+    all_names().nth(row).unwrap_or("none")
+}
+
 impl LexicalModel {
+    /// A model that weighs nothing.
+    pub fn zero() -> LexicalModel {
+        LexicalModel { weights: [0.0; N], calibration: Calibration { score: 0.0, lead: 0.0, offset: 0.0 } }
+    }
+
     /// The model inside the program.
     pub fn embedded() -> LexicalModel {
         LexicalModel::from_json(EMBEDDED).expect("a test reads the embedded model")
@@ -68,7 +91,7 @@ impl LexicalModel {
     pub fn from_json(json: &str) -> Result<LexicalModel> {
         let stored: Stored =
             serde_json::from_str(json).map_err(|error| Error::invalid(format!("not a lexical model: {error}")))?;
-        let mut weights = [0.0; N_FEATURES + N_NAME_FEATURES];
+        let mut weights = [0.0; N];
         for (weight, name) in weights.iter_mut().zip(all_names()) {
             *weight = *stored
                 .weights

@@ -104,6 +104,16 @@ pub fn root(token: &str) -> Cow<'_, str> {
     if let Some(same) = words::same_as(token) {
         return Cow::Borrowed(same);
     }
+    match words::noun_of(token) {
+        Some(noun) => match words::same_as(&noun) {
+            Some(same) => Cow::Borrowed(same),
+            None => Cow::Owned(stem(&noun).into_owned()),
+        },
+        None => stem(token),
+    }
+}
+
+fn stem(token: &str) -> Cow<'_, str> {
     if token.len() < 5 || !token.is_ascii() || !token.bytes().all(|letter| letter.is_ascii_lowercase()) {
         return Cow::Borrowed(token);
     }

@@ -69,6 +69,6 @@ fn name_of(kb: &KnowledgeBase, text: &str, words: &[Word], spans: Vec<Span>) -> 
         }
     }
     let found = lookup(kb, text, &own)?;
-    let sure = found.forms.iter().any(|(_, tier)| *tier >= Tier::Permuted);
+    let sure = found.n_counted > 1 || found.forms.iter().any(|(_, tier)| *tier >= Tier::Permuted);
     sure.then_some(Coordinated { spans, words: own, found })
 }

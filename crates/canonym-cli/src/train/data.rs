@@ -1,0 +1,196 @@
+//! The data of an experiment: dictionaries, queries and what is held out of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use canonym::eval::bootstrap::SplitMix64;
+use canonym::eval::queries::read_queries;
+use canonym::input::Input;
+use canonym::kb::KnowledgeBase;
+use canonym::kb::compile::{CompileConfig, compile};
+use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym::link::fit::Labelled;
+use serde::{Deserialize, Serialize};
+
+/// What a set is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The weights are fitted to it.
+    Fit,
+    /// Settings are chosen, calibration is fitted and accuracy is reported on it.
+    Dev,
+}
+
+/// One set of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetConfig {
+    /// What the report calls it.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// The dictionary, relative to the data root.
+    pub dictionary: PathBuf,
+    /// The queries, relative to the data root; without them synonyms are held out of the dictionary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries: Option<PathBuf>,
+    /// With 2 or more, documents are dealt into so many folds, and the mentions of the other folds become names.
+    #[serde(default)]
+    pub folds: usize,
+    /// How many concepts lose a synonym that is then asked for.
+    #[serde(default)]
+    pub held_out: usize,
+    /// The weight of a query in the fit.
+    #[serde(default = "one")]
+    pub weight: f32,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+/// A mention to link: its document, its parts, and where each part stands among the queries of its fold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The document, the unit of resampling.
+    pub document: String,
+    /// The parts.
+    pub parts: Vec<Labelled>,
+}
+
+/// Queries against one knowledge base.
+#[derive(Debug)]
+pub struct Fold {
+    /// The names.
+    pub kb: KnowledgeBase,
+    /// The mentions.
+    pub asked: Vec<Asked>,
+}
+
+/// Reads the folds of a set; compiled knowledge bases pass through `work`.
+pub fn read(set: &SetConfig, root: &Path, work: &Path, rng: &mut SplitMix64) -> anyhow::Result<Vec<Fold>> {
+    let dictionary = root.join(&set.dictionary);
+    match &set.queries {
+        Some(queries) => read_queried(set, &dictionary, &root.join(queries), work),
+        None => Ok(vec![hold_out(set, &dictionary, work, rng)?]),
+    }
+}
+
+fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path) -> anyhow::Result<Vec<Fold>> {
+    let mut asked = Vec::new();
+    for query in read_queries(&mut Input::open(queries)?)? {
+        let ids: BTreeSet<String> = query.ids.iter().map(str::to_owned).collect();
+        let parts = query.parts.into_iter().map(|part| Labelled { query: part, ids: ids.clone() }).collect();
+        asked.push(Asked { document: query.document, parts });
+    }
+    if set.folds < 2 {
+        return Ok(vec![Fold { kb: compile_one(dictionary, SourceFormat::Biosyn, work)?, asked }]);
+    }
+    // Documents in the order they come, dealt like cards.
+    let mut fold_of: HashMap<String, usize> = HashMap::new();
+    for one in &asked {
+        let next = fold_of.len() % set.folds;
+        fold_of.entry(one.document.clone()).or_insert(next);
+    }
+    let text = std::fs::read_to_string(dictionary).with_context(|| format!("cannot read {}", dictionary.display()))?;
+    let mut folds = Vec::new();
+    for fold in 0..set.folds {
+        let (here, others): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|one| fold_of[&one.document] == fold);
+        let path = work.join("fold.txt");
+        std::fs::write(&path, extended(&text, &others)).with_context(|| format!("cannot write {}", path.display()))?;
+        let kb = compile_one(&path, SourceFormat::Biosyn, work)?;
+        folds.push(Fold { kb, asked: here.into_iter().cloned().collect() });
+    }
+    Ok(folds)
+}
+
+/// A dictionary with mentions as further names, as the protocol extends it: a known name gets the ids, a new one a line.
+fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
+    let mut added: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for mention in mentions {
+        let Some(first) = mention.parts.first() else { continue };
+        let name = mention.parts.iter().map(|part| part.query.as_str()).collect::<Vec<_>>().join(" ");
+        let ids = added.entry(name).or_default();
+        for id in &first.ids {
+            if !ids.contains(&id.as_str()) {
+                ids.push(id);
+            }
+        }
+    }
+    let mut text = String::with_capacity(dictionary.len() + 64 * added.len());
+    for line in dictionary.lines() {
+        let Some((ids, name)) = line.split_once("||") else { continue };
+        text.push_str(ids);
+        if let Some(more) = added.remove(name) {
+            for id in more.into_iter().filter(|id| !ids.split(['|', '+']).any(|known| known == *id)) {
+                text.push('|');
+                text.push_str(id);
+            }
+        }
+        // Infallible for strings.
+        let _ = writeln!(text, "||{name}");
+    }
+    for (name, ids) in added {
+        let _ = writeln!(text, "{}||{name}", ids.join("|"));
+    }
+    text
+}
+
+fn compile_one(source: &Path, format: SourceFormat, work: &Path) -> anyhow::Result<KnowledgeBase> {
+    let config = CompileConfig {
+        format,
+        import: ImportConfig::default(),
+        name: None,
+        version: String::new(),
+        licence: String::new(),
+        options: Vec::new(),
+    };
+    let out = work.join("fold.kb");
+    compile(&[source.to_path_buf()], &config, &out, &mut |_| {})
+        .with_context(|| format!("cannot compile {}", source.display()))?;
+    let bytes = std::fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
+    Ok(KnowledgeBase::from_vec(bytes, &source.display().to_string())?)
+}
+
+/// A terminology without one synonym of each of some concepts, and these synonyms as queries.
+fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix64) -> anyhow::Result<Fold> {
+    let format = match dictionary.extension().is_some_and(|end| end == "obo") {
+        true => SourceFormat::Obo,
+        false => SourceFormat::Tsv,
+    };
+    let source = canonym::input::Source::from_path(dictionary);
+    let mut concepts: Vec<(String, Vec<String>)> = Vec::new();
+    import_sources(format, &[source], &ImportConfig::default(), &mut Report::default(), &mut |record| {
+        let names = record.names.into_iter().map(|name| name.text.replace(['|', '\t'], " ")).collect();
+        concepts.push((record.id, names));
+        Ok(())
+    })?;
+    let many: Vec<usize> = (0..concepts.len()).filter(|row| concepts[*row].1.len() >= 3).collect();
+    let mut chosen: BTreeMap<usize, usize> = BTreeMap::new();
+    while !many.is_empty() && chosen.len() < set.held_out.min(many.len()) {
+        let row = many[rng.below(many.len())];
+        let name = 1 + rng.below(concepts[row].1.len() - 1);
+        chosen.entry(row).or_insert(name);
+    }
+    let mut asked = Vec::new();
+    let mut text = String::new();
+    for (row, (id, names)) in concepts.iter().enumerate() {
+        let out = chosen.get(&row).copied();
+        let kept = |(place, _): &(usize, &String)| Some(*place) != out;
+        let kept: Vec<&str> = names.iter().enumerate().filter(kept).map(|(_, name)| name.as_str()).collect();
+        let _ =
+            writeln!(text, "{id}\t{}\t{}", kept.first().unwrap_or(&""), kept.get(1..).unwrap_or_default().join("|"));
+        if let Some(out) = out {
+            // Without its source, as the fit compares ids.
+            let bare = id.rsplit(':').next().unwrap_or(id).to_owned();
+            let labelled = Labelled { query: names[out].clone(), ids: BTreeSet::from([bare]) };
+            asked.push(Asked { document: id.clone(), parts: vec![labelled] });
+        }
+    }
+    let path = work.join("fold.tsv");
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Fold { kb: compile_one(&path, SourceFormat::Tsv, work)?, asked })
+}

@@ -1,0 +1,90 @@
+//! Words made of an organ and what is wrong with it: `nephropathy` is a disease of the kidney.
+
+/// Combining forms of organs, and the root of the organ.
+const ORGANS: &[(&str, &str)] = &[
+    ("nephro", "kidney"),
+    ("reno", "kidney"),
+    ("hepato", "liver"),
+    ("cardio", "heart"),
+    ("neuro", "nerve"),
+    ("encephalo", "brain"),
+    ("cerebro", "brain"),
+    ("myo", "muscle"),
+    ("arthro", "joint"),
+    ("osteo", "bone"),
+    ("dermato", "skin"),
+    ("ophthalmo", "eye"),
+    ("oculo", "eye"),
+    ("retino", "retina"),
+    ("oto", "hearing"),
+    ("vestibulo", "vestibular"),
+    ("cochleo", "cochlea"),
+    ("pneumo", "lung"),
+    ("gastro", "stomach"),
+    ("entero", "intestine"),
+    ("colo", "colon"),
+    ("pancreato", "pancreas"),
+    ("spleno", "spleen"),
+    ("hemato", "blood"),
+    ("thrombocyto", "platelet"),
+    ("myelo", "marrow"),
+    ("lympho", "lymph"),
+    ("lymphadeno", "lymph"),
+    ("angio", "vessel"),
+    ("vasculo", "vessel"),
+    ("valvulo", "valve"),
+    ("glomerulo", "glomerulus"),
+    ("tubulo", "tubule"),
+    ("uro", "urine"),
+    ("masto", "breast"),
+    ("psycho", "psychiatric"),
+    ("immuno", "immunity"),
+    ("embryo", "embryo"),
+    ("fetu", "fetus"),
+    ("feto", "fetus"),
+    ("endocrino", "endocrine"),
+    ("coagulo", "coagulation"),
+    ("chondro", "cartilage"),
+    ("tendo", "tendon"),
+];
+
+/// Ends, and the root of what is wrong.
+const ENDS: &[(&str, &str)] = &[
+    ("pathy", "disease"),
+    ("pathic", "disease"),
+    ("toxicity", "toxicity"),
+    ("toxic", "toxicity"),
+    ("megaly", "dilatation"),
+    ("deficiency", "deficiency"),
+    ("deficient", "deficiency"),
+    ("suppression", "suppression"),
+    ("degeneration", "degeneration"),
+    ("carcinogenesis", "carcinogenesis"),
+    ("carcinogen", "carcinogenesis"),
+    ("malformation", "abnormality"),
+];
+
+/// The organ and the trouble that a canonical token is made of, where it is; both as heads of their groups.
+pub fn parts_of(token: &str) -> Option<[&'static str; 2]> {
+    if token.len() < 8 {
+        return None;
+    }
+    ENDS.iter().find_map(|(end, trouble)| {
+        let stem = token.strip_suffix(end)?;
+        let organ = ORGANS.iter().find(|(form, _)| *form == stem)?;
+        Some([organ.1, *trouble])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compounds_are_taken_apart() {
+        assert_eq!(parts_of("hepatotoxicity"), Some(["liver", "toxicity"]));
+        assert_eq!(parts_of("nephrotoxic"), Some(["kidney", "toxicity"]));
+        assert_eq!(parts_of("cardiomyopathy"), None);
+        assert_eq!(parts_of("pathy"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! What kind of work a word does inside a name.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// What a word does inside a name of a disease, a drug or anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// It names something.
+    Plain,
+    /// It says that something is wrong: `disease`, `injury`. Names use these words one for the other.
+    Trouble,
+    /// It seldom changes which concept is meant: `severe`, `bilateral`, `patient`.
+    Modifier,
+    /// It joins words: `of`, `the`.
+    Linking,
+    /// A number, a single letter or the like, which tells kinds of one thing apart.
+    Discerning,
+}
+
+/// Words that say that something is wrong.
+const TROUBLE: &str = "disease disorder illness sickness ailment syndrome condition dysfunction impairment impaired \
+    disturbance dysfunctional disability deficit insufficiency failure insufficient injury damage lesion trauma \
+    wound injured abnormality malformation anomaly defect abnormal malformed anomalous defective deformity toxicity \
+    toxic poisoning intoxication complication sequela problem pathology manifestation involvement alteration \
+    dysregulation difficulty disruption loss reaction effect function";
+
+/// Words that seldom change which concept is meant.
+const MODIFIERS: &str = "severe severity mild moderate marked massive profound extreme slight subtle minor major \
+    serious significant fatal lethal life threatening bilateral unilateral left right contralateral ipsilateral \
+    induced associated related mediated linked like type drug medication postoperative preoperative perioperative \
+    intraoperative operative spontaneous recurrent recurring relapsing persistent persisting permanent transient \
+    temporary reversible irreversible intermittent episodic new onset early late advanced progressive refractory \
+    resistant intractable uncontrolled untreated treated suspected possible probable definite presumed apparent overt \
+    frank clinical subclinical symptomatic asymptomatic symptom sign feature episode attack event case patient \
+    individual subject human child adult man woman male female elderly rat mouse animal experimental model form \
+    classic classical typical atypical common rare unusual simple complex pure isolated generalized diffuse \
+    widespread extensive partial total complete incomplete and or with without other unspecified various multiple \
+    specific nonspecific prior previous underlying concomitant coexisting sporadic idiopathic primary secondary acute \
+    chronic subacute malignant benign solid invasive non increased decreased reduced increase decrease reduction \
+    elevated elevation enhanced excessive state status history risk susceptibility predisposition \
+    development developing activity response level tissue cell structural functional";
+
+/// The kind of a canonical token that is neither linking nor discerning.
+pub fn kind_of(token: &str) -> Kind {
+    static KINDS: OnceLock<HashMap<&'static str, Kind>> = OnceLock::new();
+    let kinds = KINDS.get_or_init(|| words_with_kinds().collect());
+    kinds.get(token).copied().unwrap_or(Kind::Plain)
+}
+
+/// Every word that is a modifier or a word of trouble.
+pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, Kind)> {
+    let modifiers = MODIFIERS.split_whitespace().map(|word| (word, Kind::Modifier));
+    modifiers.chain(TROUBLE.split_whitespace().map(|word| (word, Kind::Trouble)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::normalise::canonical;
+
+    #[test]
+    fn words_of_a_kind_are_canonical_and_stand_once() {
+        let mut seen = std::collections::HashSet::new();
+        let words = || TROUBLE.split_whitespace().chain(MODIFIERS.split_whitespace());
+        let twice: Vec<&str> = words().filter(|word| !seen.insert(*word)).collect();
+        assert!(twice.is_empty(), "these stand twice: {twice:?}");
+        let other: Vec<&str> = words().filter(|word| canonical(word) != *word).collect();
+        assert!(other.is_empty(), "these are not canonical: {other:?}");
+        assert_eq!(kind_of("severe"), Kind::Modifier);
+        assert_eq!(kind_of("lesion"), Kind::Trouble);
+        assert_eq!(kind_of("kidney"), Kind::Plain);
+    }
+}
