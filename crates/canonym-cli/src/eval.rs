@@ -1,7 +1,6 @@
 //! `canonym eval`: scores a file of predictions against a file of gold annotations.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,6 +13,10 @@ use canonym::eval::queries::{read_answers, read_queries, to_mentions};
 use canonym::eval::ranking::{Composite, RankUnit};
 use canonym::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
 use canonym::input::Input;
+use canonym::kb::KnowledgeBase;
+
+use crate::errors::wrong_usage;
+use crate::{knowledge, output, progress};
 
 /// The most document ids that a warning names.
 const MAX_NAMED: usize = 3;
@@ -60,14 +63,17 @@ pub struct EvalArgs {
     /// The seed of the resamples.
     #[arg(long, value_name = "N", default_value_t = 13)]
     pub seed: u64,
+    /// The knowledge base of the predictions, for the share of gold that it can reach; `starter` is the embedded one.
+    #[arg(long, value_name = "FILE.kb")]
+    pub kb: Option<PathBuf>,
     /// What the report calls the system.
-    #[arg(long, value_name = "NAME", default_value = "")]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub system: String,
     /// What the report calls the corpus.
-    #[arg(long, value_name = "NAME", default_value = "")]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub dataset: String,
     /// What the report calls the part of the corpus.
-    #[arg(long, value_name = "NAME", default_value = "")]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
     /// Print the report as JSON.
     #[arg(long)]
@@ -103,29 +109,22 @@ pub struct KnownConcepts {
     pub ids: HashSet<String>,
 }
 
-/// Scores two files and prints the report.
-pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
-    run_with(args, None)
-}
-
-/// Scores two files, with coverage by a terminology, and prints the report.
-pub fn run_with(args: &EvalArgs, kb: Option<KnownConcepts>) -> anyhow::Result<()> {
-    let report = judge(args, kb)?;
-    let text = if args.json {
-        serde_json::to_string_pretty(&report).context("cannot write the report as JSON")? + "\n"
-    } else {
-        report.table()
-    };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
+impl KnownConcepts {
+    fn of(kb: &KnowledgeBase) -> KnownConcepts {
+        let ids = kb.concepts().flat_map(|concept| kb.alternative_ids(concept).chain([kb.id(concept)]));
+        KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids) }
     }
 }
 
+/// Scores two files and prints the report.
+pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
+    check(args).map_err(wrong_usage)?;
+    let kb = args.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
+    let report = judge(args, kb.map(|kb| KnownConcepts::of(&kb)))?;
+    if args.json { output::print_json(&report) } else { output::print(&report.table()) }
+}
+
 fn judge(args: &EvalArgs, kb: Option<KnownConcepts>) -> anyhow::Result<Report> {
-    check(args)?;
     let (kb_name, kb_ids) = kb.map_or_else(Default::default, |kb| (kb.name, Some(kb.ids)));
     let config = EvalConfig {
         matching: MatchConfig { ids: args.ids, resolve_overlaps: args.bat },
@@ -228,11 +227,11 @@ fn warn_of(paired: &Paired) {
         if !ids.is_empty() {
             let rest = if ids.len() > MAX_NAMED { ", …" } else { "" };
             let named = ids[..ids.len().min(MAX_NAMED)].join(", ");
-            eprintln!("warning: {what}: {} ({named}{rest})", ids.len());
+            progress::say(&format!("warning: {what}: {} ({named}{rest})", ids.len()));
         }
     };
     if paired.documents.iter().all(|document| document.gold.is_empty()) {
-        eprintln!("warning: gold has no annotations; name its format with `--format` if it has");
+        progress::say("warning: gold has no annotations; name its format with `--format` if it has");
     }
     warn(&paired.missing, "gold documents without predictions");
     warn(&paired.different_texts, "predicted documents with another text, of which offsets may not agree");
@@ -270,7 +269,9 @@ mod tests {
         let (gold_path, pred_path) = (gold_path.display().to_string(), pred_path.display().to_string());
         let mut words = vec!["eval", "--gold", gold_path.as_str(), "--pred", pred_path.as_str()];
         words.extend(options);
-        judge(&Cli::try_parse_from(words)?.args, None)
+        let args = Cli::try_parse_from(words)?.args;
+        check(&args)?;
+        judge(&args, None)
     }
 
     const GOLD: (&str, &str) =

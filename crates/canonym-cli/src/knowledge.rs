@@ -4,15 +4,42 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::kb::KnowledgeBase;
+use canonym::input::Source;
+use canonym::kb::format::Meta;
+use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 
-/// Opens `path`, or the starter knowledge base where none is given.
+use crate::errors::usage;
+
+/// The word that stands for the embedded knowledge base where a file is expected.
+pub const STARTER: &str = "starter";
+
+/// About 2,300 common concepts; `assets/README.md` tells how they were chosen.
+const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
+
+/// Opens `path`, or the starter knowledge base where none or its name is given.
 pub fn open(path: Option<&Path>) -> anyhow::Result<Arc<KnowledgeBase>> {
     let kb = match path {
-        Some(path) => KnowledgeBase::open(path).context("the knowledge base could not be opened")?,
-        None => anyhow::bail!("the embedded starter is to come"),
+        Some(path) if path != Path::new(STARTER) => KnowledgeBase::open(path),
+        _ => starter(),
     };
-    Ok(Arc::new(kb))
+    Ok(Arc::new(kb.context("the knowledge base could not be opened")?))
+}
+
+/// Compiles the starter knowledge base in memory, which takes less time than reading a larger one from disk.
+fn starter() -> canonym::Result<KnowledgeBase> {
+    let source = Source::from_bytes(STARTER, STARTER_TABLE.as_bytes().to_vec());
+    let mut builder = KnowledgeBaseBuilder::new();
+    let mut add = |record| builder.add(record);
+    import_sources(SourceFormat::Tsv, &[source], &ImportConfig::default(), &mut Report::default(), &mut add)?;
+    let meta = Meta {
+        name: STARTER.to_owned(),
+        source_format: SourceFormat::Tsv.name().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        added_prefixes: vec!["MESH".to_owned()],
+        ..Meta::default()
+    };
+    KnowledgeBase::from_vec(builder.to_bytes(meta)?, STARTER)
 }
 
 /// The id to show: as stored, or as the source wrote it.
@@ -34,8 +61,16 @@ pub fn check_model(model: &str) -> anyhow::Result<()> {
 pub fn use_threads(threads: Option<usize>) -> anyhow::Result<()> {
     let Some(threads) = threads else { return Ok(()) };
     if threads == 0 || threads > 1024 {
-        let error = canonym::Error::invalid(format!("{threads} is no usable number of threads"));
-        return Err(error.with_hint("give a number from 1 to 1024, or leave `--threads` out for all cores").into());
+        let hint = "give a number from 1 to 1024, or leave `--threads` out for all cores";
+        return Err(usage(format!("{threads} is no usable number of threads"), hint));
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start the threads")
+}
+
+/// A probability from the command line.
+pub fn parse_probability(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => Err("a probability from 0 to 1 is expected".to_owned()),
+    }
 }

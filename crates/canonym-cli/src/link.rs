@@ -18,7 +18,7 @@ use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
-use crate::{knowledge, progress};
+use crate::{errors, knowledge, progress};
 
 /// Documents and bytes that are linked together.
 const BATCH: usize = 256;
@@ -61,7 +61,7 @@ pub struct LinkArguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
     /// Abstain below this probability.
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
     min_score: Option<f32>,
     /// Give mentions inside longer ones, too.
     #[arg(long)]
@@ -156,7 +156,8 @@ fn relink(
     kb: &KnowledgeBase,
     output: Output,
 ) -> anyhow::Result<Vec<AnnotatedDocument>> {
-    let mention = |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    let mention =
+        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
     let mentions: Vec<Vec<Mention>> =
         batch.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
     let marked = |(document, mentions)| {
@@ -205,8 +206,10 @@ fn link_all(arguments: &LinkArguments, kb: &KnowledgeBase, system: &System, out:
     let format = match arguments.to.as_deref() {
         Some("table") => None,
         None if on_terminal => None,
-        Some("text") => anyhow::bail!(not_text()),
-        Some(name) => Some(name.parse::<CorpusFormat>()?),
+        Some("text") => {
+            return Err(errors::usage("plain text cannot hold the result", "give `--to` table, jsonl or pubtator"));
+        }
+        Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),
     };
     let output = Output { format, raw_ids: arguments.raw_ids };
@@ -227,10 +230,6 @@ fn link_all(arguments: &LinkArguments, kb: &KnowledgeBase, system: &System, out:
     out.flush().context("cannot write the result")
 }
 
-fn not_text() -> canonym::Error {
-    canonym::Error::invalid("plain text cannot hold the result").with_hint("give `--to` table, jsonl or pubtator")
-}
-
 /// The documents of all inputs, some at a time.
 struct Batches {
     text: Option<String>,
@@ -243,9 +242,14 @@ impl Batches {
     fn new(arguments: &LinkArguments) -> anyhow::Result<Batches> {
         let format = match arguments.format.as_str() {
             "auto" => None,
-            name => Some(name.parse::<CorpusFormat>()?),
+            name => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         };
-        Ok(Batches { text: arguments.text.clone(), files: arguments.files.iter().cloned().collect(), format, reader: None })
+        Ok(Batches {
+            text: arguments.text.clone(),
+            files: arguments.files.iter().cloned().collect(),
+            format,
+            reader: None,
+        })
     }
 
     /// Up to [`BATCH`] documents or [`BATCH_BYTES`]; none at the end.

@@ -1,11 +1,12 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod errors;
 mod eval;
-mod fit_recognition;
 mod kb;
 mod knowledge;
 mod link;
 mod map;
+mod output;
 mod progress;
 mod train;
 
@@ -20,26 +21,24 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
     /// Say nothing but results and errors.
-    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    #[arg(long, short, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     quiet: bool,
     /// Tell on standard error what is being done; twice for more.
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fit recognition.
-    FitRecognition(fit_recognition::FitArguments),
     /// Find and link the mentions of texts.
     Link(link::LinkArguments),
-    /// Score predictions against gold.
-    Eval(eval::EvalArgs),
     /// Link names, one a line, without context.
     Map(map::MapArguments),
     /// Build, inspect and search knowledge bases.
     #[command(subcommand)]
     Kb(kb::KbCommand),
+    /// Score predictions against gold annotations.
+    Eval(eval::EvalArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
 }
@@ -57,20 +56,15 @@ fn main() -> ExitCode {
         tracing::warn!("interrupts end the program without tidying up: {error}");
     }
     let result = match arguments.command {
-        Command::FitRecognition(arguments) => fit_recognition::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
-        Command::Eval(arguments) => eval::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
-        Command::Kb(command) => kb::run(command),
+        Command::Kb(command) => kb::run(&command),
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprint!("{}", describe(&error));
-            ExitCode::from(1)
-        }
+        Err(error) => errors::report(&error),
     }
 }
 
@@ -81,26 +75,10 @@ fn start_tracing(verbose: u8) {
         2 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().with_target(false).init();
-}
-
-/// The reader of our output went away, as `head` does; nobody is left to be told.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| match cause.downcast_ref::<std::io::Error>() {
-        Some(error) => error.kind() == std::io::ErrorKind::BrokenPipe,
-        None => false,
-    })
-}
-
-/// An error, its causes and its hint, a line each.
-fn describe(error: &anyhow::Error) -> String {
-    let mut text = format!("error: {error}\n");
-    for cause in error.chain().skip(1) {
-        text += &format!("  caused by: {cause}\n");
-    }
-    let hint = error.chain().find_map(|cause| cause.downcast_ref::<canonym::Error>().and_then(canonym::Error::hint));
-    if let Some(hint) = hint {
-        text += &format!("hint: {hint}\n");
-    }
-    text
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_target(false)
+        .init();
 }

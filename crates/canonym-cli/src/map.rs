@@ -31,7 +31,7 @@ pub struct MapArguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
     /// Abstain below this probability.
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = knowledge::parse_probability)]
     min_score: f32,
     /// Print ids as the source wrote them.
     #[arg(long)]

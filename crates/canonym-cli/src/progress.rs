@@ -1,6 +1,8 @@
-//! Progress on standard error: bars and spinners on a terminal, nothing elsewhere.
+//! Standard error: what the user is told beside the results, and progress where it is a terminal.
+//!
+//! Nothing here fails: a program whose standard error is closed or full still does its work.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -16,8 +18,13 @@ pub fn set_quiet(quiet: bool) {
 /// Writes a line for the user to standard error, unless quiet was asked for.
 pub fn say(line: &str) {
     if !QUIET.load(Ordering::Relaxed) {
-        eprintln!("{line}");
+        write(&format!("{line}\n"));
     }
+}
+
+/// Writes to standard error, also where quiet was asked for: errors.
+pub fn write(text: &str) {
+    std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
 /// A count of `what` with its rate, and with the time left where the total is known.

@@ -4,9 +4,11 @@
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
 mod data;
+mod recognition;
 mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +43,8 @@ pub struct TrainArguments {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Experiment {
+    /// `lexical`.
+    system: String,
     /// Where the generators start.
     seed: u64,
     /// Whether the report tells what each group of features is worth, which fits once a group.
@@ -90,7 +94,21 @@ struct Provenance {
 
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
-    let experiment = read_experiment(&arguments.config, &arguments.overrides)?;
+    let table = read_table(&arguments.config, &arguments.overrides)?;
+    match table.get("system").and_then(toml::Value::as_str) {
+        Some("lexical") => fit_lexical(arguments, table),
+        Some("recognition") => recognition::run(arguments, table),
+        other => {
+            let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
+            let hint = "write `system = \"lexical\"` or `system = \"recognition\"` into the experiment";
+            Err(canonym::Error::invalid(message).with_hint(hint).into())
+        }
+    }
+}
+
+fn fit_lexical(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no lexical experiment"))?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
@@ -106,15 +124,32 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     if experiment.ablation {
         report.ablation = report::ablation(&sets, &fit, &experiment.fit, &weights);
     }
-    let write = |name: &str, text: String| {
-        let path = arguments.out.join(name);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    write("config.toml", toml::to_string(&experiment)?)?;
-    write("report.json", serde_json::to_string_pretty(&report)? + "\n")?;
-    write("errors.tsv", report::errors(&sets, &model))?;
-    write("provenance.json", serde_json::to_string_pretty(&provenance(&experiment, &arguments.data_root)?)? + "\n")?;
-    write("model.json", model.to_json())
+    let paths: BTreeSet<&PathBuf> =
+        experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
+    let provenance = provenance(paths, &arguments.data_root)?;
+    write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
+    write_run(&arguments.out, &experiment, &report, &provenance, &model.to_json())
+}
+
+/// Writes what every run leaves behind.
+fn write_run(
+    out: &Path,
+    experiment: &impl Serialize,
+    report: &impl Serialize,
+    provenance: &Provenance,
+    model: &str,
+) -> anyhow::Result<()> {
+    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    write_text(out, "config.toml", &toml::to_string(experiment)?)?;
+    write_text(out, "report.json", &(serde_json::to_string_pretty(report)? + "\n"))?;
+    write_text(out, "provenance.json", &(serde_json::to_string_pretty(provenance)? + "\n"))?;
+    write_text(out, "model.json", model)
+}
+
+fn write_text(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let mut file = canonym::artifact::AtomicFile::create(&folder.join(name))?;
+    file.write_all(text.as_bytes()).map_err(|error| canonym::Error::io("write", &folder.join(name), error))?;
+    Ok(file.commit()?)
 }
 
 /// The examples of a set for the fit: a query that comes again counts more and is not computed again.
@@ -133,13 +168,13 @@ fn to_fit(set: &Prepared) -> Vec<Example> {
 }
 
 /// Reads an experiment and applies overrides.
-fn read_experiment(path: &Path, overrides: &[String]) -> anyhow::Result<Experiment> {
+fn read_table(path: &Path, overrides: &[String]) -> anyhow::Result<toml::Table> {
     let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
     let mut table: toml::Table = toml::from_str(&text).with_context(|| format!("{} is no TOML", path.display()))?;
     for one in overrides {
         override_entry(&mut table, one)?;
     }
-    table.try_into().with_context(|| format!("{} is no experiment", path.display()))
+    Ok(table)
 }
 
 /// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
@@ -197,9 +232,7 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::R
     Ok(set)
 }
 
-fn provenance(experiment: &Experiment, root: &Path) -> anyhow::Result<Provenance> {
-    let paths: BTreeSet<&PathBuf> =
-        experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
+fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> anyhow::Result<Provenance> {
     let mut data_xxh3 = BTreeMap::new();
     for path in paths {
         data_xxh3.insert(path.display().to_string(), hash_file(&root.join(path))?);

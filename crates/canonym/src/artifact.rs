@@ -31,10 +31,15 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// Removes every file that is still being written; for a signal handler that is about to end the process.
+///
+/// Whoever starts or completes a file after this waits until the process ends.
 pub fn remove_unfinished() {
-    for path in unfinished().drain(..) {
+    let mut paths = unfinished();
+    for path in paths.drain(..) {
         std::fs::remove_file(path).ok();
     }
+    // Kept locked: else a commit could find its file gone, and report that in place of the interrupt.
+    std::mem::forget(paths);
 }
 
 /// A file that appears under its name only when [`AtomicFile::commit`] is called.
@@ -49,6 +54,10 @@ impl AtomicFile {
     /// Starts a file that will stand at `path`.
     pub fn create(path: &Path) -> Result<AtomicFile> {
         let name = path.file_name().ok_or_else(|| Error::invalid(format!("{} names no file", path.display())))?;
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            let error = Error::invalid(format!("{} exists and is not a regular file", path.display()));
+            return Err(error.with_hint("give the name of a file to write"));
+        }
         let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
         unfinished().push(temporary.clone());
         match File::create(&temporary) {
@@ -70,8 +79,9 @@ impl AtomicFile {
         let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
         file.sync_all().map_err(|source| Error::io("write", &self.path, source))?;
         drop(file);
+        let mut paths = unfinished();
         std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
-        unfinished().retain(|other| *other != self.temporary);
+        paths.retain(|other| *other != self.temporary);
         Ok(())
     }
 
@@ -146,12 +156,7 @@ impl<W: Write + Seek> ContainerWriter<W> {
             self.out.write_all(chunk)?;
             self.position += chunk.len() as u64;
         }
-        let entry = Entry {
-            name: section_name(name),
-            offset,
-            len: self.position - offset,
-            checksum: hasher.digest(),
-        };
+        let entry = Entry { name: section_name(name), offset, len: self.position - offset, checksum: hasher.digest() };
         self.entries.push(entry);
         Ok(())
     }
@@ -169,12 +174,7 @@ impl<W: Write + Seek> ContainerWriter<W> {
             self.out.write_all(&bytes)?;
             self.position += bytes.len() as u64;
         }
-        let entry = Entry {
-            name: section_name(name),
-            offset,
-            len: self.position - offset,
-            checksum: hasher.digest(),
-        };
+        let entry = Entry { name: section_name(name), offset, len: self.position - offset, checksum: hasher.digest() };
         self.entries.push(entry);
         Ok(())
     }

@@ -224,9 +224,10 @@ fn offset(path: &Path, number: u64, column: &str) -> Result<u64> {
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
     let id = column(document, "id", &document.id)?;
-    if id.is_empty() || id.contains('|') {
+    // At the start of a file a byte order mark is no part of the id.
+    if id.is_empty() || id.contains('|') || id.starts_with('\u{feff}') {
         return Err(Error::invalid(format!("PubTator cannot carry the document id {}", quote(id)))
-            .with_hint("give the document an id without `|`"));
+            .with_hint("give the document an id without `|` that does not start with a byte order mark"));
     }
     let (title, summary) = split_text(document);
     let mut lines = vec![format!("{id}|t|{}", one_line(title)), format!("{id}|a|{}", one_line(summary))];

@@ -67,13 +67,15 @@ impl<'a> KeyTableView<'a> {
             return U32s(&[]);
         }
         let range = self.buckets.range(bucket_of(key, n_buckets));
+        // A damaged bucket could reach far beyond the table.
+        let last = range.end.min(self.checks.len());
         let check = key as u32;
         let mut start = range.start;
-        while start < range.end && self.checks.get(start) < check {
+        while start < last && self.checks.get(start) < check {
             start += 1;
         }
         let mut end = start;
-        while end < range.end && self.checks.get(end) == check {
+        while end < last && self.checks.get(end) == check {
             end += 1;
         }
         self.rows.slice(start..end)

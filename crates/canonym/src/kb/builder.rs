@@ -149,6 +149,11 @@ impl KnowledgeBaseBuilder {
         self.sources.len()
     }
 
+    /// How many names were added, repeated ones included.
+    pub fn n_names(&self) -> usize {
+        self.name_of.len()
+    }
+
     /// Compiles into the file at `path`, and tells what was dropped on the way.
     pub fn write(self, mut meta: Meta, path: &Path) -> Result<(Meta, Report)> {
         let file = AtomicFile::create(path)?;
@@ -168,7 +173,7 @@ impl KnowledgeBaseBuilder {
         let (order, name_order) = self.order(&mut report);
         if order.is_empty() {
             return Err(Error::invalid("no concept with a name is left to compile")
-                .with_hint("check the source format and the filters; the report above tells what was dropped"));
+                .with_hint("check the source format and the filters"));
         }
         let mut new_row = vec![u32::MAX; self.sources.len()];
         for (row, old) in order.iter().enumerate() {

@@ -45,11 +45,25 @@ pub fn compile(
         builder.add(record)
     })?;
     progress(n_records);
+    if builder.n_names() == 0 {
+        return Err(nothing_left(&report));
+    }
     let (meta, built) = builder.write(describe(sources, config)?, out)?;
     for ((kind, reason), n) in built.dropped {
         report.drop_many(&kind, &reason, n);
     }
     Ok((meta, report))
+}
+
+/// What was dropped is all that tells why nothing is left.
+fn nothing_left(report: &Report) -> Error {
+    let drops: Vec<String> =
+        report.dropped.iter().map(|((kind, reason), n)| format!("{n} × {kind}: {reason}")).collect();
+    let error = Error::invalid("no concept with a name is left to compile");
+    match drops.is_empty() {
+        true => error.with_hint("check the source format and the filters"),
+        false => error.with_hint(format!("check the source format and the filters; dropped: {}", drops.join(", "))),
+    }
 }
 
 fn describe(sources: &[PathBuf], config: &CompileConfig) -> Result<Meta> {

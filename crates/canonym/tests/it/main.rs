@@ -1,11 +1,13 @@
 //! Behaviour tests.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod architecture;
 mod corpus;
+mod eval;
 mod import;
-mod text_data;
 mod import_real;
 mod import_rrf;
+mod kb;
 mod ranking;
 mod starter;
-mod eval;
+mod text_data;

@@ -161,8 +161,8 @@ fn line_that_is_not_utf8_costs_its_document_only() {
 
 #[test]
 fn title_ends_at_its_section_or_at_the_first_line_break() {
-    let mut annotated = AnnotatedDocument::default();
-    annotated.document = join_passages("1".to_owned(), Some("A. B\nC."), Some("D\r\nE."));
+    let document = join_passages("1".to_owned(), Some("A. B\nC."), Some("D\r\nE."));
+    let mut annotated = AnnotatedDocument { document, ..AnnotatedDocument::default() };
     expect![[r#"
         1|t|A. B C.
         1|a|D  E.
@@ -187,8 +187,8 @@ fn title_ends_at_its_section_or_at_the_first_line_break() {
 
 #[test]
 fn linked_mentions_are_written_as_hull_and_first_candidate() {
-    let mut annotated = AnnotatedDocument::default();
-    annotated.document = join_passages("1".to_owned(), Some("rod and\tcone cells"), None);
+    let document = join_passages("1".to_owned(), Some("rod and\tcone cells"), None);
+    let mut annotated = AnnotatedDocument { document, ..AnnotatedDocument::default() };
     let candidate = CandidateRecord { id: "CL:1|CL:2".to_owned(), name: "rod".to_owned(), score: 0.5 };
     let found = Annotation {
         spans: vec![Span::new(0, 3), Span::new(13, 18)],
@@ -213,6 +213,8 @@ fn what_would_break_a_line_is_not_written() {
     let mut annotated = AnnotatedDocument::default();
     annotated.document.id = "a|b".to_owned();
     expect!["PubTator cannot carry the document id `a|b`"].assert_eq(&written(&annotated));
+    annotated.document.id = "\u{feff}a".to_owned();
+    expect!["PubTator cannot carry the document id `\u{feff}a`"].assert_eq(&written(&annotated));
     annotated.document.id = "a\tb".to_owned();
     expect![[r#"PubTator cannot carry `a\tb` as id in document `a\tb`"#]].assert_eq(&written(&annotated));
     annotated.document.id = "1".to_owned();

@@ -7,6 +7,28 @@ use crate::input::{Input, Source};
 use crate::{Error, Result};
 
 impl SourceFormat {
+    /// All of them, as help lists them.
+    pub const ALL: [SourceFormat; 6] = [
+        SourceFormat::Rrf,
+        SourceFormat::Obo,
+        SourceFormat::Obographs,
+        SourceFormat::Biosyn,
+        SourceFormat::Tsv,
+        SourceFormat::Jsonl,
+    ];
+
+    /// The format that the command line calls `name`.
+    pub fn from_name(name: &str) -> Option<SourceFormat> {
+        SourceFormat::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The words of all formats as a sentence lists them.
+    pub fn list() -> String {
+        let names: Vec<&str> = SourceFormat::ALL.iter().map(|format| format.name()).collect();
+        let (last, others) = names.split_last().expect("there are formats");
+        format!("{} or {last}", others.join(", "))
+    }
+
     /// The word that the command line uses.
     pub fn name(self) -> &'static str {
         match self {
@@ -36,11 +58,17 @@ impl SourceFormat {
         if members.iter().any(rrf) {
             return Ok(SourceFormat::Rrf);
         }
+        let mut is_empty = true;
         for source in &members {
-            let input = source.open()?;
+            let mut input = source.open()?;
             if let Some(format) = SourceFormat::detect_content(input.file_name(), input.head()) {
                 return Ok(format);
             }
+            // A stream that is cut off, or no text at all, is the better reason.
+            is_empty &= input.next_line()?.is_none();
+        }
+        if is_empty {
+            return Err(Error::parse(path, 1, "the file is empty"));
         }
         Err(unknown(path))
     }
@@ -86,5 +114,5 @@ pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
 
 fn unknown(path: &Path) -> Error {
     Error::invalid(format!("cannot tell the format of {}", path.display()))
-        .with_hint("say which it is: rrf, obo, obographs, biosyn, tsv or jsonl")
+        .with_hint(format!("say which it is: {}", SourceFormat::list()))
 }

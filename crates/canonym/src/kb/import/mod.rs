@@ -221,7 +221,7 @@ fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink:
 }
 
 /// Refuses a filter on what the format does not have, so that it is never ignored in silence.
-fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
+pub fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
     use SourceFormat::{Biosyn, Jsonl, Rrf, Tsv};
     let typed = matches!(format, Tsv | Jsonl | Rrf);
     let sourced = !matches!(format, Tsv | Biosyn);

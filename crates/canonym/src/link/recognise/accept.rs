@@ -72,13 +72,7 @@ pub struct Reading {
 }
 
 /// The readings of a window: the concepts of its forms, names that cannot be meant left out.
-pub fn readings(
-    kb: &KnowledgeBase,
-    model: &AcceptModel,
-    text: &str,
-    words: &[Word],
-    found: &Found,
-) -> Vec<Reading> {
+pub fn readings(kb: &KnowledgeBase, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
     let surface = found.span(words).of(text);
     let mut readings: Vec<Reading> = Vec::new();
     for (form, tier) in &found.forms {
@@ -127,14 +121,7 @@ pub fn is_acronym(text: &str) -> bool {
     n_letters >= 2 && core.chars().all(|letter| !letter.is_lowercase()) && !core.contains(' ')
 }
 
-fn features(
-    kb: &KnowledgeBase,
-    text: &str,
-    words: &[Word],
-    found: &Found,
-    tier: Tier,
-    name: NameId,
-) -> Features {
+fn features(kb: &KnowledgeBase, text: &str, words: &[Word], found: &Found, tier: Tier, name: NameId) -> Features {
     let flag = |yes: bool| f32::from(u8::from(yes));
     let surface = found.span(words).of(text);
     let window = &words[found.first..=found.last];
@@ -214,6 +201,11 @@ struct Stored {
 const EMBEDDED: &str = include_str!("../../../../../assets/recognition.json");
 
 impl AcceptModel {
+    /// A model that weighs nothing.
+    pub fn zero() -> AcceptModel {
+        AcceptModel { weights: [0.0; N], threshold: 0.0 }
+    }
+
     /// The model inside the program.
     pub fn embedded() -> AcceptModel {
         AcceptModel::from_json(EMBEDDED).expect("a test reads the embedded model")

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::scan::{Found, Tier, Word, lookup};
 use crate::kb::KnowledgeBase;
+use crate::text::Span;
 use crate::text::composite::{Part, coordinations, split_composite};
 use crate::text::sentences::sentences;
-use crate::text::Span;
 
 /// A discontinuous name: where its pieces stand, its words, and what it was found to be.
 pub struct Coordinated {

@@ -20,8 +20,6 @@ use crate::text::Span;
 /// The places of one corpus, right or wrong, and how many gold mentions it has.
 #[derive(Debug, Clone, Default)]
 pub struct Examples {
-    /// What it is called in reports.
-    pub name: String,
     /// The features of the best reading of each place, and whether it is right.
     pub places: Vec<(Features, bool)>,
     /// Gold mentions with a concept.
@@ -29,7 +27,7 @@ pub struct Examples {
 }
 
 /// The places that `annotator` spots in a corpus.
-pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, name: &str, corpus: &[AnnotatedDocument]) -> Examples {
+pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[AnnotatedDocument]) -> Examples {
     let parts: Vec<(Vec<(Features, bool)>, usize)> = corpus
         .par_iter()
         .map_init(ScanScratch::default, |scratch, document| {
@@ -47,10 +45,17 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, name: &str,
                 gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
             let spotted = annotator.spot(&document.document, scratch);
-            (spotted.iter().filter(|spotted| spotted.spans.len() == 1).map(|spotted| (*spotted.features(), is_right(spotted))).collect(), n_gold)
+            (
+                spotted
+                    .iter()
+                    .filter(|spotted| spotted.spans.len() == 1)
+                    .map(|spotted| (*spotted.features(), is_right(spotted)))
+                    .collect(),
+                n_gold,
+            )
         })
         .collect();
-    let mut examples = Examples { name: name.to_owned(), ..Examples::default() };
+    let mut examples = Examples::default();
     for (places, n_gold) in parts {
         examples.places.extend(places);
         examples.n_gold += n_gold;
@@ -122,6 +127,12 @@ pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f6
     let precision = n_right as f64 / n_kept.max(1) as f64;
     let recall = n_right as f64 / corpus.n_gold.max(1) as f64;
     (precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9))
+}
+
+/// The expected calibration error of the scores that are given, in ten bins.
+pub fn calibration_error(corpus: &Examples, model: &AcceptModel) -> f64 {
+    let scored = corpus.places.iter().map(|(features, right)| (model.probability(features), *right));
+    crate::link::fit::calibration_error(scored.filter(|(score, _)| *score >= model.threshold))
 }
 
 /// The threshold, in steps of a hundredth, with the best mean F1 over corpora.

@@ -1,6 +1,6 @@
 //! Recognition by longest match over the names of a knowledge base, linked in the same pass.
 //!
-//! For each document: find every window that is a name ([`scan`]), read its concepts ([`accept`]), let the
+//! For each document: find every window that is a name ([`mod@scan`]), read its concepts ([`accept`]), let the
 //! document's own abbreviation definitions decide its short forms, keep the longest windows that do not overlap, and
 //! drop what is unlikely to be meant. Words are common or not by a list derived from abstracts ([`common`]).
 
@@ -85,7 +85,8 @@ impl DictionaryAnnotator {
             name: Some(reading.name),
             score: *score,
         };
-        let candidates: Vec<Candidate> = spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
+        let candidates: Vec<Candidate> =
+            spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
         let mention = Mention { spans: spotted.spans.clone(), semantic_type, score: candidates[0].score };
@@ -197,9 +198,7 @@ fn short_forms(text: &str) -> Vec<(Span, Span)> {
 
 /// Of overlapping places the one with more words, then more bytes, then the earlier.
 fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
-    spotted.sort_by_key(|place| {
-        (Reverse(place.n_words), Reverse(place.span.len()), place.span.start)
-    });
+    spotted.sort_by_key(|place| (Reverse(place.n_words), Reverse(place.span.len()), place.span.start));
     let mut taken = BTreeMap::new();
     spotted.retain(|place| {
         let before = taken.range(..place.span.end).next_back();
@@ -214,7 +213,8 @@ fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
 
 impl Annotator for DictionaryAnnotator {
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
-        let annotate = |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
+        let annotate =
+            |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
     }
 }

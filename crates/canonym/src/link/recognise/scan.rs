@@ -191,10 +191,8 @@ pub fn lookup(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<Found> {
 
 /// The forms that agree best with a window: those with the same words in order, or else those of one lower tier.
 fn agreeing(kb: &KnowledgeBase, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
-    let mut forms: Vec<(FormId, Tier)> = rows
-        .iter()
-        .filter_map(|row| compare(kb, text, window, FormId(row)).map(|tier| (FormId(row), tier)))
-        .collect();
+    let mut forms: Vec<(FormId, Tier)> =
+        rows.iter().filter_map(|row| compare(kb, text, window, FormId(row)).map(|tier| (FormId(row), tier))).collect();
     if let Some(best) = forms.iter().map(|(_, tier)| *tier).max() {
         forms.retain(|(_, tier)| *tier >= best.min(Tier::Ordered));
     }
@@ -215,8 +213,7 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let all_linking = linking.iter().all(|linking| *linking);
     let counted = |row: &usize| all_linking || !linking.get(*row).copied().unwrap_or(false);
     let of_form: Vec<u32> = (0..rows.len()).filter(counted).map(|row| rows.get(row)).collect();
-    let of_window: Vec<TokenHashes> =
-        window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
+    let of_window: Vec<TokenHashes> = window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
     if of_form.len() != of_window.len() {
         return None;
     }

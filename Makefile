@@ -1,0 +1,33 @@
+# What is run by hand and by the checks of every change.
+
+SECONDS_EACH ?= 60
+CARGO ?= cargo
+
+.PHONY: check test fmt clippy docs bench fuzz deny
+
+# Everything that has to pass before a commit.
+check: fmt clippy test docs
+
+test:
+	$(CARGO) test --workspace
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+bench:
+	$(CARGO) bench --workspace
+
+# Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
+fuzz:
+	$(CARGO) build --profile fuzz -p canonym-fuzz
+	ulimit -v 8388608 && target/fuzz/canonym-fuzz --seconds $(SECONDS_EACH)
+
+# Licences and banned crates; `cargo install cargo-deny --locked` takes about four minutes on two cores.
+deny:
+	$(CARGO) deny --all-features check licenses bans sources

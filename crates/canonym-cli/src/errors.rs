@@ -1,0 +1,86 @@
+//! How the program ends: what it says of an error, and with which status.
+
+use std::process::ExitCode;
+
+/// The error is in how the program was called, not in what it read: exit status 2.
+#[derive(Debug)]
+pub struct Usage(canonym::Error);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The error of an option or argument that cannot be used, and what to do about it.
+pub fn usage(message: impl Into<String>, hint: &str) -> anyhow::Error {
+    wrong_usage(canonym::Error::invalid(message).with_hint(hint))
+}
+
+/// The same error as one of usage.
+pub fn wrong_usage(error: canonym::Error) -> anyhow::Error {
+    anyhow::Error::new(Usage(error))
+}
+
+/// The status of a run that ended with `error`, after telling the user of it.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    crate::progress::write(&describe(error));
+    let of_usage = error.chain().any(|cause| cause.is::<Usage>());
+    ExitCode::from(if of_usage { 2 } else { 1 })
+}
+
+/// The reader of our output went away, as `head` does; nobody is left to be told.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref::<std::io::Error>() {
+        Some(error) => error.kind() == std::io::ErrorKind::BrokenPipe,
+        None => false,
+    })
+}
+
+/// An error, its causes and its hint, a line each; a cause that only repeats the line above it is left out.
+fn describe(error: &anyhow::Error) -> String {
+    let mut last = error.to_string();
+    let mut text = format!("error: {last}\n");
+    for cause in error.chain().skip(1) {
+        let line = cause.to_string();
+        if !last.contains(&line) {
+            text += &format!("  caused by: {line}\n");
+            last = line;
+        }
+    }
+    let hint = error.chain().find_map(|cause| match cause.downcast_ref::<Usage>() {
+        Some(usage) => usage.0.hint(),
+        None => cause.downcast_ref::<canonym::Error>().and_then(canonym::Error::hint),
+    });
+    if let Some(hint) = hint {
+        text += &format!("hint: {hint}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn causes_stand_on_lines_of_their_own_and_do_not_repeat() {
+        let inner = std::io::Error::other("the disk is full");
+        let error: anyhow::Result<()> = Err(inner).context("cannot write: the disk is full").context("no result");
+        let text = describe(&error.expect_err("it is one"));
+        assert_eq!(text, "error: no result\n  caused by: cannot write: the disk is full\n");
+    }
+
+    #[test]
+    fn hints_are_found_anywhere_in_the_chain() {
+        let error = usage("0 is no number of threads", "give another").context("cannot start");
+        let text = "error: cannot start\n  caused by: 0 is no number of threads\nhint: give another\n";
+        assert_eq!(describe(&error), text);
+    }
+}

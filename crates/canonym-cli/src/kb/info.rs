@@ -1,0 +1,154 @@
+//! `canonym kb info`: what a compiled file holds, and whether it is whole.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use canonym::kb::format::{KIND, SourceFile};
+use canonym::kb::{KnowledgeBase, Scope};
+use serde::Serialize;
+
+use crate::output::{self, Sheet, bytes, thousands};
+use crate::{kb::show::scope_word, knowledge};
+
+/// Arguments of `canonym kb info`.
+#[derive(Debug, clap::Args)]
+pub struct InfoArguments {
+    /// The compiled file; `starter` is the embedded knowledge base.
+    #[arg(value_name = "FILE.kb")]
+    file: PathBuf,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Compare every section with its checksum, also in a large file.
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    name: &'a str,
+    source_format: &'a str,
+    files: &'a [SourceFile],
+    version: &'a str,
+    licence: &'a str,
+    added_prefixes: &'a [String],
+    options: &'a [String],
+    n_concepts: u64,
+    n_names: u64,
+    n_forms: u64,
+    n_shared_forms: u64,
+    n_definitions: u64,
+    n_with_parents: u64,
+    n_alternative_ids: u64,
+    scopes: BTreeMap<&'static str, u64>,
+    types: BTreeMap<&'a str, u64>,
+    sources: BTreeMap<&'a str, u64>,
+    format: u32,
+    n_bytes: u64,
+    fingerprint: String,
+    verified: bool,
+    sections: BTreeMap<String, u64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
+    let kb = knowledge::open(Some(&arguments.file))?;
+    if arguments.verify {
+        kb.container().verify().context("the knowledge base is not whole")?;
+    }
+    let info = collect(&kb, arguments.verify);
+    if arguments.json { output::print_json(&info) } else { output::print(&text(&info)) }
+}
+
+fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
+    let meta = kb.meta();
+    let (mut types, mut sources, mut scopes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut n_definitions, mut n_with_parents, mut n_alternative_ids) = (0, 0, 0);
+    for concept in kb.concepts() {
+        kb.types(concept).for_each(|name| *types.entry(name).or_insert(0) += 1);
+        kb.names(concept).for_each(|name| *scopes.entry(scope_word(kb.scope(name))).or_insert(0) += 1);
+        n_definitions += u64::from(kb.definition(concept).is_some());
+        n_with_parents += u64::from(kb.parents(concept).next().is_some());
+        n_alternative_ids += kb.alternative_ids(concept).count() as u64;
+        match kb.source(concept) {
+            "" => {}
+            source => *sources.entry(source).or_insert(0) += 1,
+        }
+    }
+    Info {
+        name: &meta.name,
+        source_format: &meta.source_format,
+        files: &meta.files,
+        version: &meta.version,
+        licence: &meta.licence,
+        added_prefixes: &meta.added_prefixes,
+        options: &meta.options,
+        n_concepts: kb.n_concepts() as u64,
+        n_names: kb.n_names() as u64,
+        n_forms: kb.n_forms() as u64,
+        n_shared_forms: n_shared_forms(kb),
+        n_definitions,
+        n_with_parents,
+        n_alternative_ids,
+        scopes,
+        types,
+        sources,
+        format: KIND.format,
+        n_bytes: kb.container().bytes().len() as u64,
+        fingerprint: format!("{:032x}", kb.container().fingerprint()),
+        verified,
+        sections: kb.container().sections().into_iter().map(|(name, len)| (name, len as u64)).collect(),
+    }
+}
+
+/// Forms that are names of more than one concept.
+fn n_shared_forms(kb: &KnowledgeBase) -> u64 {
+    let is_shared = |form: &u32| {
+        let mut concepts = kb.names_of_form(canonym::kb::FormId(*form)).map(|name| kb.concept_of(name));
+        let first = concepts.next();
+        concepts.any(|concept| Some(concept) != first)
+    };
+    (0..kb.n_forms() as u32).filter(is_shared).count() as u64
+}
+
+fn text(info: &Info<'_>) -> String {
+    let mut sheet = Sheet::default();
+    sheet.line("name", info.name);
+    sheet.line("version", info.version);
+    sheet.line("licence", info.licence);
+    let files = info.files.iter().map(|file| format!("{} (xxh3 {})", file.name, file.xxh3));
+    sheet.lines("files", files);
+    sheet.line("options", info.options.join(" "));
+    sheet.line("added prefixes", info.added_prefixes.join(", "));
+    let counts = [
+        (info.n_concepts, "concepts"),
+        (info.n_names, "names"),
+        (info.n_forms, "distinct names, case and punctuation aside"),
+        (info.n_shared_forms, "of these name several concepts"),
+        (info.n_definitions, "concepts with a definition"),
+        (info.n_with_parents, "concepts with a broader one"),
+        (info.n_alternative_ids, "alternative ids"),
+    ];
+    sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
+    let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(scope_word);
+    let scopes = order.iter().filter_map(|word| info.scopes.get(word).map(|n| (*n, (*word).to_owned())));
+    sheet.counts("names", &scopes.collect::<Vec<_>>());
+    sheet.counts("types", &by_count(&info.types));
+    sheet.counts("sources", &by_count(&info.sources));
+    sheet.line("file", format!("{}, format {}", bytes(info.n_bytes), info.format));
+    sheet.line("fingerprint", info.fingerprint.clone());
+    if info.verified {
+        sheet.line("checksums", format!("all {} sections match", thousands(info.sections.len() as u64)));
+    }
+    let filled = info.sections.iter().filter(|(_, len)| **len > 0);
+    sheet.counts("section bytes", &filled.map(|(name, len)| (*len, name.clone())).collect::<Vec<_>>());
+    sheet.text()
+}
+
+/// The most frequent first, equal ones by name.
+fn by_count(counts: &BTreeMap<&str, u64>) -> Vec<(u64, String)> {
+    let mut rows: Vec<(u64, String)> = counts.iter().map(|(name, n)| (*n, (*name).to_owned())).collect();
+    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    rows
+}

@@ -1,0 +1,135 @@
+//! `canonym kb show`: one concept with all that is known of it.
+
+use std::path::PathBuf;
+
+use canonym::kb::search::{children, nearest_ids, search};
+use canonym::kb::{ConceptId, KnowledgeBase, Scope};
+use serde::Serialize;
+
+use crate::knowledge;
+use crate::output::{self, Sheet, thousands};
+
+/// The most neighbours that are listed for people; JSON holds all.
+const MAX_LISTED: usize = 20;
+
+/// Arguments of `canonym kb show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowArguments {
+    /// The compiled file; `starter` is the embedded knowledge base.
+    #[arg(value_name = "FILE.kb")]
+    file: PathBuf,
+    /// The id, such as MESH:D003924, or an alternative one.
+    id: String,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Concept<'a> {
+    id: &'a str,
+    raw_id: String,
+    name: &'a str,
+    names: Vec<Name<'a>>,
+    types: Vec<&'a str>,
+    definition: Option<&'a str>,
+    parents: Vec<Neighbour<'a>>,
+    children: Vec<Neighbour<'a>>,
+    alternative_ids: Vec<&'a str>,
+    source: &'a str,
+}
+
+#[derive(Serialize)]
+struct Name<'a> {
+    text: &'a str,
+    scope: &'static str,
+}
+
+#[derive(Serialize)]
+struct Neighbour<'a> {
+    id: &'a str,
+    name: &'a str,
+}
+
+/// The word for a scope that people and files see.
+pub fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Preferred => "preferred",
+        Scope::Exact => "exact",
+        Scope::Narrow => "narrow",
+        Scope::Broad => "broad",
+        Scope::Related => "related",
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
+    let kb = knowledge::open(Some(&arguments.file))?;
+    let id = arguments.id.trim();
+    let concept = kb.find(id).ok_or_else(|| unknown(&kb, id))?;
+    let concept = collect(&kb, concept);
+    if arguments.json { output::print_json(&concept) } else { output::print(&text(&concept)) }
+}
+
+fn unknown(kb: &KnowledgeBase, id: &str) -> canonym::Error {
+    let mut near = nearest_ids(kb, id, 3);
+    if near.is_empty() {
+        near = search(kb, id, 3).iter().map(|hit| hit.concept).collect();
+    }
+    let error = canonym::Error::invalid(format!("{} has no concept with the id `{id}`", kb.meta().name));
+    let near: Vec<String> =
+        near.into_iter().map(|concept| format!("{} ({})", kb.id(concept), kb.preferred_name(concept))).collect();
+    match near.split_last() {
+        None => error.with_hint("find it by name with `canonym kb search`"),
+        Some((only, [])) => error.with_hint(format!("did you mean {only}?")),
+        Some((last, others)) => error.with_hint(format!("did you mean {} or {last}?", others.join(", "))),
+    }
+}
+
+fn collect(kb: &KnowledgeBase, concept: ConceptId) -> Concept<'_> {
+    let neighbour = |concept: ConceptId| Neighbour { id: kb.id(concept), name: kb.preferred_name(concept) };
+    Concept {
+        id: kb.id(concept),
+        raw_id: kb.raw_id(concept),
+        name: kb.preferred_name(concept),
+        names: kb.names(concept).map(|name| Name { text: kb.name(name), scope: scope_word(kb.scope(name)) }).collect(),
+        types: kb.types(concept).collect(),
+        definition: kb.definition(concept),
+        parents: kb.parents(concept).map(neighbour).collect(),
+        children: children(kb, concept).into_iter().map(neighbour).collect(),
+        alternative_ids: kb.alternative_ids(concept).collect(),
+        source: kb.source(concept),
+    }
+}
+
+fn text(concept: &Concept<'_>) -> String {
+    let mut sheet = Sheet::default();
+    sheet.line("id", concept.id);
+    if concept.raw_id != concept.id {
+        sheet.line("raw id", concept.raw_id.clone());
+    }
+    sheet.line("name", concept.name);
+    sheet.line("types", concept.types.join(", "));
+    sheet.line("definition", concept.definition.unwrap_or_default());
+    let width = concept.names.iter().map(|name| name.scope.len()).max().unwrap_or_default();
+    let others = concept.names.iter().filter(|name| name.text != concept.name);
+    sheet.lines("other names", others.map(|name| format!("{:width$}  {}", name.scope, name.text)));
+    sheet.lines("parents", listed(&concept.parents));
+    sheet.lines("children", listed(&concept.children));
+    sheet.lines("also known as", concept.alternative_ids.iter().map(|id| (*id).to_owned()));
+    sheet.line("source", concept.source);
+    sheet.text()
+}
+
+/// Neighbours with their ids below each other, and how many more there are.
+fn listed(neighbours: &[Neighbour<'_>]) -> Vec<String> {
+    let shown = &neighbours[..neighbours.len().min(MAX_LISTED)];
+    let width = shown.iter().map(|neighbour| neighbour.id.chars().count()).max().unwrap_or_default();
+    let mut lines: Vec<String> =
+        shown.iter().map(|neighbour| format!("{:width$}  {}", neighbour.id, neighbour.name)).collect();
+    let n_more = neighbours.len() - shown.len();
+    if n_more > 0 {
+        lines.push(format!("and {} more, which `--json` lists", thousands(n_more as u64)));
+    }
+    lines
+}

@@ -1,0 +1,105 @@
+//! Writing for people: standard output, numbers and columns.
+
+use std::io::Write;
+
+use anyhow::Context;
+use serde::Serialize;
+
+/// Writes `text` to standard output.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+/// Writes `value` to standard output as JSON over several lines.
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n"))
+}
+
+/// A number with a comma between thousands.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of bytes in the unit that suits it.
+pub fn bytes(number: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if number < 1024 {
+        return format!("{number} bytes");
+    }
+    let mut value = number as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// Lines of a label and a value, the values below each other.
+#[derive(Debug, Default)]
+pub struct Sheet {
+    lines: Vec<(String, String)>,
+}
+
+impl Sheet {
+    /// Adds a line; an empty value is left out.
+    pub fn line(&mut self, label: &str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.is_empty() {
+            self.lines.push((label.to_owned(), value));
+        }
+    }
+
+    /// Adds a line for each value, the label before the first.
+    pub fn lines(&mut self, label: &str, values: impl IntoIterator<Item = String>) {
+        for (place, value) in values.into_iter().enumerate() {
+            self.lines.push((if place == 0 { label.to_owned() } else { String::new() }, value));
+        }
+    }
+
+    /// Adds a line for each count, the numbers below each other.
+    pub fn counts(&mut self, label: &str, counts: &[(u64, String)]) {
+        let numbers: Vec<String> = counts.iter().map(|(number, _)| thousands(*number)).collect();
+        let width = numbers.iter().map(String::len).max().unwrap_or_default();
+        let line = |(number, (_, what)): (&String, &(u64, String))| format!("{number:>width$}  {what}");
+        self.lines(label, numbers.iter().zip(counts).map(line));
+    }
+
+    /// The whole sheet.
+    pub fn text(&self) -> String {
+        let width = self.lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default();
+        self.lines.iter().map(|(label, value)| format!("{label:width$}  {value}\n")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_easy_to_read() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 1023, 1024, 1_048_575, 3 << 30].map(bytes),
+            ["0 bytes", "1023 bytes", "1.0 KiB", "1.0 MiB", "3.0 GiB"]
+        );
+    }
+
+    #[test]
+    fn values_stand_below_each_other() {
+        let mut sheet = Sheet::default();
+        sheet.line("name", "shapes");
+        sheet.line("licence", "");
+        sheet.counts("dropped", &[(7, "row: blank".to_owned()), (1200, "name: empty".to_owned())]);
+        assert_eq!(sheet.text(), "name     shapes\ndropped      7  row: blank\n         1,200  name: empty\n");
+    }
+}

@@ -1,0 +1,199 @@
+//! Fits which names found in text are meant: `system = "recognition"` in an experiment.
+//!
+//! Every corpus comes with the terminology that its annotators used. The folder that is written holds `model.json`,
+//! `config.toml` (as resolved), `report.json` and `provenance.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::corpus::AnnotatedDocument;
+use canonym::corpus::format::Reader;
+use canonym::input::Input;
+use canonym::kb::format::Meta;
+use canonym::kb::import::{ImportConfig, Report, SourceFormat, import};
+use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use serde::{Deserialize, Serialize};
+
+use super::TrainArguments;
+use super::data::Role;
+use crate::progress;
+
+/// An experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    /// `recognition`.
+    system: String,
+    /// The weight of the squared norm of the weights in the loss.
+    penalty: f64,
+    /// How often places are found again with the weights so far, over all windows and then over those that are left.
+    rounds: [usize; 2],
+    /// What to fit to and judge on.
+    corpus: Vec<CorpusConfig>,
+}
+
+/// A corpus and its terminology.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorpusConfig {
+    /// What reports call it.
+    name: String,
+    /// Whether weights are fitted to it, or judged on it.
+    role: Role,
+    /// The documents, relative to the data root.
+    documents: PathBuf,
+    /// The terminology, relative to the data root.
+    terminology: PathBuf,
+    /// The prefix for ids that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prefix: Option<String>,
+    /// A table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trees: Option<Trees>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trees {
+    table: PathBuf,
+    keep: Vec<String>,
+}
+
+struct Prepared {
+    config: CorpusConfig,
+    kb: Arc<KnowledgeBase>,
+    documents: Vec<AnnotatedDocument>,
+}
+
+#[derive(Serialize)]
+struct CorpusReport {
+    name: String,
+    role: Role,
+    n_documents: usize,
+    n_gold: usize,
+    /// Strict, over contiguous mentions, at the threshold of the model.
+    precision: f64,
+    recall: f64,
+    f1: f64,
+    /// The threshold that would be best here, and its F1.
+    own_threshold: f32,
+    own_f1: f64,
+    /// Expected calibration error of the scores of what was found, in ten bins.
+    calibration_error: f64,
+}
+
+#[derive(Serialize)]
+struct RecognitionReport {
+    threshold: f32,
+    corpora: Vec<CorpusReport>,
+}
+
+/// Runs the experiment that `table` holds.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no recognition experiment"))?;
+    let mut sets = Vec::new();
+    for config in &experiment.corpus {
+        progress::say(&format!("{} …", config.name));
+        sets.push(prepare(config, &arguments.data_root)?);
+    }
+    let model = fit_model(&experiment, &sets);
+    let corpora = sets.iter().zip(places(&sets, &model, false)).map(|(set, places)| judge(set, &places, &model));
+    let report = RecognitionReport { threshold: model.threshold, corpora: corpora.collect() };
+    let paths: BTreeSet<&PathBuf> = experiment
+        .corpus
+        .iter()
+        .flat_map(|corpus| {
+            [&corpus.documents, &corpus.terminology].into_iter().chain(corpus.trees.as_ref().map(|trees| &trees.table))
+        })
+        .collect();
+    super::write_run(
+        &arguments.out,
+        &experiment,
+        &report,
+        &super::provenance(paths, &arguments.data_root)?,
+        &model.to_json(),
+    )
+}
+
+fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
+    let to_fit: Vec<&Prepared> = sets.iter().filter(|set| set.config.role == Role::Fit).collect();
+    let mut model = AcceptModel::zero();
+    for _ in 0..experiment.rounds[0] {
+        model.weights = fit(&places(to_fit.iter().copied(), &model, true), experiment.penalty);
+    }
+    // Places that are less likely than half of this do not compete for their words.
+    model.threshold = 0.1;
+    for _ in 0..experiment.rounds[1] {
+        model.weights = fit(&places(to_fit.iter().copied(), &model, false), experiment.penalty);
+    }
+    model.threshold = 0.3;
+    model.threshold = best_threshold(&places(to_fit.iter().copied(), &model, false), &model);
+    model
+}
+
+/// The places found in each corpus: all windows, or those that are left after overlaps are resolved.
+fn places<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel, all: bool) -> Vec<Examples> {
+    let config = RecogniseConfig { nested: all, min_score: all.then_some(0.0), ..RecogniseConfig::default() };
+    sets.into_iter()
+        .map(|set| {
+            let annotator = DictionaryAnnotator::new(set.kb.clone(), model.clone(), config);
+            examples(&set.kb, &annotator, &set.documents)
+        })
+        .collect()
+}
+
+fn judge(set: &Prepared, places: &Examples, model: &AcceptModel) -> CorpusReport {
+    let (precision, recall, f1) = score(places, model, model.threshold);
+    let own_threshold = best_threshold(std::slice::from_ref(places), model);
+    CorpusReport {
+        name: set.config.name.clone(),
+        role: set.config.role,
+        n_documents: set.documents.len(),
+        n_gold: places.n_gold,
+        precision,
+        recall,
+        f1,
+        own_threshold,
+        own_f1: score(places, model, own_threshold).2,
+        calibration_error: calibration_error(places, model),
+    }
+}
+
+fn prepare(config: &CorpusConfig, root: &Path) -> anyhow::Result<Prepared> {
+    let documents = Reader::open(&root.join(&config.documents), None)?.collect::<Result<Vec<_>, _>>()?;
+    let source = root.join(&config.terminology);
+    let wanted = config.trees.as_ref().map(|trees| ids_of_trees(root, trees)).transpose()?;
+    let import_config = ImportConfig { prefix: config.prefix.clone(), ..ImportConfig::default() };
+    let mut builder = KnowledgeBaseBuilder::new();
+    let mut report = Report::default();
+    let format = SourceFormat::detect(&source)?;
+    import(format, std::slice::from_ref(&source), &import_config, &mut report, &mut |record| {
+        let id = record.id.rsplit(':').next().unwrap_or(&record.id);
+        match &wanted {
+            Some(wanted) if !wanted.contains(id) => Ok(()),
+            _ => builder.add(record),
+        }
+    })?;
+    let bytes = builder.to_bytes(Meta { name: config.name.clone(), ..Meta::default() })?;
+    let kb = Arc::new(KnowledgeBase::from_vec(bytes, &config.name)?);
+    Ok(Prepared { config: config.clone(), kb, documents })
+}
+
+fn ids_of_trees(root: &Path, trees: &Trees) -> anyhow::Result<BTreeSet<String>> {
+    let mut input = Input::open(&root.join(&trees.table))?;
+    let mut rows: BTreeMap<String, bool> = BTreeMap::new();
+    while let Some((_, line)) = input.next_line()? {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let (Some(id), Some(number)) = (fields.first(), fields.get(2)) else {
+            return Err(input.error("a row of tree numbers has id, name and number").into());
+        };
+        *rows.entry((*id).to_owned()).or_default() |= trees.keep.iter().any(|tree| number.starts_with(tree));
+    }
+    Ok(rows.into_iter().filter(|(_, kept)| *kept).map(|(id, _)| id).collect())
+}

@@ -1,0 +1,151 @@
+//! Compiled files that are cut off, changed, foreign or from another version.
+
+use std::io::Cursor;
+
+use canonym::artifact::{ContainerWriter, Kind};
+use canonym::kb::format::KIND;
+use expect_test::expect;
+
+use crate::support::{Workplace, bytes_of};
+
+#[test]
+fn damaged_files_are_refused_with_a_reason() {
+    let place = Workplace::with_shapes();
+    let whole = bytes_of(&place.path("shapes.kb"));
+    place.write("cut.kb", &whole[..whole.len() / 2]);
+    place.write("stub.kb", &whole[..20]);
+    let mut changed = whole.clone();
+    changed[64] ^= 1;
+    place.write("changed.kb", &changed);
+    changed = whole;
+    changed[13] = 1;
+    place.write("header.kb", &changed);
+    place.write("empty.kb", "");
+    for (file, expected) in [
+        (
+            "cut.kb",
+            expect![[r#"
+                status 1
+                --- stderr
+                error: the knowledge base could not be opened
+                  caused by: cannot use cut.kb: it is truncated: [NUMBER] of [NUMBER] bytes
+                hint: build it again with `canonym kb build`
+            "#]],
+        ),
+        (
+            "stub.kb",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use stub.kb: it has 20 bytes, too few for a header
+            hint: build it with `canonym kb build`
+        "#]],
+        ),
+        (
+            "changed.kb",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use changed.kb: its section `meta` is damaged
+            hint: build it again with `canonym kb build`
+        "#]],
+        ),
+        (
+            "header.kb",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use header.kb: its header is damaged
+            hint: build it again with `canonym kb build`
+        "#]],
+        ),
+        (
+            "empty.kb",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use empty.kb: it has 0 bytes, too few for a header
+            hint: build it with `canonym kb build`
+        "#]],
+        ),
+        (
+            "shapes.tsv",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use shapes.tsv: it is not a compiled file of kind KNOW
+            hint: a terminology is compiled with `canonym kb build`
+        "#]],
+        ),
+        (
+            ".",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use .: it is not a regular file
+        "#]],
+        ),
+        (
+            "missing.kb",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot open missing.kb
+              caused by: No such file or directory (os error 2)
+            hint: check the path; relative paths start at the current folder
+        "#]],
+        ),
+    ] {
+        place.check(&["kb", "info", file], expected);
+    }
+}
+
+#[test]
+fn files_of_another_version_say_so() {
+    let place = Workplace::new();
+    for (name, kind) in [
+        ("newer.kb", Kind { format: KIND.format + 1, ..KIND }),
+        ("foreign.kb", Kind { tag: *b"ELSE", ..KIND }),
+        ("hollow.kb", KIND),
+    ] {
+        let mut writer = ContainerWriter::new(kind, Cursor::new(Vec::new())).unwrap();
+        writer.section("meta", [&b"{}"[..]]).unwrap();
+        place.write(name, writer.finish().unwrap().into_inner());
+    }
+    place.check(
+        &["kb", "info", "newer.kb"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be opened
+          caused by: cannot use newer.kb: it has format 2, and this program reads up to 1
+        hint: use the newer program that built it, or build it again with this one
+    "#]],
+    );
+    place.check(
+        &["map", "-", "--kb", "foreign.kb"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be opened
+          caused by: cannot use foreign.kb: it is not a compiled file of kind KNOW
+        hint: a terminology is compiled with `canonym kb build`
+    "#]],
+    );
+    place.check(
+        &["kb", "info", "hollow.kb"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be opened
+          caused by: cannot use hollow.kb: it has no section `id.at`
+    "#]],
+    );
+}

@@ -1,0 +1,60 @@
+//! Builds that are ended from outside leave the old file whole.
+#![cfg(unix)]
+
+use std::fmt::Write;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::Workplace;
+
+/// A table that takes a moment to compile.
+fn many_shapes() -> String {
+    let mut table = String::new();
+    for row in 0..40_000 {
+        writeln!(table, "S{row}\tshape number {row} of many\tfigure {row}|form {row} with {} corners", row % 97)
+            .unwrap();
+    }
+    table
+}
+
+/// Starts a build over an old file and sends `signal` while the new one is being written.
+///
+/// Where the build is faster than the test, it ended well and nothing was interrupted.
+fn end_build(place: &Workplace, signal: &str) -> Option<i32> {
+    place.write("many.tsv", many_shapes());
+    place.write("many.kb", "old");
+    let mut command = place.command(&["kb", "build", "many.tsv", "--out", "many.kb"]);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let unfinished = format!(".many.kb.{}.tmp", child.id());
+    while running(&mut child) && !place.path(&unfinished).exists() {
+        std::thread::yield_now();
+    }
+    Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
+    child.wait().unwrap().code()
+}
+
+fn running(child: &mut Child) -> bool {
+    child.try_wait().unwrap().is_none()
+}
+
+/// Where the signal came late, the new file is there, and whole.
+fn is_old_or_whole(place: &Workplace) -> bool {
+    std::fs::read(place.path("many.kb")).unwrap() == b"old"
+        || place.run(&["kb", "info", "many.kb", "--verify"], "").status.success()
+}
+
+#[test]
+fn an_interrupted_build_tidies_up() {
+    let place = Workplace::new();
+    let code = end_build(&place, "-INT");
+    assert!(matches!(code, Some(0 | 130)), "status {code:?}");
+    assert_eq!(place.names(), ["many.kb", "many.tsv"]);
+    assert!(is_old_or_whole(&place));
+}
+
+#[test]
+fn a_killed_build_leaves_the_old_file() {
+    let place = Workplace::new();
+    end_build(&place, "-KILL");
+    assert!(is_old_or_whole(&place));
+    assert!(place.run(&["kb", "build", "many.tsv", "--out", "many.kb"], "").status.success());
+}

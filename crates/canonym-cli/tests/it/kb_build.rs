@@ -1,0 +1,316 @@
+//! `canonym kb build`.
+
+use expect_test::expect;
+
+use crate::support::{SHAPES, Workplace};
+
+#[test]
+fn a_build_ends_with_a_report() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", format!("{SHAPES}\nS5\t \n"));
+    let arguments = ["kb", "build", "shapes.tsv", "--prefix", "X", "--out", "shapes.kb"];
+    place.check(
+        &arguments,
+        expect![[r#"
+        status 0
+        --- stderr
+        built    shapes.kb ([SIZE] MiB) in [TIME] s
+        format   tsv
+        read     5 records
+        kept      4  concepts
+                 11  names
+                 10  distinct names, case and punctuation aside
+                  2  semantic types
+        dropped  1  concept: no name
+                 1  name: empty
+                 1  row: blank
+    "#]],
+    );
+    assert_eq!(place.names(), ["shapes.kb", "shapes.tsv"]);
+    let quiet = [&arguments[..], &["--quiet"]].concat();
+    place.check(
+        &quiet,
+        expect![[r#"
+        status 0
+    "#]],
+    );
+}
+
+#[test]
+fn standard_input_needs_a_format() {
+    let place = Workplace::new();
+    place.check_input(
+        &["kb", "build", "-", "--out", "a.kb"],
+        SHAPES,
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cannot tell the format of -
+        hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
+    "#]],
+    );
+    place.check_input(
+        &["kb", "build", "-", "--out", "a.kb", "--format", "tsv"],
+        SHAPES,
+        expect![[r#"
+        status 0
+        --- stderr
+        built    a.kb ([SIZE] MiB) in [TIME] s
+        format   tsv
+        read     4 records
+        kept      4  concepts
+                 11  names
+                 10  distinct names, case and punctuation aside
+                  2  semantic types
+        dropped  nothing
+    "#]],
+    );
+}
+
+#[test]
+fn formats_that_are_not_there_are_named() {
+    let place = Workplace::new();
+    place.write("a.owl", "<rdf:RDF/>");
+    place.check(
+        &["kb", "build", "a.owl", "--out", "a.kb", "--format", "owl"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: the importer of owl comes later
+        hint: formats of today are rrf, obo, obographs, biosyn, tsv or jsonl
+    "#]],
+    );
+    place.check(
+        &["kb", "build", "a.owl", "--out", "a.kb", "--format", "xls"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: there is no source format `xls`
+        hint: formats of today are rrf, obo, obographs, biosyn, tsv or jsonl
+    "#]],
+    );
+    place.check(
+        &["kb", "build", "a.owl", "--out", "a.kb"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cannot tell the format of a.owl
+        hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
+    "#]],
+    );
+}
+
+#[test]
+fn sources_that_cannot_be_read_are_named() {
+    let place = Workplace::new();
+    place.write("empty.tsv", "");
+    place.write("latin.tsv", b"S1\tcaf\xe9\n");
+    place.write("columns.tsv", "S1\tcircle\nS2\n");
+    place.write("cut.tsv.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x36]);
+    place.write("data.bin", [0; 64]);
+    for (source, expected) in [
+        (
+            "missing.tsv",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: cannot open missing.tsv
+              caused by: No such file or directory (os error 2)
+            hint: check the path; relative paths start at the current folder
+        "#]],
+        ),
+        (
+            "empty.tsv",
+            expect![[r#"
+                status 1
+                --- stderr
+                error: empty.tsv:1: the file is empty
+            "#]],
+        ),
+        (
+            "latin.tsv",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be built
+              caused by: latin.tsv:1: byte 7 of the line (0xe9) is not UTF-8
+            hint: convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1)
+        "#]],
+        ),
+        (
+            "columns.tsv",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: the knowledge base could not be built
+              caused by: columns.tsv:2: 1 columns, 2 to 5 are expected
+            hint: the columns are id, name, synonyms by |, types by |, definition, divided by tabs
+        "#]],
+        ),
+        (
+            "cut.tsv.gz",
+            expect![[r#"
+                status 1
+                --- stderr
+                error: cut.tsv.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
+                hint: fetch or compress the file again
+            "#]],
+        ),
+        (
+            "data.bin",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: cannot tell the format of data.bin
+            hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
+        "#]],
+        ),
+        (
+            ".",
+            expect![[r#"
+            status 1
+            --- stderr
+            error: . holds no MRCONSO.RRF
+            hint: give the folder META of a UMLS release, or the files themselves
+        "#]],
+        ),
+    ] {
+        place.check(&["kb", "build", source, "--out", "a.kb"], expected);
+    }
+    place.check(
+        &["kb", "build", "empty.tsv", "--format", "tsv", "--out", "a.kb"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be built
+          caused by: empty.tsv:1: no concept in tsv format was found
+        hint: check the file and the format that was asked for
+    "#]],
+    );
+    place.check(
+        &["kb", "build", "cut.tsv.gz", "--format", "tsv", "--out", "a.kb"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be built
+          caused by: cut.tsv.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
+        hint: fetch or compress the file again
+    "#]],
+    );
+    assert!(!place.path("a.kb").exists());
+}
+
+#[test]
+fn filters_that_leave_nothing_tell_what_was_dropped() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", SHAPES);
+    let filtered = ["kb", "build", "shapes.tsv", "--out", "a.kb", "--semantic-types", "Solid"];
+    place.check(
+        &filtered,
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be built
+          caused by: no concept with a name is left to compile
+        hint: check the source format and the filters; dropped: 4 × concept: semantic type
+    "#]],
+    );
+    let without_meaning = ["kb", "build", "shapes.tsv", "--out", "a.kb", "--languages", "de"];
+    place.check(
+        &without_meaning,
+        expect![[r#"
+        status 2
+        --- stderr
+        error: a filter on languages was given, but tsv has none
+        hint: leave the filter out
+    "#]],
+    );
+}
+
+#[test]
+fn sources_of_two_formats_are_refused() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", SHAPES);
+    place.write("names.txt", "S9||cube\n");
+    place.check(
+        &["kb", "build", "shapes.tsv", "names.txt", "--out", "a.kb"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: shapes.tsv looks like tsv, and names.txt like biosyn
+        hint: name one format with `--format`, or build two knowledge bases
+    "#]],
+    );
+}
+
+#[test]
+fn destinations_that_cannot_be_written_are_refused_before_the_work() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", SHAPES);
+    std::fs::create_dir(place.path("folder")).unwrap();
+    for (out, expected) in [
+        (
+            "folder",
+            expect![[r#"
+        status 2
+        --- stderr
+        error: folder exists and is not a regular file
+        hint: give `--out` the name of a file to write
+    "#]],
+        ),
+        (
+            "nowhere/a.kb",
+            expect![[r#"
+        status 2
+        --- stderr
+        error: there is no folder nowhere
+        hint: create it, or write elsewhere
+    "#]],
+        ),
+        (
+            "shapes.tsv",
+            expect![[r#"
+        status 2
+        --- stderr
+        error: shapes.tsv is a source and cannot be written
+        hint: give `--out` another name
+    "#]],
+        ),
+    ] {
+        place.check(&["kb", "build", "shapes.tsv", "--out", out], expected);
+    }
+    assert_eq!(std::fs::read_to_string(place.path("shapes.tsv")).unwrap(), SHAPES);
+}
+
+#[test]
+fn wrong_usage_has_status_two() {
+    let place = Workplace::new();
+    place.check(
+        &["kb", "build", "shapes.tsv"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: the following required arguments were not provided:
+          --out <FILE.kb>
+
+        Usage: canonym kb build --out <FILE.kb> <SOURCE>...
+
+        For more information, try '--help'.
+    "#]],
+    );
+    place.check(
+        &["kb", "burn"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: unrecognized subcommand 'burn'
+
+        Usage: canonym kb [OPTIONS] <COMMAND>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    assert_eq!(place.run(&[], "").status.code(), Some(2));
+    assert_eq!(place.run(&["--help"], "").status.code(), Some(0));
+    assert_eq!(place.run(&["--version"], "").status.code(), Some(0));
+}

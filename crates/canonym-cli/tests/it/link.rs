@@ -1,0 +1,139 @@
+//! `canonym link`.
+
+use expect_test::expect;
+
+use crate::support::Workplace;
+
+/// Spans, texts and first ids of the jsonl output: scores move with every fit of the model.
+fn linked(place: &Workplace, arguments: &[&str], input: &str) -> Vec<String> {
+    let output = place.run(&[&["link"], arguments].concat(), input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let documents = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let said = |document: serde_json::Value| {
+        let annotations = document["annotations"].as_array().unwrap().clone();
+        let one = |one: &serde_json::Value| format!(" {} {} {}", one["spans"], one["text"], one["candidates"][0]["id"]);
+        format!("{}:{}", document["id"], annotations.iter().map(one).collect::<String>())
+    };
+    documents.map(said).collect()
+}
+
+#[test]
+fn a_text_is_linked_without_any_file() {
+    let place = Workplace::new();
+    let said = linked(&place, &["--text", "😀 Asthma and pyrexia."], "");
+    assert_eq!(said, [r#""text": [[2,8]] "Asthma" "MESH:D001249" [[13,20]] "pyrexia" "MESH:D005334""#]);
+}
+
+#[test]
+fn texts_without_mentions_are_answered() {
+    let place = Workplace::new();
+    place.check(
+        &["link", "--text", "😀"],
+        expect![[r#"
+        status 0
+        --- stdout
+        {"id":"text","text":"😀","annotations":[]}
+    "#]],
+    );
+    place.check(
+        &["link", "--text", "😀", "--to", "table"],
+        expect![[r#"
+        status 0
+        --- stdout
+        text  😀
+          no mention found
+
+    "#]],
+    );
+    place.check(
+        &["link", "--text", ""],
+        expect![[r#"
+        status 0
+        --- stdout
+        {"id":"text","text":"","annotations":[]}
+    "#]],
+    );
+    place.check_input(
+        &["link", "-"],
+        "",
+        expect![[r#"
+        status 0
+        --- stdout
+        {"id":"stdin","text":"","annotations":[]}
+    "#]],
+    );
+}
+
+#[test]
+fn gold_mentions_are_linked_to_a_knowledge_base() {
+    let place = Workplace::with_shapes();
+    place.write("gold.txt", "7|t|A ring shape.\n7\t2\t12\tring shape\tShape\t-1\n");
+    let said = linked(&place, &["gold.txt", "--mentions", "gold", "--kb", "shapes.kb", "--raw-ids"], "");
+    assert_eq!(said, [r#""7": [[2,12]] "ring shape" "S1""#]);
+}
+
+#[test]
+fn files_that_cannot_be_linked_are_named() {
+    let place = Workplace::new();
+    place.write("latin.txt", b"fever\ncaf\xe9\n");
+    place.write("broken.jsonl", "{\"id\":\"1\",\"text\":\"fever\"}\n{\"id\":\n");
+    std::fs::create_dir(place.path("hollow")).unwrap();
+    place.check(
+        &["link", "missing.txt"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cannot open missing.txt
+          caused by: No such file or directory (os error 2)
+        hint: check the path; relative paths start at the current folder
+    "#]],
+    );
+    place.check(
+        &["link", "latin.txt"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: latin.txt:2: byte 0xe9 at offset 9 of the file is not UTF-8
+        hint: convert the file to UTF-8
+    "#]],
+    );
+    place.check(
+        &["link", "hollow"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the folder hollow holds no file
+    "#]],
+    );
+    place.check(
+        &["link", "--kb", "missing.kb", "--text", "fever"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be opened
+          caused by: cannot open missing.kb
+          caused by: No such file or directory (os error 2)
+        hint: check the path; relative paths start at the current folder
+    "#]],
+    );
+    place.check(
+        &["link", "broken.jsonl", "--output", "links.jsonl"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: broken.jsonl:2: no document at column 6: EOF while parsing a value
+        hint: each line is one JSON object with `id`, `text` and `annotations`
+    "#]],
+    );
+    assert!(!place.path("links.jsonl").exists());
+}
+
+#[test]
+fn a_call_without_text_is_wrong_usage() {
+    let place = Workplace::new();
+    assert_eq!(place.run(&["link"], "").status.code(), Some(2));
+    assert_eq!(place.run(&["link", "a.txt", "--text", "fever"], "").status.code(), Some(2));
+    assert_eq!(place.run(&["link", "--text", "fever", "--top-k", "0"], "").status.code(), Some(2));
+}

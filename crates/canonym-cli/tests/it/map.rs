@@ -1,0 +1,158 @@
+//! `canonym map`.
+
+use expect_test::expect;
+
+use crate::support::Workplace;
+
+/// The ids and names of the first candidates: scores move with every fit of the model.
+fn mapped(place: &Workplace, arguments: &[&str], input: &str) -> Vec<String> {
+    let output = place.run(arguments, input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+    let line = |line: &str| {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        let first = &value["candidates"][0];
+        format!("{} {} {}", value["query"], first["id"], first["name"])
+    };
+    String::from_utf8(output.stdout).unwrap().lines().map(line).collect()
+}
+
+#[test]
+fn every_line_in_gives_a_line_out() {
+    let place = Workplace::with_shapes();
+    let arguments = ["map", "--kb", "shapes.kb", "-"];
+    let lines = mapped(&place, &arguments, "circles\n\n😀\nregular quadrilateral");
+    assert_eq!(
+        lines,
+        [
+            r#""circles" "X:S1" "Circle""#,
+            r#""" null null"#,
+            r#""😀" null null"#,
+            r#""regular quadrilateral" "X:S2" "Square""#
+        ]
+    );
+    let raw = mapped(&place, &["map", "--kb", "shapes.kb", "--raw-ids", "-"], "trigon\n");
+    assert_eq!(raw, [r#""trigon" "S4" "Triangle""#]);
+}
+
+#[test]
+fn nothing_in_gives_nothing_out() {
+    let place = Workplace::new();
+    place.write("empty.txt", "");
+    place.check(
+        &["map", "empty.txt"],
+        expect![[r#"
+        status 0
+    "#]],
+    );
+    place.check_input(
+        &["map", "-"],
+        "",
+        expect![[r#"
+        status 0
+    "#]],
+    );
+}
+
+#[test]
+fn the_starter_is_used_where_no_file_is_named() {
+    let place = Workplace::new();
+    assert_eq!(mapped(&place, &["map", "-"], "pyrexia\n"), [r#""pyrexia" "MESH:D005334" "Fever""#]);
+}
+
+#[test]
+fn input_that_cannot_be_read_is_named() {
+    let place = Workplace::new();
+    place.write("latin.txt", b"fever\ncaf\xe9\n");
+    place.write("cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x36]);
+    place.check(
+        &["map", "missing.txt"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cannot open missing.txt
+          caused by: No such file or directory (os error 2)
+        hint: check the path; relative paths start at the current folder
+    "#]],
+    );
+    place.check(
+        &["map", "latin.txt"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: latin.txt:2: byte 4 of the line (0xe9) is not UTF-8
+        hint: convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1)
+    "#]],
+    );
+    place.check(
+        &["map", "cut.gz"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cut.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
+        hint: fetch or compress the file again
+    "#]],
+    );
+    place.check(
+        &["map", "."],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cannot read .
+          caused by: is a directory
+    "#]],
+    );
+}
+
+#[test]
+fn options_that_cannot_be_used_have_status_two() {
+    let place = Workplace::new();
+    place.check(
+        &["map", "-", "--threads", "0"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: 0 is no usable number of threads
+        hint: give a number from 1 to 1024, or leave `--threads` out for all cores
+    "#]],
+    );
+    place.check(
+        &["map", "-", "--min-score", "NaN"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: invalid value 'NaN' for '--min-score <P>': a probability from 0 to 1 is expected
+
+        For more information, try '--help'.
+    "#]],
+    );
+    place.check(
+        &["map", "-", "--top-k", "0"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: invalid value '0' for '--top-k <N>': 0 is not in 1..=100
+
+        For more information, try '--help'.
+    "#]],
+    );
+    place.check(
+        &["map", "-", "--top-k", "many"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: invalid value 'many' for '--top-k <N>': invalid digit found in string
+
+        For more information, try '--help'.
+    "#]],
+    );
+    place.check(
+        &["map", "-", "--model", "nothing"],
+        expect![[r#"
+        status 1
+        --- stderr
+        error: there is no model `nothing`
+        hint: built-in models are `default` and `lexical`
+    "#]],
+    );
+}

@@ -1,0 +1,74 @@
+//! Output that cannot be written.
+#![cfg(unix)]
+
+use std::fs::File;
+use std::process::Stdio;
+
+use expect_test::expect;
+
+use crate::support::{SHAPES, Workplace};
+
+#[test]
+fn a_reader_that_goes_away_is_no_fault() {
+    let place = Workplace::with_shapes();
+    place.write("names.txt", "circle\n".repeat(5000));
+    for arguments in [&["kb", "info", "starter"][..], &["map", "names.txt", "--kb", "shapes.kb"][..]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = place.command(arguments).stdin(Stdio::null()).stdout(writer).output().unwrap();
+        assert_eq!(place.describe(&output), "status 0\n");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::path::Path::new("/dev/full");
+    if !full.exists() {
+        eprintln!("skipped: {} is not there", full.display());
+        return;
+    }
+    let place = Workplace::with_shapes();
+    place.write("names.txt", "circle\n");
+    let run = |arguments: &[&str]| {
+        let out = File::options().write(true).open(full).unwrap();
+        place.describe(&place.command(arguments).stdin(Stdio::null()).stdout(out).output().unwrap())
+    };
+    expect![[r#"
+        status 1
+        --- stderr
+        error: cannot write to standard output
+          caused by: No space left on device (os error 28)
+    "#]]
+    .assert_eq(&run(&["kb", "show", "shapes.kb", "X:S1"]));
+    expect![[r#"
+        status 1
+        --- stderr
+        error: cannot write the result
+          caused by: No space left on device (os error 28)
+    "#]]
+    .assert_eq(&run(&["map", "names.txt", "--kb", "shapes.kb"]));
+    let lost = File::options().write(true).open(full).unwrap();
+    let output = place.command(&["kb", "show", "shapes.kb", "nothing"]).stderr(lost).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_file_that_may_not_grow_leaves_the_old_one_in_place() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", SHAPES);
+    place.write("shapes.kb", "old");
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" kb build shapes.tsv --out shapes.kb";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_canonym")]).current_dir(place.path(""));
+    let output = shell.output().unwrap();
+    expect![[r#"
+        status 1
+        --- stderr
+        error: the knowledge base could not be built
+          caused by: cannot write shapes.kb
+          caused by: File too large (os error 27)
+    "#]]
+    .assert_eq(&place.describe(&output));
+    assert_eq!(std::fs::read_to_string(place.path("shapes.kb")).unwrap(), "old");
+    assert_eq!(place.names(), ["shapes.kb", "shapes.tsv"]);
+}

@@ -1,0 +1,353 @@
+//! What is called, and what each call promises beyond not to panic.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
+use std::path::Path;
+
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, Writer};
+use canonym::eval::queries::{read_answers, read_queries, to_mentions};
+use canonym::eval::ranking::Composite;
+use canonym::input::{Input, Limits, Source};
+use canonym::kb::KnowledgeBaseBuilder;
+use canonym::kb::format::Meta;
+use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
+use canonym::text::composite::{coordinations, split_composite};
+use canonym::text::normalise::{canonical, fold, root};
+use canonym::text::offsets::OffsetMap;
+use canonym::text::sentences::sentences;
+use canonym::text::tokens::tokenize;
+use canonym::text::{Span, biosyn};
+
+use crate::hunt::without_values;
+use crate::knowledge;
+
+/// A call with bytes; what it says of them tells one kind of input from another.
+pub type Run = Box<dyn Fn(&[u8]) -> String>;
+
+/// Something that takes bytes and says what it made of them.
+pub struct Target {
+    /// Its name on the command line.
+    pub name: String,
+    /// Inputs to start from.
+    pub seeds: Vec<Vec<u8>>,
+    /// Runs it on one input; a broken promise is a panic.
+    pub run: Run,
+}
+
+/// Every target. New formats of the library are among them without a change here.
+pub fn all() -> Vec<Target> {
+    let mut targets = Vec::new();
+    for format in CorpusFormat::ALL {
+        let run = move |bytes: &[u8]| read_corpus(format, bytes);
+        targets.push(target(&format!("corpus/{}", format.name()), corpus_seeds(), run));
+    }
+    for format in SourceFormat::ALL {
+        let run = move |bytes: &[u8]| import(format, bytes);
+        targets.push(target(&format!("import/{}", format.name()), import_seeds(format), run));
+    }
+    targets.push(target("detect", [corpus_seeds(), import_seeds(SourceFormat::Obo)].concat(), detect));
+    targets.push(target("input", input_seeds(), read_input));
+    targets.push(target(
+        "queries",
+        vec![
+            b"7||0|9||Disease||fever|flu||D1|D2\n\x1e{\"query\":\"fever\",\"candidates\":[{\"id\":\"D1\"}]}\n".to_vec(),
+        ],
+        queries,
+    ));
+    targets.push(target("text/abbreviations", text_seeds(), |bytes| on_text(bytes, abbreviations)));
+    targets.push(target("text/composite", text_seeds(), |bytes| on_text(bytes, composites)));
+    targets.push(target("text/tokens", text_seeds(), |bytes| on_text(bytes, tokens)));
+    targets.push(target("text/offsets", text_seeds(), |bytes| on_text(bytes, offsets)));
+    targets.push(target("text/biosyn", text_seeds(), |bytes| on_text(bytes, biosyn_names)));
+    targets.extend(knowledge::targets());
+    targets
+}
+
+/// A target over `run`.
+pub fn target(name: &str, seeds: Vec<Vec<u8>>, run: impl Fn(&[u8]) -> String + 'static) -> Target {
+    Target { name: name.to_owned(), seeds, run: Box::new(run) }
+}
+
+fn corpus_seeds() -> Vec<Vec<u8>> {
+    [
+        "7|t|A circle (CRC) in a square.\n7|a|Two lines, é and 😀.\n7\t2\t8\tcircle\tShape\tS1\n7\t22\t28\tsquare\tShape\tS2|S3\n7\tCID\tS1\tS2\n\n",
+        "8|t|\n8|a|\n8\t0\t0\t\tShape\t-1\n\n9|t|red and blue lines\n9\t0\t18\tred and blue lines\tShape\tS1|S2\tred lines|blue lines\n",
+        "{\"id\":\"7\",\"text\":\"A circle in 😀.\",\"annotations\":[{\"spans\":[[2,8]],\"text\":\"circle\",\"type\":\"Shape\",\"score\":0.5,\"nil\":false,\"candidates\":[{\"id\":\"S1\",\"name\":\"Circle\",\"score\":0.5}]}]}\n",
+        "{\"id\":\"8\",\"text\":\"red and blue lines\",\"sections\":[{\"kind\":\"title\",\"span\":[0,3]}],\"annotations\":[{\"spans\":[[0,3],[13,18]],\"text\":\"red lines\",\"ids\":[\"S1\"]}]}\n{}\n",
+        "Some words.\r\n\r\nOther words.",
+        "<?xml version=\"1.0\"?><collection><document><id>7</id><passage><offset>0</offset><text>A circle</text><annotation id=\"1\"><infon key=\"type\">Shape</infon><location offset=\"2\" length=\"6\"/><text>circle</text></annotation></passage></document></collection>",
+        "{\"documents\":[{\"id\":\"7\",\"passages\":[{\"offset\":0,\"text\":\"A circle\",\"annotations\":[{\"id\":\"1\",\"infons\":{\"type\":\"Shape\"},\"text\":\"circle\",\"locations\":[{\"offset\":2,\"length\":6}]}]}]}]}",
+        "A\tO\ncircle\tB-Shape\nof\tI-Shape\nlines\tO\n\n",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect()
+}
+
+fn import_seeds(format: SourceFormat) -> Vec<Vec<u8>> {
+    let own: &[&str] = match format {
+        SourceFormat::Tsv => &["S1\tCircle\tround|ring\tCurve|Plane\tAll points.\nS2\tSquare\n\nS1\tDisk\t\t\t\n"],
+        SourceFormat::Jsonl => &[
+            "{\"id\":\"S1\",\"name\":\"Circle\",\"synonyms\":[\"round\",{\"text\":\"bend\",\"scope\":\"related\"}],\"types\":[\"T\"],\"definition\":\"d\",\"parents\":[\"S2\"],\"alternative_ids\":[\"O:1\"],\"source\":\"s\"}\n{\"id\":\"S2\",\"name\":\"Shape\"}\n",
+        ],
+        SourceFormat::Biosyn => &["S1|S2||circle\nS1||round|ring\nD000001||disk\n"],
+        SourceFormat::Obo => &[
+            "format-version: 1.2\ndefault-namespace: geo\n\n[Term]\nid: X:1\nname: circle\nalt_id: X:7\nsynonym: \"round \\\"thing\\\"\" RELATED [a:b]\ndef: \"All points.\" [http://x]\nis_a: X:2 {a=\"b\"} ! shape\nxref: Y:1\n\n[Term]\nid: X:2\nname: shape\n\n[Typedef]\nid: part_of\n\n[Term]\nid: X:3\nname: old\nis_obsolete: true\nreplaced_by: X:1\n",
+        ],
+        SourceFormat::Obographs => &[
+            "{\"graphs\":[{\"id\":\"http://x/geo.owl\",\"nodes\":[{\"id\":\"http://purl.obolibrary.org/obo/X_1\",\"lbl\":\"circle\",\"type\":\"CLASS\",\"meta\":{\"definition\":{\"val\":\"d\"},\"synonyms\":[{\"pred\":\"hasExactSynonym\",\"val\":\"round\"}],\"xrefs\":[{\"val\":\"Y:1\"}],\"deprecated\":false,\"basicPropertyValues\":[{\"pred\":\"http://www.geneontology.org/formats/oboInOwl#hasAlternativeId\",\"val\":\"X:9\"}]}},{\"id\":\"http://purl.obolibrary.org/obo/X_2\",\"lbl\":\"shape\",\"type\":\"CLASS\"}],\"edges\":[{\"sub\":\"http://purl.obolibrary.org/obo/X_1\",\"pred\":\"is_a\",\"obj\":\"http://purl.obolibrary.org/obo/X_2\"}]}]}",
+        ],
+        SourceFormat::Rrf => &[
+            "C0000001|ENG|P|L1|PF|S1|Y|A1||M1|D1|AAA|PT|c1|Circle|0|N|256|\nC0000001|ENG|S|L2|PF|S2|Y|A2||M1|D1|BBB|SY|c2|Ring|0|N||\nC0000002|ENG|P|L5|PF|S5|Y|A5||M2|D2|AAA|PT|c5|Square|0|O||\n\x1eC0000001|T047|B2.2|Round thing|AT1|256|\n\x1eC0000001|A1|AT6||AAA|A curve.|N||\n\x1eC0000001|A1|AUI|PAR|C0000002|A5|AUI|isa|R1||AAA|AAA|||N||\n\x1e0400|BBB|SY|N|\n0300|AAA|PT|N|\n",
+        ],
+        // A format that came later starts from the seeds of all.
+        #[allow(unreachable_patterns)]
+        _ => &["<a><b>c</b></a>", "*NEWRECORD\nMH = Circle\nUI = D1\n", "# a\tb\nc\td\n"],
+    };
+    own.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn text_seeds() -> Vec<Vec<u8>> {
+    [
+        "Familial round fever (FRF) and non-round fever (NRF). FRF, or type II FRFs, was seen by Dr. A. Round.\n\nE. coli (Fig. 2).",
+        "breast, skin and/or ovarian cancers and hypo- and hyperthyroidism; types I, II and IV of the shape",
+        "poly(A)-binding 2,4-D, TNF-α, β2‑microglobulin, 5 µm, Sjögren’s ﬁbrosis 😀 e\u{301}",
+        "short form [SF], the (also called \"ABC\") and 10-12 (n = 12; 95% CI)",
+        "a|b|c || 12 left and right ventricular lines/curves",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect()
+}
+
+fn input_seeds() -> Vec<Vec<u8>> {
+    let stored: &[u8] =
+        b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\x85\x11\x4a\x0d\x05\0\0\0\x05\0\0\0\x05\0\0\0a.txthellohello";
+    let gzip: &[u8] = &[
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0xe7, 0x02, 0, 0x20, 0x30, 0x3a, 0x36, 6, 0,
+        0, 0,
+    ];
+    let zstd: &[u8] =
+        &[0x28, 0xb5, 0x2f, 0xfd, 0x04, 0, 0x31, 0, 0, b'h', b'e', b'l', b'l', b'o', b'\n', 0x2b, 0x1c, 0xa1, 0x4e];
+    vec![stored.to_vec(), gzip.to_vec(), zstd.to_vec(), b"\xef\xbb\xbfone\r\ntwo\n\nthree".to_vec()]
+}
+
+/// Documents hold spans that lie in their text, and what is written is read back equal.
+fn read_corpus(format: CorpusFormat, bytes: &[u8]) -> String {
+    let input = match Input::from_bytes("input", bytes.to_vec()) {
+        Ok(input) => input,
+        Err(error) => return error.to_string(),
+    };
+    let mut said = BTreeSet::new();
+    let reader = match Reader::from_input(input, Some(format)) {
+        Ok(reader) => reader.with_on_mismatch(OnMismatch::Drop),
+        Err(error) => return error.to_string(),
+    };
+    for item in reader {
+        match item {
+            Ok(read) => {
+                check_document(&read);
+                check_written(&read, format);
+                said.insert(format!("a document with {}", words_for(&[read.annotations.len()])));
+            }
+            Err(error) => drop(said.insert(without_values(&error.to_string()))),
+        }
+    }
+    Vec::from_iter(said).join(" ")
+}
+
+fn check_document(read: &AnnotatedDocument) {
+    let text = &read.document.text;
+    for section in &read.document.sections {
+        assert!(
+            text.get(section.span.start as usize..section.span.end as usize).is_some(),
+            "a section lies in the text"
+        );
+    }
+    for annotation in &read.annotations {
+        assert!(!annotation.spans.is_empty(), "an annotation has a span");
+        for span in &annotation.spans {
+            assert!(text.get(span.start as usize..span.end as usize).is_some(), "a span lies in the text");
+        }
+    }
+}
+
+fn check_written(read: &AnnotatedDocument, from: CorpusFormat) {
+    for format in CorpusFormat::ALL {
+        let Ok(mut writer) = Writer::new(Vec::new(), Path::new("output"), format) else { continue };
+        if writer.write(read).is_err() {
+            continue;
+        }
+        let bytes = writer.finish().expect("memory can be written");
+        let again = Input::from_bytes("output", bytes).and_then(|input| Reader::from_input(input, Some(format)));
+        let again = again.expect("written text can be opened");
+        let documents: Vec<AnnotatedDocument> =
+            again.collect::<canonym::Result<_>>().expect("written text can be read");
+        assert_eq!(documents.len(), 1, "one document written is one read");
+        if format == from {
+            // PubTator has one line for a title, and columns between tabs.
+            let plain = |text: &str| text.replace(['\n', '\r', '\t'], " ");
+            let (before, after) = (&read.document, &documents[0].document);
+            assert_eq!((&before.id, plain(&before.text)), (&after.id, plain(&after.text)), "the document comes back");
+            let spans = |read: &AnnotatedDocument| -> Vec<(Vec<Span>, Vec<String>)> {
+                read.annotations.iter().map(|one| (one.spans.clone(), one.ids.clone())).collect()
+            };
+            assert_eq!(spans(read), spans(&documents[0]), "the annotations come back");
+        }
+    }
+}
+
+/// Records can be built; now and then they are.
+fn import(format: SourceFormat, bytes: &[u8]) -> String {
+    let names = ["MRCONSO.RRF", "MRSTY.RRF", "MRDEF.RRF", "MRREL.RRF", "MRRANK.RRF"];
+    let tables =
+        bytes.split(|byte| *byte == 0x1e).zip(names).map(|(table, name)| Source::from_bytes(name, table.to_vec()));
+    let sources: Vec<Source> =
+        if format == SourceFormat::Rrf { tables.collect() } else { vec![Source::from_bytes("input", bytes.to_vec())] };
+    let config = ImportConfig { prefix: Some("P".to_owned()), xrefs: true, ..ImportConfig::default() };
+    let mut report = Report::default();
+    let mut builder = KnowledgeBaseBuilder::new();
+    let result = import_sources(format, &sources, &config, &mut report, &mut |record| builder.add(record));
+    let drops: Vec<String> = report.dropped.keys().map(|(kind, reason)| format!("{kind} {reason}")).collect();
+    let said = format!("{} {}", result.map_or_else(|error| error.to_string(), |()| "read".to_owned()), drops.join(" "));
+    if bytes.len().is_multiple_of(64) && builder.n_names() > 0 {
+        let built = builder.to_bytes(Meta::default()).expect("names can be compiled");
+        knowledge::ask_everything(&knowledge::open(built).expect("what was compiled can be opened"));
+    }
+    said
+}
+
+fn detect(bytes: &[u8]) -> String {
+    let source = SourceFormat::detect_content("input.txt", bytes).map(SourceFormat::name);
+    let corpus = canonym::corpus::format::detect(Path::new("input"), bytes).map(CorpusFormat::name);
+    format!("{source:?} {}", corpus.map_or_else(|error| error.to_string(), str::to_owned))
+}
+
+fn read_input(bytes: &[u8]) -> String {
+    let limits = Limits { line: 1 << 16, expansion: 50, expansion_free: 1 << 20, ..Limits::DEFAULT };
+    let source = Source::from_bytes("input", bytes.to_vec()).with_limits(limits);
+    let members = match source.clone().members() {
+        Ok(members) => members,
+        Err(error) => return error.to_string(),
+    };
+    let mut said = format!("{} members ", members.len().min(2));
+    for member in members.into_iter().chain([source]).take(8) {
+        let lines = member.open().and_then(|mut input| {
+            while input.next_line()?.is_some() {}
+            Ok(())
+        });
+        said += &lines.map_or_else(|error| error.to_string(), |()| "read ".to_owned());
+        if let Ok(input) = member.open() {
+            std::io::copy(&mut input.take(1 << 22), &mut std::io::sink()).ok();
+        }
+    }
+    said
+}
+
+fn queries(bytes: &[u8]) -> String {
+    let (questions, answers) = match bytes.iter().position(|byte| *byte == 0x1e) {
+        Some(at) => (&bytes[..at], &bytes[at + 1..]),
+        None => (bytes, &b""[..]),
+    };
+    let questions = Input::from_bytes("queries", questions.to_vec()).and_then(|mut input| read_queries(&mut input));
+    let answers = Input::from_bytes("answers", answers.to_vec()).and_then(|mut input| read_answers(&mut input));
+    match (questions, answers) {
+        (Ok(questions), Ok(answers)) => match to_mentions(&questions, &answers, Composite::All) {
+            Ok(mentions) => format!("{} mentions", if mentions.is_empty() { "no" } else { "some" }),
+            Err(error) => error.to_string(),
+        },
+        (Err(error), _) | (_, Err(error)) => error.to_string(),
+    }
+}
+
+fn on_text(bytes: &[u8], run: fn(&str) -> String) -> String {
+    run(&String::from_utf8_lossy(bytes))
+}
+
+fn check_span(text: &str, span: Span) {
+    assert!(text.get(span.start as usize..span.end as usize).is_some(), "a span lies on character boundaries");
+}
+
+fn abbreviations(text: &str) -> String {
+    let found = find_abbreviations(text);
+    for one in &found {
+        check_span(text, one.short);
+        check_span(text, one.long);
+    }
+    let places = occurrences(text, &found).into_iter().chain(earlier_occurrences(text, &found));
+    let mut n_places = 0;
+    for (span, row) in places {
+        check_span(text, span);
+        assert!(row < found.len(), "an occurrence belongs to a definition");
+        n_places += 1;
+    }
+    words_for(&[found.len(), n_places])
+}
+
+fn composites(text: &str) -> String {
+    let mut n_windows = 0;
+    let mut n_readings = 0;
+    for sentence in sentences(text) {
+        check_span(text, sentence);
+        for window in coordinations(text, sentence) {
+            check_span(text, window);
+            n_windows += 1;
+            n_readings += split_composite(text, window).len();
+        }
+    }
+    for reading in split_composite(text, Span::new(0, text.len())) {
+        reading.iter().flat_map(|part| &part.spans).for_each(|span| check_span(text, *span));
+        n_readings += 1;
+    }
+    words_for(&[n_windows, n_readings])
+}
+
+fn tokens(text: &str) -> String {
+    let tokens = tokenize(text);
+    let mut end = 0;
+    for token in &tokens {
+        check_span(text, token.span);
+        assert!(token.span.start >= end && !token.span.is_empty(), "tokens stand in order and are not empty");
+        end = token.span.end;
+    }
+    let folded = fold(text);
+    assert!(!folded.starts_with(' ') && !folded.ends_with(' '), "folded text has no blanks at its ends");
+    let n_roots =
+        folded.split(' ').map(|token| root(&canonical(token)).into_owned()).filter(|root| !root.is_empty()).count();
+    words_for(&[tokens.len(), n_roots])
+}
+
+fn offsets(text: &str) -> String {
+    let map = OffsetMap::new(text);
+    assert_eq!((map.n_chars(), map.n_utf16()), (text.chars().count(), text.encode_utf16().count()));
+    let mut utf16 = 0;
+    for (place, (at, letter)) in text.char_indices().enumerate() {
+        assert_eq!((map.char_to_byte(place), map.byte_to_char(at)), (Some(at), Some(place)));
+        assert_eq!((map.utf16_to_byte(utf16), map.byte_to_utf16(at)), (Some(at), Some(utf16)));
+        utf16 += letter.len_utf16();
+    }
+    words_for(&[text.len(), map.n_utf16()])
+}
+
+fn biosyn_names(text: &str) -> String {
+    let found = find_abbreviations(text);
+    let table: HashMap<String, String> =
+        found.iter().map(|one| (one.short.of(text).to_owned(), one.long.of(text).to_owned())).collect();
+    let replaced = biosyn::replace_abbreviations(text, &table);
+    let n_parts = biosyn::split_composite_query(text, 2).map_or(0, |parts| parts.len());
+    let query = biosyn::normalise_query(&replaced, &HashMap::new());
+    words_for(&[table.len(), n_parts, biosyn::normalise_name(&query).len()])
+}
+
+/// Numbers as words, coarse enough that inputs of one kind have the same.
+pub fn words_for(numbers: &[usize]) -> String {
+    let word = |number: &usize| match number {
+        0 => "none",
+        1 => "one",
+        2..=4 => "few",
+        5..=20 => "some",
+        _ => "many",
+    };
+    numbers.iter().map(word).collect::<Vec<_>>().join(" ")
+}
