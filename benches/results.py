@@ -32,7 +32,9 @@ N_RUNS = 5
 N_FOLD = 20
 SEED = 13
 N_SAMPLE = 500
-SENTENCE = "Fever and cough in a patient with type 2 diabetes."
+# The one that README.md shows.
+SENTENCE = ("Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; "
+            "the CKD grew worse.")
 
 MESH = "terminologies/mesh-descriptors-2019.tsv"
 MEDIC = "terminologies/medic-2012-07-06.txt"
@@ -141,7 +143,7 @@ class Bench:
         info = ["kb", "info", kb("mesh")]
         [runs] = process.repeat(N_RUNS, lambda: process.run(self.command(*info)))
         return {
-            "command": typed([*bench, kb("mesh")]),
+            "command": typed([*bench, f"$PWD/{kb('mesh')}"]),
             "seconds": {key: value / 1e6 if key != "n" else value for key, value in micros.items()},
             "info_command": self.shown(*info), "info_seconds": process.seconds(runs), "peak": process.peak(runs),
         }
@@ -150,6 +152,8 @@ class Bench:
         say("start")
         words = ["link", "--text", SENTENCE]
         [runs] = process.repeat(4 * N_RUNS + 1, lambda: process.run(self.command(*words)))
+        table = subprocess.run(self.command(*words, "--to", "table"), stdout=subprocess.PIPE, check=True, text=True)
+        self.results["example"] = table.stdout.rstrip()
         return {"command": self.shown(*words), "seconds": process.seconds(runs), "peak": process.peak(runs)}
 
     def link_speed(self):
@@ -229,12 +233,12 @@ class Bench:
             out = f"{name}.links.jsonl"
             words = ["link", "--kb", kb(name), DATA / gold, "--to", "jsonl"]
             process.run(self.command(*words), made(out))
-            judge = ["eval", "--gold", DATA / gold, "--pred", made(out)]
+            judge = ["eval", "--gold", DATA / gold, "--pred", made(out), "--kb", kb(name)]
             report = self.judged(judge)
             rows.append({
                 "title": title, "n_gold": report["counts"]["strict"]["n_gold"], "n_pred": report["n_pred"],
                 "strict": report["metrics"]["strict"], "partial": report["metrics"]["partial-binary"],
-                "ci_strict": report["ci"]["strict"]["f1"],
+                "ci_strict": report["ci"]["strict"]["f1"], "kb": report["kb"],
                 "commands": [f"{self.shown(*words)} > {made(out)}", self.shown(*judge)],
             })
         return rows
@@ -273,20 +277,20 @@ class Bench:
             words = ["map", "--kb", kb(f"{corpus}-{part}"), path, "--threads", 1]
             [runs] = process.repeat(N_RUNS, lambda: process.run(self.command(*words), out))
             rows.append({
-                "system": "canonym", "accuracy": biosyn.accuracy(of, first_answers(out)), "n_queries": len(of),
+                "system": "canonym", "accuracy": biosyn.accuracy(of, first_answers(biosyn, out)), "n_queries": len(of),
                 "n_names": len(distinct), "names_per_second": len(distinct) / process.seconds(runs)["median"],
             })
         return rows
 
 
-def first_answers(path):
-    """The ids of the first candidate of each name, as the dictionary writes them."""
+def first_answers(biosyn, path):
+    """The ids of the first candidate of each name."""
     answers = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
             answer = json.loads(line)
             joined = answer["candidates"][0]["id"] if answer["candidates"] else ""
-            answers[answer["query"]] = {part.split(":")[-1] for part in joined.replace("+", "|").split("|")}
+            answers[answer["query"]] = biosyn.ids_of(joined)
     return answers
 
 

@@ -36,6 +36,7 @@ def table(head, rows):
 
 def seconds(spread):
     unit, scale, digits = ("s", 1, 2) if spread["median"] >= 0.995 else ("ms", 1000, 1)
+    digits = 0 if spread["median"] * scale >= 100 else digits
     low, mid, high = (f"{spread[key] * scale:.{digits}f}" for key in ("min", "median", "max"))
     return f"{mid} {unit} ({low}–{high})"
 
@@ -119,13 +120,13 @@ def accuracy(results):
     found = results["accuracy"]
     mapped = [[row["corpus"], row["dictionary"], f"{row['n']:,}", percent(row["accuracy_1"]), interval(row["ci_1"]),
                percent(row["accuracy_5"])] for row in found["map"]]
-    recognised = [[row["title"], f"{row['n_gold']:,}",
+    recognised = [[row["title"], f"{row['n_gold']:,}", percent(row["kb"]["coverage"]),
                    *(percent(row["strict"][key]) for key in ("precision", "recall", "f1")), interval(row["ci_strict"]),
                    percent(row["partial"]["f1"])] for row in found["recognition"]]
     commands = [command for row in found["map"] + found["recognition"] for command in row["commands"]]
     return "\n\n".join([
         table(["queries (dev)", "dictionary", "mentions", "accuracy@1", "95%", "accuracy@5"], mapped),
-        table(["corpus and terminology", "gold", "strict P", "strict R", "strict F1", "95%", "partial F1"], recognised),
+        table(["corpus and terminology", "gold", "coverage", "strict P", "strict R", "strict F1", "95%", "partial F1"], recognised),
         shell(commands),
     ])
 
@@ -171,4 +172,9 @@ def about(results):
     return "\n".join(lines)
 
 
-TABLES = {"speed": speed, "sizes": sizes, "accuracy": accuracy, "peers": peers}
+def example(results):
+    """What the first command of the README prints."""
+    return f"```text\n{results['example']}\n```"
+
+
+TABLES = {"example": example, "speed": speed, "sizes": sizes, "accuracy": accuracy, "peers": peers}

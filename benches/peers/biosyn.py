@@ -4,13 +4,18 @@ import random
 import time
 
 
+def ids_of(joined):
+    """The ids of a name, as canonym's evaluation compares them: parts of `|` and `+`, without prefix and blanks."""
+    return frozenset(part.split(":")[-1].strip() for part in joined.replace("+", "|").split("|"))
+
+
 def read_dictionary(path):
     """The id sets and the names of a dictionary, row by row."""
     ids, names = [], []
     with open(path, encoding="utf-8") as file:
         for line in file:
             joined, name = line.rstrip("\n").split("||", 1)
-            ids.append(frozenset(joined.replace("+", "|").split("|")))
+            ids.append(ids_of(joined))
             names.append(name)
     return ids, names
 
@@ -21,7 +26,7 @@ def read_queries(path):
     with open(path, encoding="utf-8") as file:
         for line in file:
             fields = line.rstrip("\n").split("||")
-            queries.append((fields[-2].split("|"), frozenset(fields[-1].replace("+", "|").split("|"))))
+            queries.append((fields[-2].split("|"), ids_of(fields[-1])))
     return queries
 
 
