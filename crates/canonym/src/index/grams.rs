@@ -15,7 +15,7 @@ use super::packed::{Strings, U32s};
 pub const N_GRAMS: usize = 1 << 18;
 
 /// The part of the squared weight of a query whose posting lists are read.
-pub const MASS: f32 = 0.8;
+pub const MASS: f32 = 0.7;
 
 /// Characters of a query after this many do not count.
 const MAX_QUERY: usize = 400;
@@ -45,9 +45,9 @@ fn code(byte: u8) -> u32 {
 
 /// Calls `take` with every gram of a folded name; repeats are not removed.
 #[inline]
-pub fn for_each_gram(folded: &str, mut take: impl FnMut(u32)) {
+pub fn for_each_gram(folded: &[u8], mut take: impl FnMut(u32)) {
     let (mut one_back, mut two_back) = (37, 0);
-    for byte in folded.bytes().chain(std::iter::once(b' ')) {
+    for byte in folded.iter().copied().chain(std::iter::once(b' ')) {
         let here = code(byte);
         if here != 37 {
             take(here);
@@ -66,7 +66,7 @@ pub fn for_each_gram(folded: &str, mut take: impl FnMut(u32)) {
 
 fn distinct_grams(folded: &str, grams: &mut Vec<u32>) {
     grams.clear();
-    for_each_gram(folded, |gram| grams.push(gram));
+    for_each_gram(folded.as_bytes(), |gram| grams.push(gram));
     grams.sort_unstable();
     grams.dedup();
 }
@@ -149,20 +149,15 @@ pub struct GramHit {
 pub struct GramScratch {
     sums: Vec<u16>,
     grams: Vec<u32>,
-    weights: Vec<f32>,
-    stamps: Vec<u32>,
-    stamp: u32,
+    /// For each gram its place in `weighed`, counted from 1; 0 for those that the query has not.
+    places: Vec<u16>,
+    /// The weight of each gram of the query, and the last row that had it.
+    weighed: Vec<(f32, u32)>,
 }
 
 impl Default for GramScratch {
     fn default() -> Self {
-        GramScratch {
-            sums: vec![0; BLOCK],
-            grams: Vec::new(),
-            weights: vec![0.0; N_GRAMS],
-            stamps: vec![0; N_GRAMS],
-            stamp: 0,
-        }
+        GramScratch { sums: vec![0; BLOCK], grams: Vec::new(), places: vec![0; N_GRAMS], weighed: Vec::new() }
     }
 }
 
@@ -213,7 +208,7 @@ impl GramIndexView<'_> {
             let rows = self.rows.slice(self.at.range(*gram as usize)).0;
             lists.push(List { rows, weight: (weight * weight * scale) as u16 });
         }
-        let wide = (4 * k).max(64);
+        let wide = 2 * k + 32;
         let rows = self.best_sums(&mut lists, wide, sums);
         let cosines = self.cosines(folded, &rows, scratch);
         let hits = rows.into_iter().zip(cosines).map(|(row, cosine)| GramHit { row, cosine });
@@ -225,36 +220,36 @@ impl GramIndexView<'_> {
 
     /// The cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
-        let GramScratch { grams, weights, stamps, stamp, .. } = scratch;
+        let GramScratch { grams, places, weighed, .. } = scratch;
         distinct_grams(clip(folded), grams);
         let n_rows = self.names.len();
         let mut square = 0.0;
+        weighed.clear();
         for gram in grams.iter() {
             let weight = idf(n_rows, self.at.range(*gram as usize).len() as u32);
             square += weight * weight;
-            weights[*gram as usize] = weight * weight;
+            weighed.push((weight * weight, u32::MAX));
+            places[*gram as usize] = weighed.len() as u16;
         }
         let norm = square.sqrt().max(1e-6);
-        let cosine = |row: &u32| {
-            *stamp = stamp.wrapping_add(1);
-            if *stamp == 0 {
-                stamps.fill(0);
-                *stamp = 1;
-            }
+        let mut cosine = |(turn, row): (usize, &u32)| {
             let mut sum = 0.0;
-            for_each_gram(self.names.get(*row as usize), |gram| {
-                let gram = gram as usize;
-                if weights[gram] > 0.0 && stamps[gram] != *stamp {
-                    stamps[gram] = *stamp;
-                    sum += weights[gram];
+            for_each_gram(self.names.bytes(*row as usize), |gram| {
+                let place = places[gram as usize];
+                if place > 0 {
+                    let (weight, last) = &mut weighed[place as usize - 1];
+                    if *last != turn as u32 {
+                        *last = turn as u32;
+                        sum += *weight;
+                    }
                 }
             });
             let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
             (sum * inverse / norm).min(1.0)
         };
-        let cosines = rows.iter().map(cosine).collect();
+        let cosines = rows.iter().enumerate().map(&mut cosine).collect();
         for gram in grams.iter() {
-            weights[*gram as usize] = 0.0;
+            places[*gram as usize] = 0;
         }
         cosines
     }
@@ -270,20 +265,18 @@ impl GramIndexView<'_> {
             sums.fill(0);
             let mut touched = false;
             for list in lists.iter_mut() {
-                let mut used = 0;
-                for bytes in list.rows.chunks_exact(4) {
+                let rows = U32s(list.rows);
+                let n_here = rows.partition_point(|row| (row as usize) < end);
+                let (here, behind) = list.rows.split_at(4 * n_here);
+                for bytes in here.chunks_exact(4) {
                     let row = u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize;
-                    if row >= end {
-                        break;
-                    }
-                    // A damaged list could point before the block.
+                    // A damaged list could point before the block. The scale keeps sums below the greatest number.
                     if let Some(sum) = sums.get_mut(row.wrapping_sub(base)) {
-                        *sum = sum.saturating_add(list.weight);
+                        *sum = sum.wrapping_add(list.weight);
                     }
-                    used += 4;
                 }
-                touched |= used > 0;
-                list.rows = &list.rows[used..];
+                touched |= n_here > 0;
+                list.rows = behind;
             }
             if !touched {
                 continue;

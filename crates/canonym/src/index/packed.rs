@@ -34,6 +34,20 @@ impl<'a> U32s<'a> {
         U32s(&self.0[start * 4..end * 4])
     }
 
+    /// How many numbers stand before the first for which `before` is false, where those for which it is true come first.
+    pub fn partition_point(self, before: impl Fn(u32) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// All numbers in order.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + 'a {
@@ -105,11 +119,16 @@ impl<'a> Strings<'a> {
         self.len() == 0
     }
 
+    /// The bytes of the string at `row`; empty outside.
+    #[inline]
+    pub fn bytes(self, row: usize) -> &'a [u8] {
+        self.text.get(self.at.range(row)).unwrap_or_default()
+    }
+
     /// The string at `row`; empty outside and where the bytes are no UTF-8.
     #[inline]
     pub fn get(self, row: usize) -> &'a str {
-        let bytes = self.text.get(self.at.range(row)).unwrap_or_default();
-        std::str::from_utf8(bytes).unwrap_or_default()
+        std::str::from_utf8(self.bytes(row)).unwrap_or_default()
     }
 
     /// The row of `value` among sorted strings.
@@ -123,7 +142,7 @@ impl<'a> Strings<'a> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.get(middle) < value {
+            if self.bytes(middle) < value.as_bytes() {
                 low = middle + 1;
             } else {
                 high = middle;

@@ -22,6 +22,7 @@ use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
+use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
 
 /// Which mentions are given.
@@ -59,6 +60,8 @@ pub struct Spotted {
     pub spans: Vec<Span>,
     /// How many words, linking words left out.
     pub n_words: usize,
+    /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.
+    pub is_cause: bool,
     /// The concepts, most likely first.
     pub readings: Vec<(Reading, f32)>,
 }
@@ -118,6 +121,9 @@ impl DictionaryAnnotator {
             let place = self.read(text, &part.words, &part.found);
             spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
         }
+        if !self.config.nested {
+            drop_pieces(&mut spotted, unlikely);
+        }
         self.count_mentions(&mut spotted);
         spotted.sort_by_key(|spotted| (spotted.span.start, Reverse(spotted.span.end)));
         spotted
@@ -136,7 +142,9 @@ impl DictionaryAnnotator {
         let scored = readings.into_iter().map(|reading| (reading, self.model.probability(&reading.features)));
         let span = found.span(words);
         let readings = scored.collect();
-        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, readings };
+        let next = words.get(found.last + 1).filter(|next| next.token.before == Gap::Hyphen);
+        let is_cause = next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)));
+        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, readings };
         spotted.sort();
         Some(spotted)
     }
@@ -196,19 +204,30 @@ fn short_forms(text: &str) -> Vec<(Span, Span)> {
     uses.into_iter().map(|(span, row)| (span, abbreviations[row].long)).collect()
 }
 
-/// Of overlapping places the one with more words, then more bytes, then the earlier.
+/// What follows the hyphen behind a cause.
+const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
+
+/// Of overlapping places the one with more words, then more bytes, then the earlier; and causes that a place begins with.
 fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
     spotted.sort_by_key(|place| (Reverse(place.n_words), Reverse(place.span.len()), place.span.start));
-    let mut taken = BTreeMap::new();
+    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     spotted.retain(|place| {
         let before = taken.range(..place.span.end).next_back();
-        let free = before.is_none_or(|(_, end): (&u32, &u32)| *end <= place.span.start);
-        if free {
+        let Some((start, _)) = before.filter(|(_, end)| **end > place.span.start) else {
             taken.insert(place.span.start, place.span.end);
-        }
-        free
+            return true;
+        };
+        place.is_cause && *start == place.span.start
     });
     spotted
+}
+
+/// Drops what stands inside one piece of a name that a coordination took apart.
+fn drop_pieces(spotted: &mut Vec<Spotted>, unlikely: f32) {
+    let apart = |place: &&Spotted| place.spans.len() > 1 && place.readings[0].1 >= unlikely;
+    let pieces: Vec<Span> = spotted.iter().filter(apart).flat_map(|place| place.spans.clone()).collect();
+    let inside = |span: Span| pieces.iter().any(|piece| piece.start <= span.start && span.end <= piece.end);
+    spotted.retain(|place| place.spans.len() > 1 || !inside(place.span));
 }
 
 impl Annotator for DictionaryAnnotator {
