@@ -1,21 +1,25 @@
-//! `canonym eval`: scores a file of predictions against a file of gold annotations.
+//! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, CorpusFormat, Reader};
 use canonym::eval::bootstrap::{BootstrapConfig, SplitMix64};
-use canonym::eval::ids::{IdPolicy, known_ids};
+use canonym::eval::ids::{IdPolicy, IdSet, known_ids};
 use canonym::eval::matching::{MatchConfig, Measure};
 use canonym::eval::pairing::{Paired, pair};
-use canonym::eval::queries::{read_answers, read_queries, to_mentions};
+use canonym::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
 use canonym::eval::ranking::{Composite, RankUnit};
 use canonym::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::model::LexicalModel;
 
 use crate::errors::wrong_usage;
+use crate::system::{Mentions, System, SystemConfig};
 use crate::{knowledge, output, progress};
 
 /// The most document ids that a warning names.
@@ -25,11 +29,17 @@ const MAX_NAMED: usize = 3;
 #[derive(Debug, clap::Args)]
 pub struct EvalArgs {
     /// The gold annotations: a corpus, or BioSyn queries under `--format biosyn`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "data", value_name = "FILE")]
     pub gold: PathBuf,
     /// The predictions: the output of `canonym link`, or of `canonym map` under `--format biosyn`.
-    #[arg(long, value_name = "FILE")]
-    pub pred: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "model", conflicts_with = "model")]
+    pub pred: Option<PathBuf>,
+    /// Run this model on the texts of the gold file, and score what it says: `default`, `lexical`, or a bundle.
+    #[arg(long, value_name = "BUNDLE")]
+    pub model: Option<String>,
+    /// Whether the model finds the mentions or links those of the gold file.
+    #[arg(long, value_enum, default_value = "detect")]
+    pub mentions: Mentions,
     /// The format of both files: auto, a corpus format, or biosyn.
     #[arg(long, value_name = "F", default_value = "auto", value_parser = parse_format)]
     pub format: EvalFormat,
@@ -120,11 +130,19 @@ impl KnownConcepts {
 pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     check(args).map_err(wrong_usage)?;
     let kb = args.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
-    let report = judge(args, kb.map(|kb| KnownConcepts::of(&kb)))?;
+    let report = judge(args, kb)?;
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
-fn judge(args: &EvalArgs, kb: Option<KnownConcepts>) -> anyhow::Result<Report> {
+fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Report> {
+    let predictions = match (&args.pred, &args.model) {
+        (Some(path), _) => Predictions::File(path),
+        (None, model) => {
+            knowledge::check_model(model.as_deref().unwrap_or("default"))?;
+            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?)
+        }
+    };
+    let kb = kb.map(|kb| KnownConcepts::of(&kb));
     let (kb_name, kb_ids) = kb.map_or_else(Default::default, |kb| (kb.name, Some(kb.ids)));
     let config = EvalConfig {
         matching: MatchConfig { ids: args.ids, resolve_overlaps: args.bat },
@@ -138,9 +156,9 @@ fn judge(args: &EvalArgs, kb: Option<KnownConcepts>) -> anyhow::Result<Report> {
     };
     let mut rng = SplitMix64::new(args.seed);
     let mut report = if args.format == EvalFormat::Biosyn {
-        judge_queries(args, &config, &mut rng)?
+        judge_queries(args, &predictions, &config, &mut rng)?
     } else {
-        let paired = read_pairs(args)?;
+        let paired = read_pairs(args, &predictions)?;
         warn_of(&paired);
         evaluate_pairs(&paired, &config, &mut rng)
     };
@@ -155,7 +173,7 @@ fn judge(args: &EvalArgs, kb: Option<KnownConcepts>) -> anyhow::Result<Report> {
 
 /// Refuses options that would be passed over.
 fn check(args: &EvalArgs) -> canonym::Result<()> {
-    if args.gold == Path::new("-") && args.pred == Path::new("-") {
+    if args.gold == Path::new("-") && args.pred.as_deref() == Some(Path::new("-")) {
         return Err(canonym::Error::invalid("gold and predictions cannot both come from standard input"));
     }
     let of_queries = [("--composite", args.composite != Composite::All)];
@@ -183,18 +201,59 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
     Ok(())
 }
 
-fn judge_queries(args: &EvalArgs, config: &EvalConfig, rng: &mut SplitMix64) -> anyhow::Result<Report> {
+fn judge_queries(
+    args: &EvalArgs,
+    predictions: &Predictions<'_>,
+    config: &EvalConfig,
+    rng: &mut SplitMix64,
+) -> anyhow::Result<Report> {
     let queries = Input::open(&args.gold).and_then(|mut input| read_queries(&mut input)).context("cannot read gold")?;
-    let answers = Input::open(&args.pred).and_then(|mut input| read_answers(&mut input));
-    let answers = answers.context("cannot read predictions")?;
+    let answers = match predictions {
+        Predictions::File(path) => {
+            Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
+        }
+        Predictions::Run(kb) => answer(kb, &queries),
+    };
     let mentions = to_mentions(&queries, &answers, args.composite).context("cannot pair queries and answers")?;
     Ok(evaluate_ranking(&mentions, config, rng))
 }
 
-fn read_pairs(args: &EvalArgs) -> anyhow::Result<Paired> {
+/// Where predictions come from.
+enum Predictions<'a> {
+    /// A file.
+    File(&'a Path),
+    /// The lexical system, on this knowledge base.
+    Run(Arc<KnowledgeBase>),
+}
+
+/// Candidates that are ranked, where the model runs here.
+const TOP_K: usize = 20;
+
+/// What the model says of every part of every query.
+fn answer(kb: &Arc<KnowledgeBase>, queries: &[Query]) -> Answers {
+    let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
+    let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
+    let links = LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config).link_names(&names);
+    let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
+        query: name.clone(),
+        candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
+        line,
+    });
+    Answers { path: PathBuf::from("the model"), rows: rows.collect() }
+}
+
+fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<Paired> {
     let gold = read_documents(&args.gold, args.format).context("cannot read gold")?;
-    let predicted = read_documents(&args.pred, args.pred_format.unwrap_or(args.format));
-    let predicted = predicted.context("cannot read predictions")?;
+    let predicted = match predictions {
+        Predictions::File(path) => {
+            read_documents(path, args.pred_format.unwrap_or(args.format)).context("cannot read predictions")?
+        }
+        Predictions::Run(kb) => {
+            let config =
+                SystemConfig { mentions: args.mentions, top_k: TOP_K, min_score: None, nested: false, raw_ids: false };
+            System::new(kb, &config).link(gold.clone())?
+        }
+    };
     pair(&gold, &predicted).context("cannot pair gold and predictions")
 }
 

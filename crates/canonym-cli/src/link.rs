@@ -3,35 +3,20 @@
 use std::collections::VecDeque;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context;
 use canonym::artifact::AtomicFile;
 use canonym::corpus::format::{CorpusFormat, Reader};
-use canonym::corpus::{self, AnnotatedDocument, Annotation, CandidateRecord};
-use canonym::kb::KnowledgeBase;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
-use canonym::link::model::LexicalModel;
-use canonym::link::recognise::accept::AcceptModel;
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
-use canonym::text::{Document, Mention};
+use canonym::corpus::{self, AnnotatedDocument};
+use canonym::text::Document;
 use rayon::prelude::*;
 
+use crate::system::{Mentions, System, SystemConfig};
 use crate::{errors, knowledge, progress};
 
 /// Documents and bytes that are linked together.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 4 << 20;
-
-/// Where mentions come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Mentions {
-    /// They are found.
-    Detect,
-    /// They are those of the input.
-    Gold,
-}
 
 /// Arguments of `canonym link`.
 #[derive(Debug, clap::Args)]
@@ -82,126 +67,27 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     knowledge::check_model(&arguments.model)?;
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open(arguments.kb.as_deref())?;
-    let system = System::new(&kb, arguments);
+    let system = System::new(
+        &kb,
+        &SystemConfig {
+            mentions: arguments.mentions,
+            top_k: arguments.top_k as usize,
+            min_score: arguments.min_score,
+            nested: arguments.nested,
+            raw_ids: arguments.raw_ids,
+        },
+    );
     match &arguments.output {
         Some(path) => {
             let mut file = AtomicFile::create(path)?;
-            link_all(arguments, &kb, &system, &mut file)?;
+            link_all(arguments, &system, &mut file)?;
             Ok(file.commit()?)
         }
-        None => link_all(arguments, &kb, &system, &mut BufWriter::with_capacity(1 << 16, std::io::stdout())),
+        None => link_all(arguments, &system, &mut BufWriter::with_capacity(1 << 16, std::io::stdout())),
     }
 }
 
-enum System {
-    Detect(DictionaryAnnotator),
-    Gold(LexicalLinker),
-}
-
-impl System {
-    fn new(kb: &Arc<KnowledgeBase>, arguments: &LinkArguments) -> System {
-        let top_k = arguments.top_k as usize;
-        match arguments.mentions {
-            Mentions::Detect => {
-                let config = RecogniseConfig { top_k, min_score: arguments.min_score, nested: arguments.nested };
-                System::Detect(DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config))
-            }
-            Mentions::Gold => {
-                let config = LinkConfig { top_k, min_score: arguments.min_score.unwrap_or(0.0) };
-                System::Gold(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config))
-            }
-        }
-    }
-
-    /// Links a batch and writes each document into a buffer of its own.
-    fn link(&self, batch: Vec<AnnotatedDocument>, kb: &KnowledgeBase, output: Output) -> anyhow::Result<Vec<Vec<u8>>> {
-        let linked = match self {
-            System::Detect(annotator) => {
-                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
-                let linked = annotator.annotate(&texts)?;
-                texts.into_par_iter().zip(linked).map(|(text, linked)| detected(kb, text, &linked, output)).collect()
-            }
-            System::Gold(linker) => relink(linker, batch, kb, output)?,
-        };
-        let encode = |document: &AnnotatedDocument| -> anyhow::Result<Vec<u8>> {
-            let mut buffer = Vec::new();
-            match output.format {
-                Some(format) => corpus::format::encode(document, format, &mut buffer)?,
-                None => table(&mut buffer, document)?,
-            }
-            Ok(buffer)
-        };
-        linked.par_iter().map(encode).collect()
-    }
-}
-
-/// How results are written.
-#[derive(Debug, Clone, Copy)]
-struct Output {
-    /// The format; a table where `None`.
-    format: Option<CorpusFormat>,
-    /// Whether ids are written as the source has them.
-    raw_ids: bool,
-}
-
-fn detected(kb: &KnowledgeBase, text: Document, linked: &[LinkedMention], output: Output) -> AnnotatedDocument {
-    let annotations = linked.iter().map(|linked| annotation(kb, &text, linked, output.raw_ids)).collect();
-    AnnotatedDocument { document: text, annotations, ..AnnotatedDocument::default() }
-}
-
-/// Links the mentions that the documents have.
-fn relink(
-    linker: &LexicalLinker,
-    mut batch: Vec<AnnotatedDocument>,
-    kb: &KnowledgeBase,
-    output: Output,
-) -> anyhow::Result<Vec<AnnotatedDocument>> {
-    let mention =
-        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
-    let mentions: Vec<Vec<Mention>> =
-        batch.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
-    let marked = |(document, mentions)| {
-        let document: &AnnotatedDocument = document;
-        let mentions: &Vec<Mention> = mentions;
-        Marked { document: &document.document, mentions }
-    };
-    let inputs: Vec<Marked<'_>> = batch.iter().zip(&mentions).map(marked).collect();
-    let links = linker.link(&inputs)?;
-    for (document, links) in batch.iter_mut().zip(links) {
-        document.relations.clear();
-        for (annotation, link) in document.annotations.iter_mut().zip(links) {
-            annotation.ids.clear();
-            annotation.parts.clear();
-            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
-            annotation.nil = link.nil;
-            annotation.candidates = records(kb, &link, output.raw_ids);
-        }
-    }
-    Ok(batch)
-}
-
-fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
-    Annotation {
-        spans: linked.mention.spans.clone(),
-        text: linked.mention.surface(&document.text),
-        semantic_type: linked.mention.semantic_type.clone().unwrap_or_default(),
-        score: Some(linked.mention.score),
-        nil: linked.link.nil,
-        candidates: records(kb, &linked.link, raw),
-        ..Annotation::default()
-    }
-}
-
-fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
-    let record = |candidate: &canonym::link::Candidate| CandidateRecord {
-        id: knowledge::shown_id(kb, candidate.concept, raw),
-        name: kb.preferred_name(candidate.concept).to_owned(),
-        score: candidate.score,
-    };
-    link.candidates.iter().map(record).collect()
-}
-
-fn link_all(arguments: &LinkArguments, kb: &KnowledgeBase, system: &System, out: &mut dyn Write) -> anyhow::Result<()> {
+fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> anyhow::Result<()> {
     let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
     let format = match arguments.to.as_deref() {
         Some("table") => None,
@@ -212,14 +98,13 @@ fn link_all(arguments: &LinkArguments, kb: &KnowledgeBase, system: &System, out:
         Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),
     };
-    let output = Output { format, raw_ids: arguments.raw_ids };
     let mut batches = Batches::new(arguments)?;
     let bar = progress::counter("documents", None);
     let mut batch = batches.next_batch()?;
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
-        let (written, next) = rayon::join(|| system.link(batch, kb, output), || batches.next_batch());
+        let (written, next) = rayon::join(|| link(system, batch, format), || batches.next_batch());
         for document in written? {
             out.write_all(&document).context("cannot write the result")?;
         }
@@ -228,6 +113,19 @@ fn link_all(arguments: &LinkArguments, kb: &KnowledgeBase, system: &System, out:
     }
     bar.finish_and_clear();
     out.flush().context("cannot write the result")
+}
+
+/// Links a batch and writes each document into a buffer of its own; as a table where there is no format.
+fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFormat>) -> anyhow::Result<Vec<Vec<u8>>> {
+    let encode = |document: &AnnotatedDocument| -> anyhow::Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        match format {
+            Some(format) => corpus::format::encode(document, format, &mut buffer)?,
+            None => table(&mut buffer, document)?,
+        }
+        Ok(buffer)
+    };
+    system.link(batch)?.par_iter().map(encode).collect()
 }
 
 /// The documents of all inputs, some at a time.

@@ -8,6 +8,7 @@ mod link;
 mod map;
 mod output;
 mod progress;
+mod system;
 mod train;
 
 use std::process::ExitCode;

@@ -9,5 +9,6 @@ mod import_real;
 mod import_rrf;
 mod kb;
 mod ranking;
+mod recognise;
 mod starter;
 mod text_data;

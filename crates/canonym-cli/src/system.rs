@@ -1,0 +1,137 @@
+//! The system that commands run: a knowledge base, a model, and documents in and out.
+
+use std::sync::Arc;
+
+use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym::kb::KnowledgeBase;
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::model::LexicalModel;
+use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym::text::{Document, Mention};
+use rayon::prelude::*;
+
+use crate::knowledge;
+
+/// Where mentions come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mentions {
+    /// They are found.
+    Detect,
+    /// They are those of the input.
+    Gold,
+}
+
+/// How a system links.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SystemConfig {
+    /// Where mentions come from.
+    pub mentions: Mentions,
+    /// Candidates a mention.
+    pub top_k: usize,
+    /// Mentions that are less likely are left out, or not linked where they are given.
+    pub min_score: Option<f32>,
+    /// Whether mentions inside longer ones are given, too.
+    pub nested: bool,
+    /// Whether ids are written as the source has them.
+    pub raw_ids: bool,
+}
+
+/// Links documents to the concepts of one knowledge base.
+pub struct System {
+    kb: Arc<KnowledgeBase>,
+    raw_ids: bool,
+    model: Model,
+}
+
+enum Model {
+    Detect(DictionaryAnnotator),
+    Gold(LexicalLinker),
+}
+
+impl System {
+    /// The lexical system on `kb`.
+    pub fn new(kb: &Arc<KnowledgeBase>, config: &SystemConfig) -> System {
+        let SystemConfig { mentions, top_k, min_score, nested, raw_ids } = *config;
+        let model = match mentions {
+            Mentions::Detect => {
+                let config = RecogniseConfig { top_k, min_score, nested };
+                Model::Detect(DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config))
+            }
+            Mentions::Gold => {
+                let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
+                Model::Gold(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config))
+            }
+        };
+        System { kb: kb.clone(), raw_ids, model }
+    }
+
+    /// The same documents with linked mentions in the place of their own annotations.
+    pub fn link(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<AnnotatedDocument>> {
+        match &self.model {
+            Model::Detect(annotator) => {
+                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
+                let linked = annotator.annotate(&texts)?;
+                let detected = |(text, linked): (Document, Vec<LinkedMention>)| {
+                    let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
+                    AnnotatedDocument { annotations: annotations.collect(), document: text, ..Default::default() }
+                };
+                Ok(texts.into_par_iter().zip(linked).map(detected).collect())
+            }
+            Model::Gold(linker) => relink(linker, batch, &self.kb, self.raw_ids),
+        }
+    }
+}
+
+/// Links the mentions that the documents have.
+fn relink(
+    linker: &LexicalLinker,
+    mut batch: Vec<AnnotatedDocument>,
+    kb: &KnowledgeBase,
+    raw_ids: bool,
+) -> anyhow::Result<Vec<AnnotatedDocument>> {
+    let mention =
+        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    let mentions: Vec<Vec<Mention>> =
+        batch.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
+    let marked = |(document, mentions)| {
+        let document: &AnnotatedDocument = document;
+        let mentions: &Vec<Mention> = mentions;
+        Marked { document: &document.document, mentions }
+    };
+    let inputs: Vec<Marked<'_>> = batch.iter().zip(&mentions).map(marked).collect();
+    let links = linker.link(&inputs)?;
+    for (document, links) in batch.iter_mut().zip(links) {
+        document.relations.clear();
+        for (annotation, link) in document.annotations.iter_mut().zip(links) {
+            annotation.ids.clear();
+            annotation.parts.clear();
+            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+            annotation.nil = link.nil;
+            annotation.candidates = records(kb, &link, raw_ids);
+        }
+    }
+    Ok(batch)
+}
+
+fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
+    Annotation {
+        spans: linked.mention.spans.clone(),
+        text: linked.mention.surface(&document.text),
+        semantic_type: linked.mention.semantic_type.clone().unwrap_or_default(),
+        score: Some(linked.mention.score),
+        nil: linked.link.nil,
+        candidates: records(kb, &linked.link, raw),
+        ..Annotation::default()
+    }
+}
+
+fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
+    let record = |candidate: &canonym::link::Candidate| CandidateRecord {
+        id: knowledge::shown_id(kb, candidate.concept, raw),
+        name: kb.preferred_name(candidate.concept).to_owned(),
+        score: candidate.score,
+    };
+    link.candidates.iter().map(record).collect()
+}
