@@ -2,6 +2,7 @@
 
 SECONDS_EACH ?= 60
 CARGO ?= cargo
+PYTHON ?= python3
 
 .PHONY: check test fmt clippy docs bench fuzz deny
 
@@ -20,8 +21,9 @@ clippy:
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
+# Figures for docs/results.md; real corpora and terminologies are read from CANONYM_DATA, else ../shared/data.
 bench:
-	$(CARGO) bench --workspace
+	$(PYTHON) benches/results.py
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
 fuzz:

@@ -1,33 +1,54 @@
 #!/usr/bin/env python3
-"""Writes assets/common-words.txt: in how many of a thousand abstracts each frequent word stands.
+"""Prints assets/common-words.txt: in how many of a thousand abstracts each frequent word stands.
 
-Reads texts only, never their annotations:  experiments/common_words.py ../shared/data > assets/common-words.txt
+    experiments/common_words.py ../shared/data > assets/common-words.txt
+
+Reads texts only, never their annotations: PubMed abstracts, and the training parts of three corpora.
 """
+
+import argparse
 import collections
 import json
 import re
-import sys
 
-root = sys.argv[1]
-texts = []
-for line in open(f"{root}/formats/pubmed-abstracts-1000.jsonl", encoding="utf-8"):
-    texts.append(json.loads(line)["text"])
-for name in ("bc5cdr/train.pubtator.txt", "ncbi-disease/train.pubtator.txt"):
-    for line in open(f"{root}/{name}", encoding="utf-8"):
-        fields = line.split("|", 2)
-        if len(fields) == 3 and fields[1] == "a":
-            texts.append(fields[2])
-for name in ("uberon", "cl"):
-    for line in open(f"{root}/craft/{name}.train.jsonl", encoding="utf-8"):
-        text = json.loads(line)["text"]
-        # Pieces as long as an abstract, so that an article does not count as one.
-        texts.extend(text[start:start + 1500] for start in range(0, len(text), 1500))
-    break
+# A word in fewer abstracts than this, of a thousand, is not listed.
+LEAST = 2
 
-documents = collections.Counter()
-for text in texts:
-    documents.update(set(re.findall(r"[a-z]+", text.lower())))
-for word, count in sorted(documents.items()):
-    share = 1000 * count / len(texts)
-    if share >= 2 and len(word) > 1:
-        print(f"{word}\t{share:.0f}")
+# Articles are cut into pieces as long as an abstract, so that one does not count as one.
+PIECE = 1500
+
+
+def documents(root):
+    with open(f"{root}/formats/pubmed-abstracts-1000.jsonl", encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)["text"]
+    for name in ("bc5cdr/train.pubtator.txt", "ncbi-disease/train.pubtator.txt"):
+        with open(f"{root}/{name}", encoding="utf-8") as file:
+            for line in file:
+                fields = line.split("|", 2)
+                if len(fields) == 3 and fields[1] == "a":
+                    yield fields[2]
+    # The files of UBERON and CL hold the same articles.
+    with open(f"{root}/craft/uberon.train.jsonl", encoding="utf-8") as file:
+        for line in file:
+            text = json.loads(line)["text"]
+            for start in range(0, len(text), PIECE):
+                yield text[start:start + PIECE]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("root", help="the data folder")
+    arguments = parser.parse_args()
+    counts, n_documents = collections.Counter(), 0
+    for text in documents(arguments.root):
+        counts.update(set(re.findall(r"[a-z]+", text.lower())))
+        n_documents += 1
+    for word, count in sorted(counts.items()):
+        share = 1000 * count / n_documents
+        if share >= LEAST and len(word) > 1:
+            print(f"{word}\t{share:.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,7 @@
 //! Behaviour tests.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod architecture;
 mod corpus;
 mod eval;
 mod import;

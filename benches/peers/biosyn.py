@@ -1,0 +1,54 @@
+"""Reads the files of the BioSyn protocol and judges answers by it. Standard library only."""
+
+import random
+import time
+
+
+def ids_of(joined):
+    """The ids of a name, as canonym's evaluation compares them: parts of `|` and `+`, without prefix and blanks."""
+    return frozenset(part.split(":")[-1].strip() for part in joined.replace("+", "|").split("|"))
+
+
+def read_dictionary(path):
+    """The id sets and the names of a dictionary, row by row."""
+    ids, names = [], []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            joined, name = line.rstrip("\n").split("||", 1)
+            ids.append(ids_of(joined))
+            names.append(name)
+    return ids, names
+
+
+def read_queries(path):
+    """The parts of each mention, one unless it is composite, and its ids."""
+    queries = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            fields = line.rstrip("\n").split("||")
+            queries.append((fields[-2].split("|"), ids_of(fields[-1])))
+    return queries
+
+
+def sample(queries, n):
+    """The same `n` queries for every system."""
+    return random.Random(13).sample(queries, min(n, len(queries)))
+
+
+def accuracy(queries, answers):
+    """The share of mentions of which every part has an answer in common with the gold ids.
+
+    `answers` gives for each part the ids of the first answer.
+    """
+    right = sum(all(answers[part] & gold for part in parts) for parts, gold in queries)
+    return right / len(queries)
+
+
+def judge(name, queries, answer):
+    """Times `answer` on the distinct parts of `queries`; accuracy and names a second."""
+    parts = sorted({part for parts, _ in queries for part in parts})
+    started = time.perf_counter()
+    answers = dict(zip(parts, answer(parts)))
+    seconds = time.perf_counter() - started
+    return {"system": name, "accuracy": accuracy(queries, answers), "n_queries": len(queries),
+            "n_names": len(parts), "names_per_second": len(parts) / seconds}

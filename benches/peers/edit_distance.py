@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Names compared one by one with rapidfuzz: `ratio` and `WRatio` by `extractOne`, on a sample of the queries.
+
+    benches/peers/edit_distance.py dictionary.txt dev.concept [SAMPLE]
+
+Prints a JSON line for each. Needs rapidfuzz; prints nothing and says so on standard error where it is not installed.
+"""
+
+import json
+import sys
+
+import biosyn
+
+
+def main(dictionary, concepts, n_sample="500"):
+    try:
+        import rapidfuzz
+        from rapidfuzz import fuzz, process
+    except ImportError as error:
+        print(f"left out: {error}", file=sys.stderr)
+        return
+    ids, names = biosyn.read_dictionary(dictionary)
+    queries = biosyn.sample(biosyn.read_queries(concepts), int(n_sample))
+    for scorer in (fuzz.ratio, fuzz.WRatio):
+
+        def answer(parts):
+            return [ids[process.extractOne(part, names, scorer=scorer)[2]] for part in parts]
+
+        print(json.dumps(biosyn.judge(f"rapidfuzz {rapidfuzz.__version__} {scorer.__name__}", queries, answer)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
