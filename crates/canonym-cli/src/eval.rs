@@ -32,9 +32,10 @@ pub struct EvalArgs {
     #[arg(long, visible_alias = "data", value_name = "FILE")]
     pub gold: PathBuf,
     /// The predictions: the output of `canonym link`, or of `canonym map` under `--format biosyn`.
-    #[arg(long, value_name = "FILE", required_unless_present = "model", conflicts_with = "model")]
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub pred: Option<PathBuf>,
-    /// Run this model on the texts of the gold file, and score what it says: `default`, `lexical`, or a bundle.
+    /// Run this model on the texts of the gold file and score what it says, where no predictions are given: `default`,
+    /// `lexical`, or a bundle.
     #[arg(long, value_name = "BUNDLE")]
     pub model: Option<String>,
     /// Whether the model finds the mentions or links those of the gold file.

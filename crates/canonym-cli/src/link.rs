@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use canonym::artifact::AtomicFile;
+use canonym::corpus::OnMismatch;
 use canonym::corpus::format::{CorpusFormat, Reader};
 use canonym::corpus::{self, AnnotatedDocument};
 use canonym::text::Document;
@@ -45,12 +46,15 @@ pub struct LinkArguments {
     /// Candidates a mention.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
-    /// Abstain below this probability.
+    /// Leave out mentions below this probability; with `--mentions gold`, abstain on them.
     #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
     min_score: Option<f32>,
     /// Give mentions inside longer ones, too.
     #[arg(long)]
     nested: bool,
+    /// Leave out annotations of the input whose offsets do not fit its text, and count them.
+    #[arg(long)]
+    skip_bad_offsets: bool,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
@@ -133,6 +137,7 @@ struct Batches {
     text: Option<String>,
     files: VecDeque<PathBuf>,
     format: Option<CorpusFormat>,
+    on_mismatch: OnMismatch,
     reader: Option<Reader>,
 }
 
@@ -146,6 +151,7 @@ impl Batches {
             text: arguments.text.clone(),
             files: arguments.files.iter().cloned().collect(),
             format,
+            on_mismatch: if arguments.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error },
             reader: None,
         })
     }
@@ -160,7 +166,9 @@ impl Batches {
         while batch.len() < BATCH && n_bytes < BATCH_BYTES {
             let Some(reader) = &mut self.reader else {
                 match self.files.pop_front() {
-                    Some(file) => self.reader = Some(Reader::open(&file, self.format)?),
+                    Some(file) => {
+                        self.reader = Some(Reader::open(&file, self.format)?.with_on_mismatch(self.on_mismatch));
+                    }
                     None => break,
                 }
                 continue;
@@ -171,7 +179,13 @@ impl Batches {
                     n_bytes += document.document.text.len();
                     batch.push(document);
                 }
-                None => self.reader = None,
+                None => {
+                    let n_bad = reader.counts().n_bad_offsets;
+                    if n_bad > 0 {
+                        progress::say(&format!("left out {n_bad} annotations with wrong offsets"));
+                    }
+                    self.reader = None;
+                }
             }
         }
         Ok(batch)
