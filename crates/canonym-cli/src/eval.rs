@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, Reader};
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym::eval::bootstrap::{BootstrapConfig, SplitMix64};
 use canonym::eval::ids::{IdPolicy, IdSet, known_ids};
 use canonym::eval::matching::{MatchConfig, Measure};
@@ -16,9 +16,9 @@ use canonym::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
-use canonym::link::model::LexicalModel;
 
 use crate::errors::wrong_usage;
+use crate::knowledge::Models;
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{knowledge, output, progress};
 
@@ -86,6 +86,9 @@ pub struct EvalArgs {
     /// What the report calls the part of the corpus.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
+    /// Leave out annotations whose offsets do not fit their text.
+    #[arg(long)]
+    pub skip_bad_offsets: bool,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
@@ -139,8 +142,8 @@ fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Repo
     let predictions = match (&args.pred, &args.model) {
         (Some(path), _) => Predictions::File(path),
         (None, model) => {
-            knowledge::check_model(model.as_deref().unwrap_or("default"))?;
-            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?)
+            let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
+            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?, models)
         }
     };
     let kb = kb.map(|kb| KnownConcepts::of(&kb));
@@ -213,7 +216,7 @@ fn judge_queries(
         Predictions::File(path) => {
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
-        Predictions::Run(kb) => answer(kb, &queries),
+        Predictions::Run(kb, models) => answer(kb, models.clone(), &queries),
     };
     let mentions = to_mentions(&queries, &answers, args.composite).context("cannot pair queries and answers")?;
     Ok(evaluate_ranking(&mentions, config, rng))
@@ -223,18 +226,18 @@ fn judge_queries(
 enum Predictions<'a> {
     /// A file.
     File(&'a Path),
-    /// The lexical system, on this knowledge base.
-    Run(Arc<KnowledgeBase>),
+    /// A system that is run here.
+    Run(Arc<KnowledgeBase>, Models),
 }
 
 /// Candidates that are ranked, where the model runs here.
 const TOP_K: usize = 20;
 
 /// What the model says of every part of every query.
-fn answer(kb: &Arc<KnowledgeBase>, queries: &[Query]) -> Answers {
+fn answer(kb: &Arc<KnowledgeBase>, models: Models, queries: &[Query]) -> Answers {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config).link_names(&names);
+    let links = LexicalLinker::new(kb.clone(), models.ranking, config).link_names(&names);
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
@@ -244,22 +247,29 @@ fn answer(kb: &Arc<KnowledgeBase>, queries: &[Query]) -> Answers {
 }
 
 fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<Paired> {
-    let gold = read_documents(&args.gold, args.format).context("cannot read gold")?;
+    let gold = read_documents(&args.gold, args.format, args).context("cannot read gold")?;
     let predicted = match predictions {
         Predictions::File(path) => {
-            read_documents(path, args.pred_format.unwrap_or(args.format)).context("cannot read predictions")?
+            read_documents(path, args.pred_format.unwrap_or(args.format), args).context("cannot read predictions")?
         }
-        Predictions::Run(kb) => {
+        Predictions::Run(kb, models) => {
             let config =
                 SystemConfig { mentions: args.mentions, top_k: TOP_K, min_score: None, nested: false, raw_ids: false };
-            System::new(kb, &config).link(gold.clone())?
+            System::new(kb, models.clone(), &config).link(gold.clone())?
         }
     };
     pair(&gold, &predicted).context("cannot pair gold and predictions")
 }
 
-fn read_documents(path: &Path, format: EvalFormat) -> canonym::Result<Vec<AnnotatedDocument>> {
-    Reader::open(path, format.corpus())?.collect()
+fn read_documents(path: &Path, format: EvalFormat, args: &EvalArgs) -> canonym::Result<Vec<AnnotatedDocument>> {
+    let on_mismatch = if args.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error };
+    let mut reader = Reader::open(path, format.corpus())?.with_on_mismatch(on_mismatch);
+    let documents = reader.by_ref().collect::<canonym::Result<Vec<AnnotatedDocument>>>()?;
+    let n_bad = reader.counts().n_bad_offsets;
+    if n_bad > 0 {
+        progress::say(&format!("left out {n_bad} annotations of {} with wrong offsets", path.display()));
+    }
+    Ok(documents)
 }
 
 /// The ids in the annotations that training saw.
@@ -275,7 +285,7 @@ fn training_ids(args: &EvalArgs) -> anyhow::Result<Option<HashSet<String>>> {
             ids.extend(queries.iter().flat_map(|query| query.ids.iter().map(str::to_owned)));
             continue;
         }
-        let documents = read_documents(path, args.format).with_context(context)?;
+        let documents = read_documents(path, args.format, args).with_context(context)?;
         let annotations = documents.iter().flat_map(|document| &document.annotations);
         ids.extend(known_ids(annotations.flat_map(|annotation| annotation.ids.iter().map(String::as_str))));
     }

@@ -8,6 +8,8 @@ use canonym::input::Source;
 use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::link::model::LexicalModel;
+use canonym::link::recognise::accept::AcceptModel;
 
 use crate::errors::usage;
 
@@ -47,14 +49,42 @@ pub fn shown_id(kb: &KnowledgeBase, concept: canonym::kb::ConceptId, raw: bool) 
     if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
 }
 
-/// Refuses a model this program does not have.
-pub fn check_model(model: &str) -> anyhow::Result<()> {
-    match model {
-        "default" | "lexical" => Ok(()),
-        other => Err(canonym::Error::invalid(format!("there is no model `{other}`"))
-            .with_hint("built-in models are `default` and `lexical`")
-            .into()),
+/// The models that a system is made of.
+#[derive(Debug, Clone)]
+pub struct Models {
+    /// Ranks concepts for names.
+    pub ranking: LexicalModel,
+    /// Decides which names found in text are meant.
+    pub recognition: AcceptModel,
+}
+
+/// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
+pub fn models(model: &str) -> anyhow::Result<Models> {
+    let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded() };
+    if matches!(model, "default" | "lexical") {
+        return Ok(models);
     }
+    let folder = Path::new(model);
+    if !folder.is_dir() {
+        let error = canonym::Error::invalid(format!("there is no model `{model}`"));
+        return Err(error.with_hint("give `default`, `lexical`, or a folder that `canonym train` wrote").into());
+    }
+    let read = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|error| canonym::Error::io("read", &path, error))
+    };
+    let context = || format!("{model} is no model");
+    let config: toml::Table = toml::from_str(&read("config.toml")?).with_context(context)?;
+    let json = read("model.json")?;
+    match config.get("system").and_then(toml::Value::as_str) {
+        Some("lexical") => models.ranking = LexicalModel::from_json(&json).with_context(context)?,
+        Some("recognition") => models.recognition = AcceptModel::from_json(&json).with_context(context)?,
+        other => {
+            let message = format!("{model} holds a model of an unknown system `{}`", other.unwrap_or_default());
+            return Err(canonym::Error::invalid(message).with_hint("a newer program may have written it").into());
+        }
+    }
+    Ok(models)
 }
 
 /// Sets the number of threads for the whole process.

@@ -46,7 +46,7 @@ pub struct LinkArguments {
     /// Candidates a mention.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
-    /// Leave out mentions below this probability; with `--mentions gold`, abstain on them.
+    /// Abstain below this probability: the mention is given, and no concept is said to be meant.
     #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
     min_score: Option<f32>,
     /// Give mentions inside longer ones, too.
@@ -68,11 +68,12 @@ pub struct LinkArguments {
 
 /// Runs the command.
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
-    knowledge::check_model(&arguments.model)?;
+    let models = knowledge::models(&arguments.model)?;
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open(arguments.kb.as_deref())?;
     let system = System::new(
         &kb,
+        models,
         &SystemConfig {
             mentions: arguments.mentions,
             top_k: arguments.top_k as usize,

@@ -8,7 +8,6 @@ use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
 use canonym::link::Link;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
-use canonym::link::model::LexicalModel;
 use serde::Serialize;
 
 use crate::{knowledge, progress};
@@ -57,11 +56,11 @@ struct Row<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
-    knowledge::check_model(&arguments.model)?;
+    let models = knowledge::models(&arguments.model)?;
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open(arguments.kb.as_deref())?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
-    let linker = LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config);
+    let linker = LexicalLinker::new(kb.clone(), models.ranking, config);
     let mut input = Input::open(&arguments.file)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let bar = progress::counter("names", None);

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use canonym::kb::KnowledgeBase;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
-use canonym::link::model::LexicalModel;
-use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
-use crate::knowledge;
+use crate::knowledge::{self, Models};
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -51,17 +49,17 @@ enum Model {
 }
 
 impl System {
-    /// The lexical system on `kb`.
-    pub fn new(kb: &Arc<KnowledgeBase>, config: &SystemConfig) -> System {
+    /// The system that `models` make on `kb`.
+    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> System {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids } = *config;
         let model = match mentions {
             Mentions::Detect => {
                 let config = RecogniseConfig { top_k, min_score, nested };
-                Model::Detect(DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config))
+                Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config))
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                Model::Gold(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config))
+                Model::Gold(LexicalLinker::new(kb.clone(), models.ranking, config))
             }
         };
         System { kb: kb.clone(), raw_ids, model }

@@ -120,6 +120,8 @@ impl Drop for AtomicFile {
 pub struct Kind {
     /// Four letters, such as `KNOW`.
     pub tag: [u8; 4],
+    /// What messages call it, such as `knowledge base`.
+    pub name: &'static str,
     /// The format number of this kind; a reader refuses a number it does not know.
     pub format: u32,
 }
@@ -342,7 +344,7 @@ type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128);
 
 fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
     if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
-        let message = format!("it is not a compiled file of kind {}", String::from_utf8_lossy(&kind.tag));
+        let message = format!("it is not a compiled {}", kind.name);
         return fault(message, "a terminology is compiled with `canonym kb build`");
     }
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -391,7 +393,7 @@ mod tests {
 
     use super::*;
 
-    const KIND: Kind = Kind { tag: *b"TEST", format: 3 };
+    const KIND: Kind = Kind { tag: *b"TEST", name: "sample", format: 3 };
 
     fn sample() -> Vec<u8> {
         let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();

@@ -104,7 +104,7 @@ impl Error {
                 Some("check the path; relative paths start at the current folder")
             }
             Error::Io { .. } => None,
-            Error::Limit { .. } => Some("split the input into smaller files"),
+            Error::Limit { .. } => Some("check that this is the file you meant; if it is, split it into smaller ones"),
         }
     }
 }

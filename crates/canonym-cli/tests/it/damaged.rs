@@ -75,12 +75,12 @@ fn damaged_files_are_refused_with_a_reason() {
         (
             "shapes.tsv",
             expect![[r#"
-            status 1
-            --- stderr
-            error: the knowledge base could not be opened
-              caused by: cannot use shapes.tsv: it is not a compiled file of kind KNOW
-            hint: a terminology is compiled with `canonym kb build`
-        "#]],
+                status 1
+                --- stderr
+                error: the knowledge base could not be opened
+                  caused by: cannot use shapes.tsv: it is not a compiled knowledge base
+                hint: a terminology is compiled with `canonym kb build`
+            "#]],
         ),
         (
             ".",
@@ -132,12 +132,12 @@ fn files_of_another_version_say_so() {
     place.check(
         &["map", "-", "--kb", "foreign.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: the knowledge base could not be opened
-          caused by: cannot use foreign.kb: it is not a compiled file of kind KNOW
-        hint: a terminology is compiled with `canonym kb build`
-    "#]],
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use foreign.kb: it is not a compiled knowledge base
+            hint: a terminology is compiled with `canonym kb build`
+        "#]],
     );
     place.check(
         &["kb", "info", "hollow.kb"],

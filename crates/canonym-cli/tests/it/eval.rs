@@ -85,16 +85,16 @@ fn faults_of_the_files_and_of_the_call_differ() {
     "#]],
     );
     place.check(
-        &["eval", "--gold", "gold.txt"],
+        &["eval", "--pred", "gold.txt"],
         expect![[r#"
-        status 2
-        --- stderr
-        error: the following required arguments were not provided:
-          --pred <FILE>
+            status 2
+            --- stderr
+            error: the following required arguments were not provided:
+              --gold <FILE>
 
-        Usage: canonym eval --gold <FILE> --pred <FILE>
+            Usage: canonym eval --gold <FILE> --pred <FILE>
 
-        For more information, try '--help'.
-    "#]],
+            For more information, try '--help'.
+        "#]],
     );
 }

@@ -149,10 +149,10 @@ fn options_that_cannot_be_used_have_status_two() {
     place.check(
         &["map", "-", "--model", "nothing"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: there is no model `nothing`
-        hint: built-in models are `default` and `lexical`
-    "#]],
+            status 1
+            --- stderr
+            error: there is no model `nothing`
+            hint: give `default`, `lexical`, or a folder that `canonym train` wrote
+        "#]],
     );
 }

@@ -272,6 +272,11 @@ impl Records {
 }
 
 /// The files under `folder` in the order of their paths.
+/// Files of standoff annotations and settings, which lie beside the texts they belong to and are no documents.
+fn is_beside_texts(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "ann" || extension == "conf")
+}
+
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_path_buf(), 0)];
@@ -289,7 +294,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
             let kind = entry.file_type().map_err(|source| Error::io("read", &path, source))?;
             if kind.is_dir() {
                 folders.push((path, depth + 1));
-            } else if !path.is_dir() {
+            } else if !path.is_dir() && !is_beside_texts(&path) {
                 files.push(path);
             }
         }

@@ -143,12 +143,12 @@ fn damaged_archive_is_an_error() {
 fn limits_are_kept() {
     let limits = Limits { line: 4, expansion: 10, expansion_free: 1000, ..Limits::DEFAULT };
     let long = Source::from_bytes("input", b"four\r\nfives\n".to_vec()).with_limits(limits);
-    expect!["input: line 2 is longer than 4 bytes (hint: split the input into smaller files)"].assert_eq(&read(&long));
+    expect!["input: line 2 is longer than 4 bytes (hint: check that this is the file you meant; if it is, split it into smaller ones)"].assert_eq(&read(&long));
     let bomb = Source::from_bytes("input", gzip(&b"a\n".repeat(100_000))).with_limits(limits);
     assert!(read(&bomb).contains("more than 10-fold"), "{}", read(&bomb));
     let members = Limits { members: 1, ..Limits::DEFAULT };
     let many = Source::from_bytes("input", archive(&[("a", b""), ("b", b"")])).with_limits(members);
-    expect!["input: the archive has 2 members, at most 1 are read (hint: split the input into smaller files)"]
+    expect!["input: the archive has 2 members, at most 1 are read (hint: check that this is the file you meant; if it is, split it into smaller ones)"]
         .assert_eq(&read(&many));
 }
 

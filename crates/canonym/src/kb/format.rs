@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::Kind;
 
 /// The kind and format number of compiled knowledge bases.
-pub const KIND: Kind = Kind { tag: *b"KNOW", format: 1 };
+pub const KIND: Kind = Kind { tag: *b"KNOW", name: "knowledge base", format: 1 };
 
 /// What a knowledge base says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

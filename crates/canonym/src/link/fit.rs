@@ -219,10 +219,10 @@ pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> C
     Calibration { score: weights[0] as f32, lead: weights[1] as f32, offset: weights[2] as f32 }
 }
 
-/// Solves a positive definite system of three equations by elimination.
-fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
-    for pivot in 0..3 {
-        for row in pivot + 1..3 {
+/// Solves a positive definite system by elimination.
+pub(super) fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
+    for pivot in 0..N {
+        for row in pivot + 1..N {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];
             let above = matrix[pivot];
             for (value, above) in matrix[row].iter_mut().zip(above).skip(pivot) {
@@ -231,8 +231,8 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
             right[row] -= factor * right[pivot];
         }
     }
-    for pivot in (0..3).rev() {
-        for column in pivot + 1..3 {
+    for pivot in (0..N).rev() {
+        for column in pivot + 1..N {
             right[pivot] -= matrix[pivot][column] * right[column];
         }
         right[pivot] /= matrix[pivot][pivot];

@@ -428,9 +428,9 @@ fn endless_node_is_refused() {
         SourceFormat::Obographs,
         &text,
         expect![[r#"
-        error: input: a node or an edge is longer than 67108864 bytes, or another part than 1073741824
-        hint: split the input into smaller files
-    "#]],
+            error: input: a node or an edge is longer than 67108864 bytes, or another part than 1073741824
+            hint: check that this is the file you meant; if it is, split it into smaller ones
+        "#]],
     );
 }
 

@@ -211,9 +211,9 @@ fn foreign_and_newer_files_say_what_they_are() {
     };
     let newer = wrapped(Kind { format: KIND.format + 1, ..KIND });
     assert!(newer.contains(&format!("it has format {}", KIND.format + 1)), "{newer}");
-    assert!(wrapped(Kind { tag: *b"ELSE", ..KIND }).contains("not a compiled file"));
+    assert!(wrapped(Kind { tag: *b"ELSE", ..KIND }).contains("not a compiled knowledge base"));
     assert!(wrapped(KIND).contains("it has no section"));
-    assert!(open(b"id\tname\n".repeat(20)).unwrap_err().to_string().contains("not a compiled file"));
+    assert!(open(b"id\tname\n".repeat(20)).unwrap_err().to_string().contains("not a compiled knowledge base"));
 }
 
 /// A container of valid checksums whose sections, but for the metadata, hold what `fill` makes of them.

@@ -9,9 +9,24 @@ use crate::kb::{ConceptRecord, Scope};
 
 const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, divided by tabs";
 
+/// Whether a first line names its columns: an id column, and a name or label column behind it.
+fn is_header(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    let mut columns = lower.split('\t').map(str::trim);
+    let first = columns.next().unwrap_or_default();
+    let second = columns.next().unwrap_or_default();
+    let of_ids =
+        matches!(first, "id" | "code" | "cui" | "identifier") || first.ends_with("_id") || first.ends_with(" id");
+    of_ids && ["name", "label", "term", "title"].iter().any(|word| second.contains(word))
+}
+
 /// Reads a table to its end.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
-    while let Some((_, line)) = input.next_line()? {
+    while let Some((number, line)) = input.next_line()? {
+        if number == 1 && is_header(line) {
+            report.drop_one("row", "header line");
+            continue;
+        }
         if line.trim().is_empty() {
             report.drop_one("row", "blank");
             continue;

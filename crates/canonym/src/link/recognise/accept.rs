@@ -80,6 +80,9 @@ pub fn readings(kb: &KnowledgeBase, model: &AcceptModel, text: &str, words: &[Wo
             if !found.expanded && !case_agrees(kb.name(name), surface) {
                 continue;
             }
+            if *tier == Tier::Root && found.n_counted == 1 && is_verb_or_adverb(surface, kb.name(name)) {
+                continue;
+            }
             let concept = kb.concept_of(name);
             let features = features(kb, text, words, found, *tier, name);
             let reading = Reading { concept, name, features };
@@ -94,6 +97,15 @@ pub fn readings(kb: &KnowledgeBase, model: &AcceptModel, text: &str, words: &[Wo
     readings.iter_mut().for_each(|reading| reading.features[HOMONYMS] = homonyms);
     readings
 }
+
+/// Whether a lone word only shares its stem with a name, as `solely` with `sole` and `organizing` with `organ`.
+fn is_verb_or_adverb(surface: &str, name: &str) -> bool {
+    let (surface, name) = (surface.to_lowercase(), name.to_lowercase());
+    VERBAL.iter().any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
+}
+
+/// Endings of verbs and adverbs.
+const VERBAL: [&str; 8] = ["ly", "ing", "ed", "ize", "izes", "ise", "ises", "ating"];
 
 /// Whether a name of capitals meets capitals, and a word of small letters no acronym.
 fn case_agrees(name: &str, surface: &str) -> bool {

@@ -15,6 +15,7 @@ use super::{DictionaryAnnotator, Spotted};
 use crate::corpus::AnnotatedDocument;
 use crate::eval::ids::IdSet;
 use crate::kb::KnowledgeBase;
+use crate::link::fit::{calibration_error as error_of, solve};
 use crate::text::Span;
 
 /// The places of one corpus, right or wrong, and how many gold mentions it has.
@@ -68,7 +69,7 @@ pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
     let mut weights = [0.0f64; N];
     for _ in 0..30 {
         let mut slope = [0.0f64; N];
-        let mut curve = vec![[0.0f64; N]; N];
+        let mut curve = [[0.0f64; N]; N];
         for corpus in corpora {
             let share = 1.0 / corpus.places.len().max(1) as f64;
             for (features, right) in &corpus.places {
@@ -99,27 +100,6 @@ pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
     weights.map(|weight| weight as f32)
 }
 
-/// Solves a positive definite system by elimination.
-fn solve(mut matrix: Vec<[f64; N]>, mut right: [f64; N]) -> [f64; N] {
-    for pivot in 0..N {
-        let pivot_row = matrix[pivot];
-        for row in pivot + 1..N {
-            let factor = matrix[row][pivot] / pivot_row[pivot];
-            for (value, above) in matrix[row].iter_mut().zip(pivot_row).skip(pivot) {
-                *value -= factor * above;
-            }
-            right[row] -= factor * right[pivot];
-        }
-    }
-    for pivot in (0..N).rev() {
-        for column in pivot + 1..N {
-            right[pivot] -= matrix[pivot][column] * right[column];
-        }
-        right[pivot] /= matrix[pivot][pivot];
-    }
-    right
-}
-
 /// Precision, recall and F1 of the places at or above a threshold.
 pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f64, f64) {
     let kept = corpus.places.iter().filter(|(features, _)| model.probability(features) >= threshold);
@@ -132,7 +112,7 @@ pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f6
 /// The expected calibration error of the scores that are given, in ten bins.
 pub fn calibration_error(corpus: &Examples, model: &AcceptModel) -> f64 {
     let scored = corpus.places.iter().map(|(features, right)| (model.probability(features), *right));
-    crate::link::fit::calibration_error(scored.filter(|(score, _)| *score >= model.threshold))
+    error_of(scored.filter(|(score, _)| *score >= model.threshold))
 }
 
 /// The threshold, in steps of a hundredth, with the best mean F1 over corpora.

@@ -30,7 +30,8 @@ use crate::text::{Document, Mention, Span};
 pub struct RecogniseConfig {
     /// Candidates a mention.
     pub top_k: usize,
-    /// Mentions below this probability are left out; the threshold of the model where `None`.
+    /// Below this probability no concept is given; the threshold of the model, below which mentions are left out, where
+    /// `None`.
     pub min_score: Option<f32>,
     /// Whether mentions inside longer ones are given, too.
     pub nested: bool,
@@ -74,7 +75,7 @@ impl DictionaryAnnotator {
 
     /// The linked mentions of one document.
     pub fn annotate_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<LinkedMention> {
-        let threshold = self.config.min_score.unwrap_or(self.model.threshold);
+        let threshold = self.threshold();
         self.spot(document, scratch)
             .into_iter()
             .filter(|spotted| spotted.readings[0].1 >= threshold)
@@ -93,7 +94,13 @@ impl DictionaryAnnotator {
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
         let mention = Mention { spans: spotted.spans.clone(), semantic_type, score: candidates[0].score };
-        LinkedMention { mention, link: Link { candidates, nil: false } }
+        let nil = self.config.min_score.is_some_and(|wanted| mention.score < wanted);
+        LinkedMention { mention, link: Link { candidates, nil } }
+    }
+
+    /// Mentions below this probability are not given. One that is wanted surer is given without a concept.
+    fn threshold(&self) -> f32 {
+        self.config.min_score.map_or(self.model.threshold, |wanted| wanted.min(self.model.threshold))
     }
 
     /// The places that remain after overlaps are resolved, in text order, likely or not.
@@ -101,19 +108,21 @@ impl DictionaryAnnotator {
         let text = document.text.as_str();
         let words = words(&self.kb, text, scratch);
         let uses = short_forms(text);
+        let unlikely = UNLIKELY * self.threshold();
         let mut spotted = self.read_all(text, &words, |_| true);
         if let Some(expanded) = expand(&words, &uses) {
             let meant = self.read_all(text, &expanded, |found| found.expanded);
             let by_definition: HashSet<Span> = meant.iter().map(|place| place.span).collect();
             spotted.retain(|place| !by_definition.contains(&place.span));
-            let defined: HashSet<Span> = uses.iter().map(|(short, _)| *short).collect();
-            for place in spotted.iter_mut().filter(|place| defined.contains(&place.span)) {
-                self.contradict(place);
+            let defined: HashMap<Span, Span> = uses.iter().copied().collect();
+            for place in &mut spotted {
+                if let Some(long) = defined.get(&place.span) {
+                    self.contradict(place, &words, *long);
+                }
             }
             spotted.extend(meant);
         }
-        let unlikely = UNLIKELY * self.config.min_score.unwrap_or(self.model.threshold);
-        spotted.retain(|place| place.readings[0].1 >= unlikely);
+        spotted.retain(|place| place.readings.first().is_some_and(|best| best.1 >= unlikely));
         if !self.config.nested {
             spotted = longest(spotted);
         }
@@ -149,14 +158,29 @@ impl DictionaryAnnotator {
         Some(spotted)
     }
 
-    /// The document says that this short form stands for something else.
-    fn contradict(&self, spotted: &mut Spotted) {
+    /// The document says what this short form stands for, and that is no name: concepts with a name like it may still be
+    /// meant, others are not.
+    fn contradict(&self, spotted: &mut Spotted, words: &[Word], long: Span) {
+        let inside = |word: &&Word| word.token.span.start >= long.start && word.token.span.end <= long.end;
+        let meant: Vec<u64> =
+            words.iter().filter(inside).filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
+        spotted.readings.retain(|(reading, _)| self.has_name_like(reading.concept, &meant));
         for (reading, score) in &mut spotted.readings {
             reading.features[accept::DIFFERS] = 1.0;
             reading.features[accept::UNDEFINED] = 0.0;
             *score = self.model.probability(&reading.features);
         }
         spotted.sort();
+    }
+
+    /// Whether a name of the concept has most of the words with these roots.
+    fn has_name_like(&self, concept: ConceptId, roots: &[u64]) -> bool {
+        self.kb.names(concept).any(|name| {
+            let rows = self.kb.tokens_of_form(self.kb.form_of(name));
+            let of_name: Vec<u64> = rows.iter().map(|row| self.kb.token_root(row)).collect();
+            let n_shared = roots.iter().filter(|root| of_name.contains(root)).count();
+            n_shared as f32 >= LIKE * roots.len() as f32
+        })
     }
 
     /// Concepts that are mentioned elsewhere in the document are more likely meant.
@@ -186,6 +210,9 @@ impl Spotted {
         &self.readings[0].0.features
     }
 }
+
+/// The share of the words of a long form that a name must have to be like it.
+const LIKE: f32 = 0.7;
 
 /// Places less likely than this share of the threshold do not compete for their words.
 const UNLIKELY: f32 = 0.5;
