@@ -143,7 +143,7 @@ fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Repo
         (Some(path), _) => Predictions::File(path),
         (None, model) => {
             let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
-            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?, models)
+            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?, Box::new(models))
         }
     };
     let kb = kb.map(|kb| KnownConcepts::of(&kb));
@@ -216,7 +216,7 @@ fn judge_queries(
         Predictions::File(path) => {
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
-        Predictions::Run(kb, models) => answer(kb, models.clone(), &queries),
+        Predictions::Run(kb, models) => answer(kb, models, &queries),
     };
     let mentions = to_mentions(&queries, &answers, args.composite).context("cannot pair queries and answers")?;
     Ok(evaluate_ranking(&mentions, config, rng))
@@ -227,17 +227,17 @@ enum Predictions<'a> {
     /// A file.
     File(&'a Path),
     /// A system that is run here.
-    Run(Arc<KnowledgeBase>, Models),
+    Run(Arc<KnowledgeBase>, Box<Models>),
 }
 
 /// Candidates that are ranked, where the model runs here.
 const TOP_K: usize = 20;
 
 /// What the model says of every part of every query.
-fn answer(kb: &Arc<KnowledgeBase>, models: Models, queries: &[Query]) -> Answers {
+fn answer(kb: &Arc<KnowledgeBase>, models: &Models, queries: &[Query]) -> Answers {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = LexicalLinker::new(kb.clone(), models.ranking, config).link_names(&names);
+    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).link_names(&names);
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
@@ -255,7 +255,7 @@ fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<
         Predictions::Run(kb, models) => {
             let config =
                 SystemConfig { mentions: args.mentions, top_k: TOP_K, min_score: None, nested: false, raw_ids: false };
-            System::new(kb, models.clone(), &config).link(gold.clone())?
+            System::new(kb, Models::clone(models), &config).link(gold.clone())?
         }
     };
     pair(&gold, &predicted).context("cannot pair gold and predictions")
