@@ -129,6 +129,18 @@ fn acronyms_are_no_words() {
 }
 
 #[test]
+fn a_definition_in_the_text_settles_its_short_form() {
+    check("Automatic insect detection systems (AIDS) were built. AIDS found ants.", expect![""]);
+}
+
+#[test]
+fn a_mention_that_is_wanted_surer_is_given_without_a_concept() {
+    let config = RecogniseConfig { min_score: Some(1.0), ..RecogniseConfig::default() };
+    let mentions = annotator(config).annotate(&[document("Multiple sclerosis.")]).expect("text is linked");
+    assert!(mentions[0][0].link.nil && !mentions[0][0].link.candidates.is_empty());
+}
+
+#[test]
 fn spelling_hyphens_and_possessives_do_not_matter() {
     check_with(
         doubtful(),

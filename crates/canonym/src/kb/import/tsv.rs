@@ -53,3 +53,14 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_name_an_id_and_a_name_are_headers() {
+        assert!(is_header("id\tname") && is_header("mesh_id\tmesh_name\tx") && is_header("CUI\tPreferred Label"));
+        assert!(!is_header("D000001\tCalcimycin") && !is_header("id\tdelta") && !is_header("ID1\tname"));
+    }
+}
