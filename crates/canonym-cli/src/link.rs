@@ -106,17 +106,22 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
     let mut batches = Batches::new(arguments)?;
     let bar = progress::counter("documents", None);
     let mut batch = batches.next_batch()?;
+    let frame = format.map(|format| corpus::format::frame(format, batch.first())).unwrap_or_default();
+    out.write_all(&frame.before).context("cannot write the result")?;
+    let mut border: &[u8] = b"";
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
         let (written, next) = rayon::join(|| link(system, batch, format), || batches.next_batch());
         for document in written? {
-            out.write_all(&document).context("cannot write the result")?;
+            out.write_all(border).and_then(|()| out.write_all(&document)).context("cannot write the result")?;
+            border = frame.between;
         }
         bar.inc(n_documents);
         batch = next?;
     }
     bar.finish_and_clear();
+    out.write_all(frame.after).context("cannot write the result")?;
     out.flush().context("cannot write the result")
 }
 

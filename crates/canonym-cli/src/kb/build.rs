@@ -12,9 +12,6 @@ use crate::errors::{usage, wrong_usage};
 use crate::output::{Sheet, bytes, thousands};
 use crate::progress;
 
-/// Formats of the contract that have no importer yet.
-const LATER: [&str; 5] = ["rf2", "mesh-xml", "mesh-ascii", "owl", "ctd"];
-
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
@@ -105,12 +102,7 @@ fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
     if let Some(format) = SourceFormat::from_name(&word) {
         return Ok(format);
     }
-    let message = if LATER.contains(&word.as_str()) {
-        format!("the importer of {word} comes later")
-    } else {
-        format!("there is no source format `{word}`")
-    };
-    Err(usage(message, &format!("formats of today are {}", SourceFormat::list())))
+    Err(usage(format!("there is no source format `{word}`"), &format!("formats are {}", SourceFormat::list())))
 }
 
 /// The format that all sources show.

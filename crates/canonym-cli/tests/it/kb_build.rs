@@ -43,11 +43,11 @@ fn standard_input_needs_a_format() {
         &["kb", "build", "-", "--out", "a.kb"],
         SHAPES,
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot tell the format of -
-        hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
-    "#]],
+            status 1
+            --- stderr
+            error: cannot tell the format of -
+            hint: say which it is: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+        "#]],
     );
     place.check_input(
         &["kb", "build", "-", "--out", "a.kb", "--format", "tsv"],
@@ -74,29 +74,29 @@ fn formats_that_are_not_there_are_named() {
     place.check(
         &["kb", "build", "a.owl", "--out", "a.kb", "--format", "owl"],
         expect![[r#"
-        status 2
-        --- stderr
-        error: the importer of owl comes later
-        hint: formats of today are rrf, obo, obographs, biosyn, tsv or jsonl
-    "#]],
+            status 1
+            --- stderr
+            error: the knowledge base could not be built
+              caused by: a.owl: this source format cannot be read yet
+        "#]],
     );
     place.check(
         &["kb", "build", "a.owl", "--out", "a.kb", "--format", "xls"],
         expect![[r#"
-        status 2
-        --- stderr
-        error: there is no source format `xls`
-        hint: formats of today are rrf, obo, obographs, biosyn, tsv or jsonl
-    "#]],
+            status 2
+            --- stderr
+            error: there is no source format `xls`
+            hint: formats are rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+        "#]],
     );
     place.check(
         &["kb", "build", "a.owl", "--out", "a.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot tell the format of a.owl
-        hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
-    "#]],
+            status 1
+            --- stderr
+            error: cannot tell the format of a.owl
+            hint: say which it is: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+        "#]],
     );
 }
 
@@ -159,11 +159,11 @@ fn sources_that_cannot_be_read_are_named() {
         (
             "data.bin",
             expect![[r#"
-            status 1
-            --- stderr
-            error: cannot tell the format of data.bin
-            hint: say which it is: rrf, obo, obographs, biosyn, tsv or jsonl
-        "#]],
+                status 1
+                --- stderr
+                error: cannot tell the format of data.bin
+                hint: say which it is: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+            "#]],
         ),
         (
             ".",

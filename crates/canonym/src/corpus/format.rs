@@ -24,7 +24,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::corpus::check::{Checker, quote};
-use crate::corpus::{AnnotatedDocument, OnMismatch, ReadCounts, jsonl, plain, pubtator};
+use crate::corpus::{
+    AnnotatedDocument, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain, pubmed,
+    pubtator, texoo,
+};
 use crate::input::{Input, Source};
 use crate::{Error, Result};
 
@@ -43,11 +46,36 @@ pub enum CorpusFormat {
     Jsonl,
     /// PubTator: title, abstract and annotations by tab.
     Pubtator,
+    /// BioC, as XML.
+    BiocXml,
+    /// BioC, as JSON.
+    BiocJson,
+    /// brat standoff: a `.txt` and an `.ann` file a document.
+    Brat,
+    /// One token a line with tags: BIO, BIOES or BILOU.
+    Conll,
+    /// Citations of PubMed as XML: single ones, sets and baseline files.
+    PubmedXml,
+    /// Annotated documents of TeXoo, one JSON object a corpus.
+    Texoo,
+    /// BioSyn queries, which are mentions without texts.
+    Biosyn,
 }
 
 impl CorpusFormat {
     /// Every format.
-    pub const ALL: [CorpusFormat; 3] = [CorpusFormat::Text, CorpusFormat::Jsonl, CorpusFormat::Pubtator];
+    pub const ALL: [CorpusFormat; 10] = [
+        CorpusFormat::Text,
+        CorpusFormat::Jsonl,
+        CorpusFormat::Pubtator,
+        CorpusFormat::BiocXml,
+        CorpusFormat::BiocJson,
+        CorpusFormat::Brat,
+        CorpusFormat::Conll,
+        CorpusFormat::PubmedXml,
+        CorpusFormat::Texoo,
+        CorpusFormat::Biosyn,
+    ];
 
     /// The name that options take.
     pub fn name(self) -> &'static str {
@@ -55,6 +83,13 @@ impl CorpusFormat {
             CorpusFormat::Text => "text",
             CorpusFormat::Jsonl => "jsonl",
             CorpusFormat::Pubtator => "pubtator",
+            CorpusFormat::BiocXml => "bioc-xml",
+            CorpusFormat::BiocJson => "bioc-json",
+            CorpusFormat::Brat => "brat",
+            CorpusFormat::Conll => "conll",
+            CorpusFormat::PubmedXml => "pubmed-xml",
+            CorpusFormat::Texoo => "texoo",
+            CorpusFormat::Biosyn => "biosyn",
         }
     }
 }
@@ -147,6 +182,13 @@ enum Records {
     Text(Input),
     Jsonl(Input),
     Pubtator(pubtator::Blocks),
+    BiocXml(bioc_xml::Documents),
+    BiocJson(bioc_json::Documents),
+    Brat(brat::Documents),
+    Conll(conll::Documents),
+    PubmedXml(pubmed::Documents),
+    Texoo(texoo::Documents),
+    Biosyn(biosyn::Documents),
 }
 
 impl Reader {
@@ -218,7 +260,7 @@ impl Iterator for Reader {
                 }
                 continue;
             };
-            let n_lines = records.n_lines();
+            let n_passed = records.n_passed();
             let item = records.next(&mut self.checker);
             let goes_on = match &item {
                 Some(Ok(read)) => {
@@ -227,7 +269,7 @@ impl Iterator for Reader {
                     !matches!(records, Records::Text(_))
                 }
                 // An input that fails where it stands fails there for ever, and one that passed a limit is left.
-                Some(Err(Error::Parse { .. })) => records.n_lines() > n_lines,
+                Some(Err(Error::Parse { .. })) => records.n_passed() > n_passed,
                 Some(Err(_)) | None => false,
             };
             if !goes_on {
@@ -250,15 +292,29 @@ impl Records {
             CorpusFormat::Text => Records::Text(input),
             CorpusFormat::Jsonl => Records::Jsonl(input),
             CorpusFormat::Pubtator => Records::Pubtator(pubtator::Blocks::new(input)),
+            CorpusFormat::BiocXml => Records::BiocXml(bioc_xml::Documents::new(input)?),
+            CorpusFormat::BiocJson => Records::BiocJson(bioc_json::Documents::new(input)?),
+            CorpusFormat::Brat => Records::Brat(brat::Documents::new(input)?),
+            CorpusFormat::Conll => Records::Conll(conll::Documents::new(input)?),
+            CorpusFormat::PubmedXml => Records::PubmedXml(pubmed::Documents::new(input)?),
+            CorpusFormat::Texoo => Records::Texoo(texoo::Documents::new(input)?),
+            CorpusFormat::Biosyn => Records::Biosyn(biosyn::Documents::new(input)?),
         })
     }
 
-    /// How many lines were read; plain text is not read by lines.
-    fn n_lines(&self) -> u64 {
+    /// A number that grows while the input is read, such as that of lines; plain text is read at once.
+    fn n_passed(&self) -> u64 {
         match self {
             Records::Text(_) => 0,
             Records::Jsonl(input) => input.n_lines(),
             Records::Pubtator(blocks) => blocks.n_lines(),
+            Records::BiocXml(documents) => documents.n_passed(),
+            Records::BiocJson(documents) => documents.n_passed(),
+            Records::Brat(documents) => documents.n_passed(),
+            Records::Conll(documents) => documents.n_passed(),
+            Records::PubmedXml(documents) => documents.n_passed(),
+            Records::Texoo(documents) => documents.n_passed(),
+            Records::Biosyn(documents) => documents.n_passed(),
         }
     }
 
@@ -267,6 +323,13 @@ impl Records {
             Records::Text(input) => Some(plain::read(input)),
             Records::Jsonl(input) => jsonl::read_next(input, checker).transpose(),
             Records::Pubtator(blocks) => blocks.read_next(checker).transpose(),
+            Records::BiocXml(documents) => documents.read_next(checker).transpose(),
+            Records::BiocJson(documents) => documents.read_next(checker).transpose(),
+            Records::Brat(documents) => documents.read_next(checker).transpose(),
+            Records::Conll(documents) => documents.read_next(checker).transpose(),
+            Records::PubmedXml(documents) => documents.read_next(checker).transpose(),
+            Records::Texoo(documents) => documents.read_next(checker).transpose(),
+            Records::Biosyn(documents) => documents.read_next(checker).transpose(),
         }
     }
 }
@@ -310,6 +373,35 @@ pub fn encode(document: &AnnotatedDocument, format: CorpusFormat, buffer: &mut V
             .with_hint("write jsonl or pubtator")),
         CorpusFormat::Jsonl => jsonl::write(document, buffer),
         CorpusFormat::Pubtator => pubtator::write(document, buffer),
+        CorpusFormat::BiocXml => bioc_xml::write(document, buffer),
+        CorpusFormat::BiocJson => bioc_json::write(document, buffer),
+        CorpusFormat::Brat => brat::write(document, buffer),
+        CorpusFormat::Conll => conll::write(document, buffer),
+        CorpusFormat::PubmedXml => pubmed::write(document, buffer),
+        CorpusFormat::Texoo => texoo::write(document, buffer),
+        CorpusFormat::Biosyn => biosyn::write(document, buffer),
+    }
+}
+
+/// What stands around documents that follow each other in one stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Before the first document.
+    pub before: Vec<u8>,
+    /// Between two documents.
+    pub between: &'static [u8],
+    /// After the last document.
+    pub after: &'static [u8],
+}
+
+/// What `format` puts around documents; `first` is the first of them, which may carry the head of its collection.
+pub fn frame(format: CorpusFormat, first: Option<&AnnotatedDocument>) -> Frame {
+    match format {
+        CorpusFormat::BiocXml => bioc_xml::frame(first),
+        CorpusFormat::BiocJson => bioc_json::frame(first),
+        CorpusFormat::PubmedXml => pubmed::frame(first),
+        CorpusFormat::Texoo => texoo::frame(first),
+        _ => Frame::default(),
     }
 }
 
@@ -323,6 +415,8 @@ pub struct Writer<W: Write> {
     format: CorpusFormat,
     /// One document, made ready before anything of it is written.
     buffer: Vec<u8>,
+    /// What stands around documents; `None` before the first one.
+    frame: Option<Frame>,
 }
 
 impl<W: Write> Writer<W> {
@@ -332,18 +426,32 @@ impl<W: Write> Writer<W> {
             return Err(Error::invalid("documents cannot be written as text, which holds no annotations")
                 .with_hint("write jsonl or pubtator"));
         }
-        Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new() })
+        Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new(), frame: None })
     }
 
     /// Writes one document, all of it or, where its format cannot carry it, nothing.
     pub fn write(&mut self, document: &AnnotatedDocument) -> Result<()> {
         self.buffer.clear();
         encode(document, self.format, &mut self.buffer)?;
-        self.out.write_all(&self.buffer).map_err(|source| Error::io("write", &self.path, source))
+        let border = match &self.frame {
+            Some(frame) => frame.between,
+            None => &self.frame.insert(frame(self.format, Some(document))).before[..],
+        };
+        let written = self.out.write_all(border).and_then(|()| self.out.write_all(&self.buffer));
+        written.map_err(|source| Error::io("write", &self.path, source))
     }
 
     /// Writes what is buffered and gives `out` back.
-    pub fn finish(self) -> Result<W> {
+    pub fn finish(mut self) -> Result<W> {
+        let (before, after) = match self.frame.take() {
+            Some(frame) => (Vec::new(), frame.after),
+            None => {
+                let frame = frame(self.format, None);
+                (frame.before, frame.after)
+            }
+        };
+        let written = self.out.write_all(&before).and_then(|()| self.out.write_all(after));
+        written.map_err(|source| Error::io("write", &self.path, source))?;
         self.out.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))
     }
 }
@@ -389,7 +497,7 @@ mod tests {
         }
         let error = "doc".parse::<CorpusFormat>().unwrap_err();
         assert_eq!(error.to_string(), "unknown corpus format `doc`");
-        assert_eq!(error.hint(), Some("use one of text, jsonl, pubtator"));
+        assert!(error.hint().unwrap().starts_with("use one of text, jsonl, pubtator, bioc-xml"));
     }
 
     #[test]

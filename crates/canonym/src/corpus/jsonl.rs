@@ -4,7 +4,7 @@
 //! points. `title` and `abstract` may stand in the place of `text` and are joined by one space; a missing id is the
 //! `pmid`, else the number of the line. An annotation carries `ids` (or `id`) where a person made it, `score`, `nil`
 //! and `candidates` where a system did; then its id is that of the first candidate, and there is none where the system
-//! abstains. `parts` and `relations` are written only where there are any. Other fields are passed over. Sections are
+//! abstains. `parts`, `key`, `attributes` and `relations` are written only where there are any. Other fields are passed over. Sections are
 //! not written.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::check::{Checker, Placed, quote};
-use crate::corpus::{AnnotatedDocument, Annotation, CandidateRecord, join_passages};
+use crate::corpus::{AnnotatedDocument, Annotation, Argument, Attribute, CandidateRecord, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
@@ -40,7 +40,32 @@ struct DocumentLine {
     #[serde(default)]
     annotations: Option<Vec<AnnotationLine>>,
     #[serde(default)]
-    relations: Option<Vec<Vec<String>>>,
+    relations: Option<Vec<RelationLine>>,
+    #[serde(default)]
+    attributes: Option<Attributes>,
+}
+
+/// `["CID", "D003042", "D012640"]`, or an object where a relation has a key, roles or attributes.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a relation is a list of its kind and targets, or an object with `kind` and `arguments`")]
+enum RelationLine {
+    Columns(Vec<String>),
+    Full {
+        #[serde(default)]
+        key: String,
+        kind: String,
+        arguments: Vec<(String, String)>,
+        #[serde(default)]
+        attributes: Option<Attributes>,
+    },
+}
+
+/// Names and values: an object, or pairs where a name repeats.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "attributes are an object of texts, or pairs of a name and a text")]
+enum Attributes {
+    Pairs(Vec<(String, String)>),
+    Object(serde_json::Map<String, serde_json::Value>),
 }
 
 #[derive(Deserialize)]
@@ -62,6 +87,10 @@ struct AnnotationLine {
     candidates: Option<Vec<CandidateLine>>,
     #[serde(default)]
     parts: Option<Vec<String>>,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    attributes: Option<Attributes>,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +115,39 @@ enum Id {
 enum Ids {
     One(Id),
     Several(Vec<Id>),
+}
+
+impl Attributes {
+    fn into_attributes(self) -> Vec<Attribute> {
+        let text = |value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        match self {
+            Attributes::Pairs(pairs) => pairs.into_iter().map(|(name, value)| Attribute { name, value }).collect(),
+            Attributes::Object(object) => {
+                object.into_iter().map(|(name, value)| Attribute { name, value: text(value) }).collect()
+            }
+        }
+    }
+}
+
+impl RelationLine {
+    /// The relation, `None` for an empty list.
+    fn into_relation(self) -> Option<Relation> {
+        match self {
+            RelationLine::Columns(columns) => {
+                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+                let (kind, targets) = columns.split_first()?;
+                Some(Relation::plain(kind, targets))
+            }
+            RelationLine::Full { key, kind, arguments, attributes } => {
+                let arguments = arguments.into_iter().map(|(role, target)| Argument { role, target }).collect();
+                let attributes = attributes.map(Attributes::into_attributes).unwrap_or_default();
+                Some(Relation { key, kind, arguments, attributes })
+            }
+        }
+    }
 }
 
 impl Id {
@@ -142,7 +204,9 @@ fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Re
             annotations.push(annotation.with_spans(spans, &document.text));
         }
     }
-    Ok(AnnotatedDocument { document, annotations, relations: parsed.relations.unwrap_or_default() })
+    let relations = parsed.relations.unwrap_or_default().into_iter().filter_map(RelationLine::into_relation).collect();
+    let attributes = parsed.attributes.map(Attributes::into_attributes).unwrap_or_default();
+    Ok(AnnotatedDocument { document, annotations, relations, attributes, residue: None })
 }
 
 impl AnnotationLine {
@@ -164,6 +228,8 @@ impl AnnotationLine {
             nil,
             candidates,
             parts: self.parts.unwrap_or_default(),
+            key: self.key.unwrap_or_default(),
+            attributes: self.attributes.map(Attributes::into_attributes).unwrap_or_default(),
         }
     }
 }
@@ -188,8 +254,56 @@ struct DocumentOut<'a> {
     id: &'a str,
     text: &'a str,
     annotations: Vec<AnnotationOut<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    relations: &'a [Vec<String>],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    relations: Vec<RelationOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes: Option<AttributesOut<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RelationOut<'a> {
+    Columns(Vec<&'a str>),
+    Full {
+        #[serde(skip_serializing_if = "str::is_empty")]
+        key: &'a str,
+        kind: &'a str,
+        arguments: Vec<(&'a str, &'a str)>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attributes: Option<AttributesOut<'a>>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AttributesOut<'a> {
+    Object(serde_json::Map<String, serde_json::Value>),
+    Pairs(Vec<(&'a str, &'a str)>),
+}
+
+/// An object where that keeps every attribute and their order, else pairs.
+fn attributes_out(attributes: &[Attribute]) -> Option<AttributesOut<'_>> {
+    if attributes.is_empty() {
+        return None;
+    }
+    if attributes.is_sorted_by(|one, next| one.name < next.name) {
+        let entry = |one: &Attribute| (one.name.clone(), serde_json::Value::from(one.value.as_str()));
+        return Some(AttributesOut::Object(attributes.iter().map(entry).collect()));
+    }
+    Some(AttributesOut::Pairs(attributes.iter().map(|one| (one.name.as_str(), one.value.as_str())).collect()))
+}
+
+fn relation_out(relation: &Relation) -> RelationOut<'_> {
+    if relation.is_plain() {
+        let targets = relation.arguments.iter().map(|one| one.target.as_str());
+        return RelationOut::Columns([relation.kind.as_str()].into_iter().chain(targets).collect());
+    }
+    RelationOut::Full {
+        key: &relation.key,
+        kind: &relation.kind,
+        arguments: relation.arguments.iter().map(|one| (one.role.as_str(), one.target.as_str())).collect(),
+        attributes: attributes_out(&relation.attributes),
+    }
 }
 
 #[derive(Serialize)]
@@ -208,6 +322,10 @@ struct AnnotationOut<'a> {
     ids: Option<&'a [String]>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     parts: &'a [String],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes: Option<AttributesOut<'a>>,
 }
 
 #[derive(Serialize)]
@@ -222,7 +340,9 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let document = &annotated.document;
     let map = OffsetMap::new(&document.text);
     let annotations = annotated.annotations.iter().map(|annotation| annotation_out(annotation, &map)).collect();
-    let line = DocumentOut { id: &document.id, text: &document.text, annotations, relations: &annotated.relations };
+    let relations = annotated.relations.iter().map(relation_out).collect();
+    let attributes = attributes_out(&annotated.attributes);
+    let line = DocumentOut { id: &document.id, text: &document.text, annotations, relations, attributes };
     serde_json::to_writer(&mut *out, &line).expect("strings and numbers in memory are always JSON");
     out.push(b'\n');
     Ok(())
@@ -248,6 +368,8 @@ fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> Annota
         candidates: linked.then(|| candidates.collect()),
         ids: (!ids_are_said).then_some(annotation.ids.as_slice()),
         parts: &annotation.parts,
+        key: &annotation.key,
+        attributes: attributes_out(&annotation.attributes),
     }
 }
 

@@ -3,11 +3,18 @@
 //! Readers turn the offsets of a format into bytes and check each against its text; writers turn them
 //! back. Concepts are written as ids such as `MESH:D003924`, never as numbers of one knowledge base.
 
+pub mod bioc_json;
+pub mod bioc_xml;
+pub mod biosyn;
+pub mod brat;
 mod check;
+pub mod conll;
 pub mod format;
 pub mod jsonl;
 pub mod plain;
+pub mod pubmed;
 pub mod pubtator;
+pub mod texoo;
 
 pub use check::{OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};
@@ -28,9 +35,20 @@ pub struct CandidateRecord {
     pub score: f32,
 }
 
+/// A name and a value that a source attaches to something: a BioC infon, a brat attribute, a context of a mention.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attribute {
+    /// What the source calls it.
+    pub name: String,
+    /// What it says.
+    pub value: String,
+}
+
 /// A mention with its concept ids, as a corpus or a linker gives it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotation {
+    /// What the source calls the annotation itself, such as `T1`; empty where it has no name.
+    pub key: String,
     /// One span, or several in text order for a discontinuous mention. Never empty.
     pub spans: Vec<Span>,
     /// The annotated text as the source gives it (its own words, not cut out again).
@@ -47,6 +65,53 @@ pub struct Annotation {
     pub candidates: Vec<CandidateRecord>,
     /// The names of the parts of a composite mention, where the source splits them; else empty.
     pub parts: Vec<String>,
+    /// What else is said of the mention, in the order of the source.
+    pub attributes: Vec<Attribute>,
+}
+
+/// One end of a relation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Argument {
+    /// The role, such as `Arg1`; empty where the source has none.
+    pub role: String,
+    /// The key of an annotation or relation, or the id of a concept, as the source writes it.
+    pub target: String,
+}
+
+/// A relation as the source writes it: carried along, never interpreted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Relation {
+    /// What the source calls the relation itself, such as `R1`; empty where it has no name.
+    pub key: String,
+    /// The kind, such as `CID`.
+    pub kind: String,
+    /// What it relates.
+    pub arguments: Vec<Argument>,
+    /// What else is said of it, in the order of the source.
+    pub attributes: Vec<Attribute>,
+}
+
+impl Relation {
+    /// A relation without key and roles.
+    pub fn plain(kind: &str, targets: &[&str]) -> Relation {
+        let argument = |target: &&str| Argument { role: String::new(), target: (*target).to_owned() };
+        Relation { kind: kind.to_owned(), arguments: targets.iter().map(argument).collect(), ..Relation::default() }
+    }
+
+    /// Whether there is no more than a kind and targets.
+    pub fn is_plain(&self) -> bool {
+        self.key.is_empty() && self.attributes.is_empty() && self.arguments.iter().all(|one| one.role.is_empty())
+    }
+}
+
+/// What of a document only its own format can hold: the reader keeps it, the writer of the same format uses it, every
+/// other writer leaves it out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Residue {
+    /// The format that can hold it.
+    pub format: CorpusFormat,
+    /// The content, in whatever shape reader and writer agree on.
+    pub content: serde_json::Value,
 }
 
 impl Annotation {
@@ -63,8 +128,12 @@ pub struct AnnotatedDocument {
     pub document: Document,
     /// The mentions.
     pub annotations: Vec<Annotation>,
-    /// Relations as columns of the source, such as `["CID", "D003042", "D012640"]`: carried along, never interpreted.
-    pub relations: Vec<Vec<String>>,
+    /// The relations.
+    pub relations: Vec<Relation>,
+    /// What is said of the document as a whole, in the order of the source.
+    pub attributes: Vec<Attribute>,
+    /// What only the format of the source can hold; `None` where nothing is left.
+    pub residue: Option<Box<Residue>>,
 }
 
 /// A document of a title and an abstract, as PubTator counts offsets: both joined by one space.

@@ -13,7 +13,7 @@
 use std::path::Path;
 
 use crate::corpus::check::{Checker, Placed, quote};
-use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, join_passages};
+use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Mention, Span};
@@ -136,7 +136,7 @@ fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<Annot
     for (number, line) in &rows[n_passages..] {
         let columns = read_columns(path, *number, line, &document.id)?;
         if is_relation(columns[1]) {
-            relations.push(columns[1..].iter().map(|&column| column.to_owned()).collect());
+            relations.push(Relation::plain(columns[1], &columns[2..]));
             continue;
         }
         let span = (offset(path, *number, columns[1])?, offset(path, *number, columns[2])?);
@@ -152,7 +152,7 @@ fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<Annot
             });
         }
     }
-    Ok(AnnotatedDocument { document, annotations, relations })
+    Ok(AnnotatedDocument { document, annotations, relations, ..AnnotatedDocument::default() })
 }
 
 /// The text of a block, and how many of its rows it takes.
@@ -236,12 +236,13 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
         lines.push(annotation_line(document, &map, annotation)?);
     }
     for relation in &annotated.relations {
-        if !relation.first().is_some_and(|kind| is_relation(kind)) {
+        if !is_relation(&relation.kind) {
             let message = format!("a relation of document {} does not start with its kind", quote(&document.id));
             return Err(Error::invalid(message).with_hint("a kind is a word such as `CID`"));
         }
         let mut line = id.to_owned();
-        for value in relation {
+        let targets = relation.arguments.iter().map(|argument| &argument.target);
+        for value in [&relation.kind].into_iter().chain(targets) {
             line.push('\t');
             line.push_str(column(document, "relation", value)?);
         }

@@ -26,7 +26,8 @@ fn check(text: &str, expect: Expect) {
                     ));
                 }
                 for relation in read.relations {
-                    shown.push_str(&format!("  {}\n", relation.join(" ")));
+                    let targets: Vec<&str> = relation.arguments.iter().map(|one| one.target.as_str()).collect();
+                    shown.push_str(&format!("  {} {}\n", relation.kind, targets.join(" ")));
                 }
             }
             Err(error) => shown.push_str(&format!("{error} (hint: {})\n", error.hint().unwrap_or("none"))),
@@ -218,6 +219,6 @@ fn what_would_break_a_line_is_not_written() {
     annotated.document.id = "a\tb".to_owned();
     expect![[r#"PubTator cannot carry `a\tb` as id in document `a\tb`"#]].assert_eq(&written(&annotated));
     annotated.document.id = "1".to_owned();
-    annotated.relations = vec![vec!["12".to_owned()]];
+    annotated.relations = vec![Relation::plain("12", &[])];
     expect!["a relation of document `1` does not start with its kind"].assert_eq(&written(&annotated));
 }

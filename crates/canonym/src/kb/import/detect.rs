@@ -8,10 +8,17 @@ use crate::{Error, Result};
 
 impl SourceFormat {
     /// All of them, as help lists them.
-    pub const ALL: [SourceFormat; 6] = [
+    pub const ALL: [SourceFormat; 13] = [
         SourceFormat::Rrf,
+        SourceFormat::Rf2,
+        SourceFormat::MeshXml,
+        SourceFormat::MeshAscii,
         SourceFormat::Obo,
         SourceFormat::Obographs,
+        SourceFormat::Owl,
+        SourceFormat::Ctd,
+        SourceFormat::GeneInfo,
+        SourceFormat::Taxonomy,
         SourceFormat::Biosyn,
         SourceFormat::Tsv,
         SourceFormat::Jsonl,
@@ -38,6 +45,13 @@ impl SourceFormat {
             SourceFormat::Obo => "obo",
             SourceFormat::Obographs => "obographs",
             SourceFormat::Rrf => "rrf",
+            SourceFormat::Ctd => "ctd",
+            SourceFormat::GeneInfo => "gene-info",
+            SourceFormat::MeshAscii => "mesh-ascii",
+            SourceFormat::MeshXml => "mesh-xml",
+            SourceFormat::Owl => "owl",
+            SourceFormat::Rf2 => "rf2",
+            SourceFormat::Taxonomy => "taxonomy",
         }
     }
 
@@ -109,6 +123,13 @@ pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
         SourceFormat::Obo => name.ends_with(".obo"),
         SourceFormat::Obographs => name.ends_with(".json"),
         SourceFormat::Rrf => name.starts_with("mr") && name.ends_with(".rrf"),
+        SourceFormat::Rf2 => (name.starts_with("sct2_") || name.starts_with("der2_")) && name.ends_with(".txt"),
+        SourceFormat::MeshXml => (name.starts_with("desc") || name.starts_with("supp")) && name.ends_with(".xml"),
+        SourceFormat::MeshAscii => name.ends_with(".bin"),
+        SourceFormat::Owl => name.ends_with(".owl") || name.ends_with(".ttl") || name.ends_with(".rdf"),
+        SourceFormat::Ctd => name.starts_with("ctd_"),
+        SourceFormat::GeneInfo => name.ends_with("gene_info"),
+        SourceFormat::Taxonomy => name.ends_with(".dmp"),
     }
 }
 

@@ -22,13 +22,20 @@
 //! ```
 
 pub mod biosyn;
+pub mod ctd;
 pub mod detect;
+pub mod gene_info;
 pub mod jsonl;
+pub mod mesh_ascii;
+pub mod mesh_xml;
 pub mod obo;
 mod obo_syntax;
 pub mod obographs;
+pub mod owl;
+pub mod rf2;
 pub mod rrf;
 mod rrf_rows;
+pub mod taxonomy;
 pub mod tsv;
 
 use std::collections::BTreeMap;
@@ -53,6 +60,20 @@ pub enum SourceFormat {
     Obographs,
     /// UMLS rich release format: a folder or the files themselves.
     Rrf,
+    /// CTD and MEDIC vocabularies as TSV or CSV.
+    Ctd,
+    /// NCBI Gene `gene_info` tables.
+    GeneInfo,
+    /// MeSH in its ASCII format.
+    MeshAscii,
+    /// MeSH descriptors and supplementary records as XML.
+    MeshXml,
+    /// OWL ontologies as RDF/XML or Turtle.
+    Owl,
+    /// SNOMED CT release format 2.
+    Rf2,
+    /// NCBI taxonomy dumps.
+    Taxonomy,
 }
 
 /// What to keep of a source.
@@ -146,18 +167,14 @@ pub fn import_sources(
 ) -> Result<()> {
     check_config(format, config)?;
     let n_before = report.n_read;
-    if format == SourceFormat::Rrf {
-        rrf::read(sources, config, report, sink)?;
-    } else {
-        for source in sources {
-            let mut input = source.open()?;
-            match format {
-                SourceFormat::Tsv => tsv::read(&mut input, config, report, sink)?,
-                SourceFormat::Jsonl => jsonl::read(&mut input, config, report, sink)?,
-                SourceFormat::Biosyn => biosyn::read(&mut input, config, report, sink)?,
-                SourceFormat::Obo => obo::read(&mut input, config, report, sink)?,
-                SourceFormat::Obographs => obographs::read(&mut input, config, report, sink)?,
-                SourceFormat::Rrf => {}
+    match format {
+        // These take their files together, because one refers to another.
+        SourceFormat::Rrf => rrf::read(sources, config, report, sink)?,
+        SourceFormat::Rf2 => rf2::read(sources, config, report, sink)?,
+        SourceFormat::Taxonomy => taxonomy::read(sources, config, report, sink)?,
+        _ => {
+            for source in sources {
+                read_one(format, &mut source.open()?, config, report, sink)?;
             }
         }
     }
@@ -167,6 +184,29 @@ pub fn import_sources(
         return Err(error.with_hint("check the file and the format that was asked for"));
     }
     Ok(())
+}
+
+/// Reads one file of a format whose files stand alone.
+fn read_one(
+    format: SourceFormat,
+    input: &mut Input,
+    config: &ImportConfig,
+    report: &mut Report,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    match format {
+        SourceFormat::Tsv => tsv::read(input, config, report, sink),
+        SourceFormat::Jsonl => jsonl::read(input, config, report, sink),
+        SourceFormat::Biosyn => biosyn::read(input, config, report, sink),
+        SourceFormat::Obo => obo::read(input, config, report, sink),
+        SourceFormat::Obographs => obographs::read(input, config, report, sink),
+        SourceFormat::Ctd => ctd::read(input, config, report, sink),
+        SourceFormat::GeneInfo => gene_info::read(input, config, report, sink),
+        SourceFormat::MeshAscii => mesh_ascii::read(input, config, report, sink),
+        SourceFormat::MeshXml => mesh_xml::read(input, config, report, sink),
+        SourceFormat::Owl => owl::read(input, config, report, sink),
+        SourceFormat::Rrf | SourceFormat::Rf2 | SourceFormat::Taxonomy => Ok(()),
+    }
 }
 
 /// The id as it is shown: trimmed, and with the prefix of `config` where it has none.
