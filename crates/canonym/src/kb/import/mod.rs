@@ -36,6 +36,7 @@ pub mod rf2;
 mod rf2_tables;
 pub mod rrf;
 mod rrf_rows;
+pub mod sssom;
 pub mod taxonomy;
 pub mod tsv;
 
@@ -103,6 +104,8 @@ pub struct Report {
     pub n_read: u64,
     /// How many were dropped, by kind and reason, such as `("term", "obsolete")`.
     pub dropped: BTreeMap<(String, String), u64>,
+    /// Concepts that mappings made a part of another one.
+    pub n_joined: u64,
 }
 
 impl Report {
