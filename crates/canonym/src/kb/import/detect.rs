@@ -113,6 +113,11 @@ impl SourceFormat {
             let jsonl = suits_name(SourceFormat::Jsonl, file_name);
             return Some(if graphs && !jsonl { SourceFormat::Obographs } else { SourceFormat::Jsonl });
         }
+        let rdf = text.starts_with('<') && (text.contains("<rdf:RDF") || text.contains("/1999/02/22-rdf-syntax-ns#"));
+        let turtle = text.lines().any(|line| line.starts_with("@prefix ") || line.starts_with("@base "));
+        if rdf || turtle || suits_name(SourceFormat::Owl, file_name) {
+            return Some(SourceFormat::Owl);
+        }
         let line = text.lines().next()?;
         match (line.find('\t'), line.find("||")) {
             (Some(tab), Some(bars)) if bars < tab => Some(SourceFormat::Biosyn),

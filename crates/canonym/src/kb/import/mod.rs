@@ -32,6 +32,7 @@ pub mod obo;
 mod obo_syntax;
 pub mod obographs;
 pub mod owl;
+mod owl_guard;
 pub mod rf2;
 mod rf2_tables;
 pub mod rrf;
