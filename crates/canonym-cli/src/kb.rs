@@ -4,6 +4,7 @@ mod build;
 mod info;
 mod search;
 mod show;
+mod sources;
 
 /// The subcommands of `canonym kb`.
 #[derive(Debug, clap::Subcommand)]

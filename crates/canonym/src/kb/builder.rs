@@ -1,6 +1,7 @@
 //! Collects records and compiles them into a knowledge base.
 //!
-//! Records with one id are merged in the order they come. The result depends only on the records and the
+//! Records with one id are merged in the order they come; where they come from several sources, the first source that
+//! names a concept gives its preferred name, its definition and its source. Mappings can make concepts one. The result depends only on the records and the
 //! [`Meta`] given, not on the number of threads or the time of day.
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use rayon::prelude::*;
 
 use super::format::{KIND, Meta};
 use super::import::Report;
+use super::join::{self, Mappings};
 use super::lexicon::Lexicon;
 use super::record::{ConceptRecord, Scope};
 use crate::artifact::{AtomicFile, ContainerWriter};
@@ -18,6 +20,9 @@ use crate::{Error, Result};
 
 /// Longer names are dropped: nobody writes them, and they would bound every window of the recogniser.
 pub const MAX_NAME_BYTES: usize = 1000;
+
+/// The owner of a concept that no source has named.
+const NO_ORIGIN: u16 = u16::MAX;
 
 /// Texts one behind the other, with the offset of each.
 #[derive(Debug)]
@@ -54,6 +59,14 @@ pub struct KnowledgeBaseBuilder {
     ids: Arena,
     sources: Vec<u16>,
     source_rows: HashMap<String, u16>,
+    /// The number of the source that records come from, and for each name that it starts with, the first such row.
+    origin: u16,
+    origins: Vec<(String, u16)>,
+    origin_starts: Vec<(u32, u16)>,
+    /// The origin of the first name of each concept.
+    owners: Vec<u16>,
+    /// What mappings join: `(concept, the one that it becomes a part of)`.
+    joined: Vec<(u32, u32)>,
     names: Arena,
     name_of: Vec<(u32, Scope)>,
     types: Vec<(u32, u16)>,
@@ -81,6 +94,11 @@ impl KnowledgeBaseBuilder {
             ids: Arena::new(),
             sources: Vec::new(),
             source_rows: HashMap::new(),
+            origin: 0,
+            origins: Vec::new(),
+            origin_starts: Vec::new(),
+            owners: Vec::new(),
+            joined: Vec::new(),
             names: Arena::new(),
             name_of: Vec::new(),
             types: Vec::new(),
@@ -108,12 +126,11 @@ impl KnowledgeBaseBuilder {
                 let row = self.ids.push("concept ids", id)?;
                 self.rows.insert(id.into(), row);
                 self.sources.push(0);
+                self.owners.push(NO_ORIGIN);
                 row
             }
         };
-        if !record.source.is_empty() {
-            self.sources[concept as usize] = row_of(&mut self.source_rows, &record.source, "sources")? + 1;
-        }
+        self.note_source(concept as usize, &record)?;
         for name in &record.names {
             let text = name.text.trim();
             if text.is_empty() {
@@ -144,6 +161,64 @@ impl KnowledgeBaseBuilder {
         Ok(())
     }
 
+    /// Says that the records that follow are of another source, called `name` where they name no source themselves.
+    ///
+    /// Sources have priority in the order of the calls; a name that was given before means that source again.
+    pub fn begin_source(&mut self, name: &str) -> Result<()> {
+        let n_origins = self.origins.len();
+        let known = self.origins.iter().position(|(known, _)| known == name).unwrap_or(n_origins);
+        self.origin = match u16::try_from(known) {
+            Ok(origin) if origin < NO_ORIGIN => origin,
+            _ => return Err(Error::invalid(format!("there are more than {NO_ORIGIN} sources"))),
+        };
+        if known == n_origins {
+            let row = if name.is_empty() { 0 } else { row_of(&mut self.source_rows, name, "sources")? + 1 };
+            self.origins.push((name.to_owned(), row));
+        }
+        self.origin_starts.push((self.name_of.len() as u32, self.origin));
+        Ok(())
+    }
+
+    /// The first source that names a concept says which source it is of.
+    fn note_source(&mut self, concept: usize, record: &ConceptRecord) -> Result<()> {
+        if self.owners[concept] == NO_ORIGIN && !record.names.is_empty() {
+            self.owners[concept] = self.origin;
+            if let Some((_, row)) = self.origins.get(self.origin as usize).filter(|_| self.sources[concept] == 0) {
+                self.sources[concept] = *row;
+            }
+        }
+        if !record.source.is_empty() && (self.owners[concept] == NO_ORIGIN || self.owners[concept] == self.origin) {
+            self.sources[concept] = row_of(&mut self.source_rows, &record.source, "sources")? + 1;
+        }
+        Ok(())
+    }
+
+    /// The number of the source that a name comes from.
+    fn origin_of(&self, name: u32) -> u16 {
+        let behind = self.origin_starts.partition_point(|(start, _)| *start <= name);
+        behind.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
+    }
+
+    /// Joins concepts that mappings say are the same: names, types, definitions, parents and other ids become those of
+    /// the concept of the first source, the ids of the others its alternative ids. How many were joined with another.
+    pub fn join(&mut self, mappings: &Mappings, report: &mut Report) -> Result<u64> {
+        let named = |row: &u32| self.owners[*row as usize] != NO_ORIGIN;
+        let ids = (0..self.owners.len() as u32).filter(named).map(|row| (row, self.ids.get(row)));
+        let alternatives = self.alternative_of.iter().enumerate();
+        let alternatives = alternatives
+            .filter(|(_, concept)| named(concept))
+            .map(|(row, concept)| (*concept, self.alternatives.get(row as u32)));
+        let source_of = |row: u32| self.owners[row as usize];
+        self.joined = join::plan(mappings, ids, alternatives, source_of, report);
+        for (concept, target) in &self.joined {
+            for id in self.ids.get(*concept).split('|') {
+                self.alternatives.push("alternative ids", id)?;
+                self.alternative_of.push(*target);
+            }
+        }
+        Ok(self.joined.len() as u64)
+    }
+
     /// How many concepts were added, those without a name included.
     pub fn n_concepts(&self) -> usize {
         self.sources.len()
@@ -170,14 +245,10 @@ impl KnowledgeBaseBuilder {
 
     fn compile<W: Write + Seek>(mut self, meta: &mut Meta, out: W, path: &Path) -> Result<(W, Report)> {
         let mut report = std::mem::take(&mut self.report);
-        let (order, name_order) = self.order(&mut report);
+        let (order, new_row, name_order) = self.order(&mut report);
         if order.is_empty() {
             return Err(Error::invalid("no concept with a name is left to compile")
                 .with_hint("check the source format and the filters"));
-        }
-        let mut new_row = vec![u32::MAX; self.sources.len()];
-        for (row, old) in order.iter().enumerate() {
-            new_row[*old as usize] = row as u32;
         }
         meta.n_concepts = order.len() as u32;
         meta.n_names = name_order.len() as u32;
@@ -235,20 +306,26 @@ impl KnowledgeBaseBuilder {
         Ok((writer.finish().map_err(write_error)?, report))
     }
 
-    /// Concepts with a name, sorted by id; and `(new concept, name, scope)` in final order without repeats.
-    fn order(&self, report: &mut Report) -> (Vec<u32>, Vec<(u32, u32, Scope)>) {
+    /// Concepts with a name, sorted by id; for each old row its new one; and `(new concept, name, scope)` in final order
+    /// without repeats.
+    fn order(&self, report: &mut Report) -> (Vec<u32>, Vec<u32>, Vec<(u32, u32, Scope)>) {
         let mut named = vec![false; self.sources.len()];
         for (concept, _) in &self.name_of {
             named[*concept as usize] = true;
         }
-        let mut order: Vec<u32> = (0..named.len() as u32).filter(|row| named[*row as usize]).collect();
-        for _ in order.len()..named.len() {
-            report.drop_one("concept", "no name");
+        let n_nameless = named.iter().filter(|named| !**named).count();
+        report.drop_many("concept", "no name", n_nameless as u64);
+        for (concept, _) in &self.joined {
+            named[*concept as usize] = false;
         }
+        let mut order: Vec<u32> = (0..named.len() as u32).filter(|row| named[*row as usize]).collect();
         order.par_sort_unstable_by(|a, b| self.ids.get(*a).cmp(self.ids.get(*b)));
         let mut new_row = vec![u32::MAX; named.len()];
         for (row, old) in order.iter().enumerate() {
             new_row[*old as usize] = row as u32;
+        }
+        for (concept, target) in &self.joined {
+            new_row[*concept as usize] = new_row[*target as usize];
         }
         let mut names: Vec<(u32, u32, Scope)> = self
             .name_of
@@ -262,7 +339,9 @@ impl KnowledgeBaseBuilder {
         for of_concept in names.chunk_by(|a, b| a.0 == b.0) {
             seen.clear();
             let first = kept.len();
-            let preferred = of_concept.iter().position(|(_, _, scope)| *scope == Scope::Preferred).unwrap_or(0);
+            let merit = |(_, row, scope): &(u32, u32, Scope)| (self.origin_of(*row), *scope != Scope::Preferred);
+            let places = 0..of_concept.len();
+            let preferred = places.min_by_key(|place| merit(&of_concept[*place])).unwrap_or(0);
             let mut ordered: Vec<(u32, u32, Scope)> = of_concept.to_vec();
             ordered[..=preferred].rotate_right(1);
             for (place, (concept, row, scope)) in ordered.into_iter().enumerate() {
@@ -284,7 +363,7 @@ impl KnowledgeBaseBuilder {
             }
             kept[first].2 = Scope::Preferred;
         }
-        (order, kept)
+        (order, new_row, kept)
     }
 
     fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, u64) {
@@ -296,6 +375,8 @@ impl KnowledgeBaseBuilder {
             }
             let row = self.rows.get(self.wanted_parents.get(*wanted)).map(|row| new_row[*row as usize]);
             match row.filter(|row| *row != u32::MAX) {
+                // Joining can make a concept its own parent.
+                Some(row) if row == new_row[*concept as usize] && !self.joined.is_empty() => {}
                 Some(row) => known.push((*concept, row)),
                 None => n_unknown += 1,
             }

@@ -4,6 +4,7 @@ pub mod builder;
 pub mod compile;
 pub mod format;
 pub mod import;
+pub mod join;
 pub mod lexicon;
 pub mod reader;
 pub mod record;

@@ -6,6 +6,7 @@ mod corpus;
 mod eval;
 mod import;
 mod import_real;
+mod import_rf2;
 mod import_rrf;
 mod kb;
 mod ranking;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{SourceFormat, rrf};
-use crate::input::{Input, Source};
+use super::{SourceFormat, rf2, rrf};
+use crate::input::Input;
 use crate::{Error, Result};
 
 impl SourceFormat {
@@ -61,16 +61,23 @@ impl SourceFormat {
             return Err(unknown(path));
         }
         if path.is_dir() {
-            rrf::folder(path)?;
-            return Ok(SourceFormat::Rrf);
+            if rrf::folder(path).is_ok() {
+                return Ok(SourceFormat::Rrf);
+            }
+            if rf2::folder(path).is_ok() {
+                return Ok(SourceFormat::Rf2);
+            }
+            let error = Error::invalid(format!("{} holds neither MRCONSO.RRF nor a sct2_Concept file", path.display()));
+            return Err(error.with_hint("give the folder of a UMLS or SNOMED CT release, or the files themselves"));
         }
         let members = Input::members(path)?;
         if !path.is_file() {
             return Err(unknown(path));
         }
-        let rrf = |source: &Source| suits_name(SourceFormat::Rrf, source.file_name());
-        if members.iter().any(rrf) {
-            return Ok(SourceFormat::Rrf);
+        for format in [SourceFormat::Rrf, SourceFormat::Rf2] {
+            if members.iter().any(|source| suits_name(format, source.file_name())) {
+                return Ok(format);
+            }
         }
         let mut is_empty = true;
         for source in &members {
@@ -92,6 +99,9 @@ impl SourceFormat {
         if suits_name(SourceFormat::Rrf, file_name) {
             return Some(SourceFormat::Rrf);
         }
+        if suits_name(SourceFormat::Rf2, file_name) {
+            return Some(SourceFormat::Rf2);
+        }
         // The head may end inside a character.
         let text = String::from_utf8_lossy(head);
         let text = text.trim_start();
@@ -102,6 +112,11 @@ impl SourceFormat {
             let graphs = ["\"graphs\"", "\"nodes\"", "\"edges\""].iter().any(|key| text.contains(key));
             let jsonl = suits_name(SourceFormat::Jsonl, file_name);
             return Some(if graphs && !jsonl { SourceFormat::Obographs } else { SourceFormat::Jsonl });
+        }
+        let rdf = text.starts_with('<') && (text.contains("<rdf:RDF") || text.contains("/1999/02/22-rdf-syntax-ns#"));
+        let turtle = text.lines().any(|line| line.starts_with("@prefix ") || line.starts_with("@base "));
+        if rdf || turtle || suits_name(SourceFormat::Owl, file_name) {
+            return Some(SourceFormat::Owl);
         }
         let line = text.lines().next()?;
         match (line.find('\t'), line.find("||")) {
@@ -123,7 +138,10 @@ pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
         SourceFormat::Obo => name.ends_with(".obo"),
         SourceFormat::Obographs => name.ends_with(".json"),
         SourceFormat::Rrf => name.starts_with("mr") && name.ends_with(".rrf"),
-        SourceFormat::Rf2 => (name.starts_with("sct2_") || name.starts_with("der2_")) && name.ends_with(".txt"),
+        SourceFormat::Rf2 => {
+            let stem = name.strip_prefix('x').unwrap_or(&name);
+            (stem.starts_with("sct2_") || stem.starts_with("der2_")) && name.ends_with(".txt")
+        }
         SourceFormat::MeshXml => (name.starts_with("desc") || name.starts_with("supp")) && name.ends_with(".xml"),
         SourceFormat::MeshAscii => name.ends_with(".bin"),
         SourceFormat::Owl => name.ends_with(".owl") || name.ends_with(".ttl") || name.ends_with(".rdf"),

@@ -32,9 +32,12 @@ pub mod obo;
 mod obo_syntax;
 pub mod obographs;
 pub mod owl;
+mod owl_guard;
 pub mod rf2;
+mod rf2_tables;
 pub mod rrf;
 mod rrf_rows;
+pub mod sssom;
 pub mod taxonomy;
 pub mod tsv;
 
@@ -102,6 +105,8 @@ pub struct Report {
     pub n_read: u64,
     /// How many were dropped, by kind and reason, such as `("term", "obsolete")`.
     pub dropped: BTreeMap<(String, String), u64>,
+    /// Concepts that mappings made a part of another one.
+    pub n_joined: u64,
 }
 
 impl Report {
@@ -126,7 +131,7 @@ impl Report {
 /// Takes the records of an importer.
 pub type Sink<'a> = dyn FnMut(ConceptRecord) -> Result<()> + 'a;
 
-/// Imports files, archives and, for RRF, folders.
+/// Imports files, archives and, for RRF and RF2, folders.
 ///
 /// Of an archive the members whose names suit the format are read, or all where none does.
 pub fn import(
@@ -138,8 +143,12 @@ pub fn import(
 ) -> Result<()> {
     let mut opened = Vec::new();
     for path in sources {
-        if format == SourceFormat::Rrf && path.is_dir() {
-            opened.extend(rrf::folder(path)?);
+        if path.is_dir() {
+            match format {
+                SourceFormat::Rrf => opened.extend(rrf::folder(path)?),
+                SourceFormat::Rf2 => opened.extend(rf2::folder(path)?),
+                _ => opened.extend(Input::members(path)?),
+            }
             continue;
         }
         let members = Input::members(path)?;
@@ -262,14 +271,14 @@ fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink:
 
 /// Refuses a filter on what the format does not have, so that it is never ignored in silence.
 pub fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
-    use SourceFormat::{Biosyn, Jsonl, Rrf, Tsv};
-    let typed = matches!(format, Tsv | Jsonl | Rrf);
-    let sourced = !matches!(format, Tsv | Biosyn);
+    use SourceFormat::{Biosyn, Jsonl, Owl, Rf2, Rrf, Tsv};
+    let typed = matches!(format, Tsv | Jsonl | Rrf | Rf2);
+    let sourced = !matches!(format, Tsv | Biosyn | Rf2);
     let unusable = [
         (!config.semantic_types.is_empty() && !typed, "semantic types"),
         (!config.sources.is_empty() && !sourced, "source vocabularies"),
         (!config.term_types.is_empty() && format != Rrf, "term types"),
-        (!config.languages.is_empty() && format != Rrf, "languages"),
+        (!config.languages.is_empty() && !matches!(format, Rrf | Rf2 | Owl), "languages"),
     ];
     match unusable.iter().find(|(unusable, _)| *unusable) {
         Some((_, what)) => {
