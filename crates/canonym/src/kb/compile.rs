@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::builder::KnowledgeBaseBuilder;
 use super::format::{Meta, SourceFile};
-use super::import::{ImportConfig, Report, SourceFormat, import};
+use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import};
 use crate::{Error, Result};
 
 /// What to compile, and what to write beside it.
@@ -68,11 +68,9 @@ fn nothing_left(report: &Report) -> Error {
 
 fn describe(sources: &[PathBuf], config: &CompileConfig) -> Result<Meta> {
     let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let added_prefixes = match (&config.import.prefix, config.format) {
-        (Some(prefix), _) => vec![prefix.clone()],
-        (None, SourceFormat::Biosyn) => vec!["MESH".to_owned(), "OMIM".to_owned()],
-        (None, SourceFormat::Rrf) => vec!["UMLS".to_owned()],
-        (None, _) => Vec::new(),
+    let added_prefixes = match &config.import.prefix {
+        Some(prefix) => vec![prefix.clone()],
+        None => default_prefixes(config.format).iter().map(|&prefix| prefix.to_owned()).collect(),
     };
     let mut files = Vec::new();
     for path in sources.iter().filter(|path| path.as_os_str() != "-" && path.is_file()) {

@@ -7,6 +7,7 @@ mod eval;
 mod import;
 mod import_real;
 mod import_rrf;
+mod import_tables;
 mod kb;
 mod ranking;
 mod recognise;

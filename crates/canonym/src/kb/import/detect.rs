@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{SourceFormat, rrf};
+use super::{SourceFormat, ctd, rrf, taxonomy};
 use crate::input::{Input, Source};
 use crate::{Error, Result};
 
@@ -61,6 +61,9 @@ impl SourceFormat {
             return Err(unknown(path));
         }
         if path.is_dir() {
+            if taxonomy::folder(path).is_ok() {
+                return Ok(SourceFormat::Taxonomy);
+            }
             rrf::folder(path)?;
             return Ok(SourceFormat::Rrf);
         }
@@ -71,6 +74,9 @@ impl SourceFormat {
         let rrf = |source: &Source| suits_name(SourceFormat::Rrf, source.file_name());
         if members.iter().any(rrf) {
             return Ok(SourceFormat::Rrf);
+        }
+        if members.iter().any(taxonomy::is_names) {
+            return Ok(SourceFormat::Taxonomy);
         }
         let mut is_empty = true;
         for source in &members {
@@ -103,7 +109,19 @@ impl SourceFormat {
             let jsonl = suits_name(SourceFormat::Jsonl, file_name);
             return Some(if graphs && !jsonl { SourceFormat::Obographs } else { SourceFormat::Jsonl });
         }
+        if text.starts_with('<') {
+            return detect_xml(text);
+        }
+        if text.starts_with("*NEWRECORD") {
+            return Some(SourceFormat::MeshAscii);
+        }
         let line = text.lines().next()?;
+        if line.starts_with('#') {
+            return detect_commented(text);
+        }
+        if line.contains("\t|\t") && line.ends_with("\t|") {
+            return Some(SourceFormat::Taxonomy);
+        }
         match (line.find('\t'), line.find("||")) {
             (Some(tab), Some(bars)) if bars < tab => Some(SourceFormat::Biosyn),
             (None, Some(_)) => Some(SourceFormat::Biosyn),
@@ -111,6 +129,26 @@ impl SourceFormat {
             (None, None) => suits_name(SourceFormat::Obo, file_name).then_some(SourceFormat::Obo),
         }
     }
+}
+
+/// The format of XML by its first elements; they stand behind a declaration, a document type and comments.
+fn detect_xml(text: &str) -> Option<SourceFormat> {
+    let mesh = ["DescriptorRecord", "SupplementalRecord", "QualifierRecord"];
+    let is_mesh =
+        mesh.iter().any(|name| [">", " ", "Set>", "Set "].iter().any(|end| text.contains(&format!("<{name}{end}"))));
+    is_mesh.then_some(SourceFormat::MeshXml)
+}
+
+/// The format of a table that begins with comments, by the names of its columns.
+fn detect_commented(text: &str) -> Option<SourceFormat> {
+    let mut comments = text.lines().take_while(|line| line.starts_with('#'));
+    comments.find_map(|line| {
+        let names = line.trim_start_matches('#');
+        if names.starts_with("tax_id\tGeneID") || names.starts_with("Format: tax_id GeneID") {
+            return Some(SourceFormat::GeneInfo);
+        }
+        ctd::is_header(names).then_some(SourceFormat::Ctd)
+    })
 }
 
 /// Whether a file of this name, compression endings removed, is usually of the format.
