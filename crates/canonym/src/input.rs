@@ -18,6 +18,7 @@
 mod archive;
 mod stream;
 mod tar;
+pub mod xml;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
