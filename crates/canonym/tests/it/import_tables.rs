@@ -9,7 +9,7 @@ fn check(format: SourceFormat, text: &str, expect: Expect) {
     check_with(format, &[("input", text)], &ImportConfig::default(), expect);
 }
 
-const GENES: &str = concat!(
+pub const GENES: &str = concat!(
     "#tax_id\tGeneID\tSymbol\tLocusTag\tSynonyms\tdbXrefs\tchromosome\tmap_location\tdescription\ttype_of_gene\t",
     "Symbol_from_nomenclature_authority\tFull_name_from_nomenclature_authority\tNomenclature_status\t",
     "Other_designations\tModification_date\tFeature_type\n",
@@ -106,7 +106,7 @@ const DISEASES: &str = concat!(
     "Square disease\tOMIM:200000\t\t\tMESH:D1|MESH:D2\t\t\t\t\n",
 );
 
-const CHEMICALS: &str = concat!(
+pub const CHEMICALS: &str = concat!(
     "# Fields:\n# ChemicalName,ChemicalID,CasRN,Definition,ParentIDs,TreeNumbers,ParentTreeNumbers,Synonyms,DrugBankIDs\n",
     "\"1,2-ring\",MESH:C1,50-00-0,\"It is \"\"round\"\", mostly.\",MESH:D3,D03/C1,D03,\"ring, 1,2-|o\",DB1|DB2\n",
 );
@@ -204,7 +204,7 @@ fn broken_ctd_tables_are_errors_with_their_line() {
     );
 }
 
-const NAMES: &str = concat!(
+pub const NAMES: &str = concat!(
     "1\t|\troot\t|\t\t|\tscientific name\t|\n",
     "7\t|\tRotundus\t|\tRotundus <shapes>\t|\tscientific name\t|\n",
     "7\t|\tRotundus L., 1758\t|\t\t|\tauthority\t|\n",
@@ -313,7 +313,7 @@ fn broken_taxonomies_are_errors_with_their_line() {
     );
 }
 
-const DESCRIPTORS: &str = concat!(
+pub const DESCRIPTORS: &str = concat!(
     "*NEWRECORD\nRECTYPE = D\nMH = Rings, Small\nAQ = AA AD\n",
     "ENTRY = ringlet|T001|NON|NRW|NLM (2001)|010101|abcdef\nPRINT ENTRY = circle|T001|NON|EQV|NLM (2001)|010101|abcdef\n",
     "ENTRY = small ring\nMN = C01.200.100\nMN = D02\nMS = A ring that is small.\nRN = 0\nRR = 50-00-0 (ring)\nUI = D000002\n\n",

@@ -5,6 +5,7 @@ mod architecture;
 mod corpus;
 mod eval;
 mod import;
+mod import_mesh_xml;
 mod import_real;
 mod import_rrf;
 mod import_tables;
