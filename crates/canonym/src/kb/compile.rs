@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::builder::KnowledgeBaseBuilder;
 use super::format::{Meta, SourceFile};
-use super::import::{ImportConfig, Report, SourceFormat, import, sssom};
+use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, sssom};
 use super::join::Mappings;
 use crate::input::Input;
 use crate::{Error, Result};
@@ -130,12 +130,9 @@ fn describe(sources: &[CompileSource], config: &CompileConfig) -> Result<Meta> {
 
 /// The prefixes that a source puts before ids that have none.
 fn added_prefixes_of(source: &CompileSource) -> Vec<String> {
-    match (&source.import.prefix, source.format) {
-        (Some(prefix), _) => vec![prefix.clone()],
-        (None, SourceFormat::Biosyn) => vec!["MESH".to_owned(), "OMIM".to_owned()],
-        (None, SourceFormat::Rrf) => vec!["UMLS".to_owned()],
-        (None, SourceFormat::Rf2) => vec!["SNOMEDCT".to_owned()],
-        (None, _) => Vec::new(),
+    match &source.import.prefix {
+        Some(prefix) => vec![prefix.clone()],
+        None => default_prefixes(source.format).iter().map(|&prefix| prefix.to_owned()).collect(),
     }
 }
 

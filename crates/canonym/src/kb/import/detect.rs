@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{SourceFormat, rf2, rrf};
+use super::{SourceFormat, ctd, rf2, rrf, taxonomy};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -67,8 +67,12 @@ impl SourceFormat {
             if rf2::folder(path).is_ok() {
                 return Ok(SourceFormat::Rf2);
             }
-            let error = Error::invalid(format!("{} holds neither MRCONSO.RRF nor a sct2_Concept file", path.display()));
-            return Err(error.with_hint("give the folder of a UMLS or SNOMED CT release, or the files themselves"));
+            if taxonomy::folder(path).is_ok() {
+                return Ok(SourceFormat::Taxonomy);
+            }
+            let message = format!("{} holds neither MRCONSO.RRF, a sct2_Concept file nor names.dmp", path.display());
+            let hint = "give the folder of a UMLS, SNOMED CT or taxonomy release, or the files themselves";
+            return Err(Error::invalid(message).with_hint(hint));
         }
         let members = Input::members(path)?;
         if !path.is_file() {
@@ -78,6 +82,9 @@ impl SourceFormat {
             if members.iter().any(|source| suits_name(format, source.file_name())) {
                 return Ok(format);
             }
+        }
+        if members.iter().any(taxonomy::is_names) {
+            return Ok(SourceFormat::Taxonomy);
         }
         let mut is_empty = true;
         for source in &members {
@@ -118,7 +125,19 @@ impl SourceFormat {
         if rdf || turtle || suits_name(SourceFormat::Owl, file_name) {
             return Some(SourceFormat::Owl);
         }
+        if text.starts_with('<') {
+            return detect_xml(text);
+        }
+        if text.starts_with("*NEWRECORD") {
+            return Some(SourceFormat::MeshAscii);
+        }
         let line = text.lines().next()?;
+        if line.starts_with('#') {
+            return detect_commented(text);
+        }
+        if line.contains("\t|\t") && line.ends_with("\t|") {
+            return Some(SourceFormat::Taxonomy);
+        }
         match (line.find('\t'), line.find("||")) {
             (Some(tab), Some(bars)) if bars < tab => Some(SourceFormat::Biosyn),
             (None, Some(_)) => Some(SourceFormat::Biosyn),
@@ -126,6 +145,26 @@ impl SourceFormat {
             (None, None) => suits_name(SourceFormat::Obo, file_name).then_some(SourceFormat::Obo),
         }
     }
+}
+
+/// The format of XML by its first elements; they stand behind a declaration, a document type and comments.
+fn detect_xml(text: &str) -> Option<SourceFormat> {
+    let mesh = ["DescriptorRecord", "SupplementalRecord", "QualifierRecord"];
+    let is_mesh =
+        mesh.iter().any(|name| [">", " ", "Set>", "Set "].iter().any(|end| text.contains(&format!("<{name}{end}"))));
+    is_mesh.then_some(SourceFormat::MeshXml)
+}
+
+/// The format of a table that begins with comments, by the names of its columns.
+fn detect_commented(text: &str) -> Option<SourceFormat> {
+    let mut comments = text.lines().take_while(|line| line.starts_with('#'));
+    comments.find_map(|line| {
+        let names = line.trim_start_matches('#');
+        if names.starts_with("tax_id\tGeneID") || names.starts_with("Format: tax_id GeneID") {
+            return Some(SourceFormat::GeneInfo);
+        }
+        ctd::is_header(names).then_some(SourceFormat::Ctd)
+    })
 }
 
 /// Whether a file of this name, compression endings removed, is usually of the format.
