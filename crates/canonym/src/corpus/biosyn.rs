@@ -210,13 +210,24 @@ mod tests {
     fn lines_of_one_document_make_a_document() {
         check(
             "7||28|57||Disease||fever|ague||D1|D2\n7||60|64||||gout||-1\n8||0|4||Disease||gout||D3 \n7||0|4||Disease||a||b||D4\n",
-            expect![[""]],
+            expect![[r#"
+                {"id":"7","text":"fever|ague\ngout","annotations":[{"spans":[[0,10]],"text":"fever|ague","type":"Disease","ids":["D1|D2"],"parts":["fever","ague"],"attributes":{"offsets":"28|57"}},{"spans":[[11,15]],"text":"gout","ids":["-1"],"attributes":{"offsets":"60|64"}}]}
+                {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","type":"Disease","ids":["D3 "],"attributes":{"offsets":"0|4"}}]}
+                {"id":"7","text":"a||b","annotations":[{"spans":[[0,4]],"text":"a||b","type":"Disease","ids":["D4"],"parts":["a","","b"],"attributes":{"offsets":"0|4"}}]}
+            "#]],
         );
     }
 
     #[test]
     fn malformed_lines_are_named_and_passed_over() {
-        check("no query\n7||0|4||D||||D1\n8||0|4||D||gout||D1\n", expect![[""]]);
+        check(
+            "no query\n7||0|4||D||||D1\n8||0|4||D||gout||D1\n",
+            expect![[r#"
+            in:1: expected five fields separated by `||`, found `no query` (hint: a query is `document||start|end||type||mention||ids`)
+            in:2: the query has no mention (hint: a query is `document||start|end||type||mention||ids`)
+            {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","type":"D","ids":["D1"],"attributes":{"offsets":"0|4"}}]}
+        "#]],
+        );
     }
 
     #[test]

@@ -443,7 +443,7 @@ mod tests {
         check(
             r#"{"id":7,"text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","ids":["D1","D2"]},{"id":"D3","spans":[[0,1]],"type":"Letter","other":[1]},{"spans":[[0,1]]}]}"#,
             expect![[r#"
-                {"id":"7","text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","type":"","ids":["D1","D2"]},{"spans":[[0,1]],"text":"β","type":"Letter","ids":["D3"]},{"spans":[[0,1]],"text":"β","type":"","ids":[]}]}
+                {"id":"7","text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","ids":["D1","D2"]},{"spans":[[0,1]],"text":"β","type":"Letter","ids":["D3"]},{"spans":[[0,1]],"text":"β","ids":[]}]}
             "#]],
         );
     }
@@ -467,9 +467,9 @@ mod tests {
         check(
             "{\"title\":\"A.\",\"abstract\":\"B.\"}\n\n{\"pmid\":3,\"abstract\":\"B.\"}\n{\"id\":null,\"title\":\"\",\"abstract\":\"B.\",\"annotations\":null}",
             expect![[r#"
-                {"id":"1","text":"A. B.","annotations":[]}
-                {"id":"3","text":"B.","annotations":[]}
-                {"id":"4","text":" B.","annotations":[]}
+                {"id":"1","text":"A. B.","annotations":[],"sections":[{"type":"title","span":[0,2]},{"type":"abstract","span":[3,5]}]}
+                {"id":"3","text":"B.","annotations":[],"sections":[{"type":"abstract","span":[0,2]}]}
+                {"id":"4","text":" B.","annotations":[],"sections":[{"type":"title","span":[0,0]},{"type":"abstract","span":[1,3]}]}
             "#]],
         );
     }
@@ -496,8 +496,8 @@ mod tests {
         check(
             r#"{"text":"pain","annotations":[{"spans":[],"text":"pain"}]}"#,
             expect![[r#"
-            in:1: document `1`: `pain` has no span (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
-        "#]],
+                in:1: document `1`: `pain` has no span (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            "#]],
         );
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,-4]]}]}"#,
@@ -508,8 +508,8 @@ mod tests {
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,4]],"text":"gain"}]}"#,
             expect![[r#"
-            in:1: document `1`: the annotation says `gain` at 0..4, the text there is `pain` (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
-        "#]],
+                in:1: document `1`: the annotation says `gain` at 0..4, the text there is `pain` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            "#]],
         );
         check(
             &"[".repeat(100_000),

@@ -326,11 +326,79 @@ mod tests {
 
     #[test]
     fn every_format_says_what_it_loses() {
-        check(Jsonl, expect![[""]]);
-        check(Pubtator, expect![[""]]);
-        check(Brat, expect![[""]]);
-        check(Conll, expect![[""]]);
-        check(Biosyn, expect![[""]]);
-        check(CorpusFormat::PubmedXml, expect![[""]]);
+        check(
+            Jsonl,
+            expect!["2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"],
+        );
+        check(
+            Pubtator,
+            expect![[r#"
+            2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
+            2 sections of texts were left out (first in document `7`)
+            2 discontinuous mentions were written from first to last word (first in document `7`)
+            2 lists of ids were joined by `|` (first in document `7`)
+            2 keys of annotations were left out (first in document `7`)
+            4 attributes of mentions were left out (first in document `7`)
+            2 relations were written without key, roles or attributes (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            Brat,
+            expect![[r#"
+            2 sections of texts were left out (first in document `7`)
+            2 mentions across line breaks were written in parts (first in document `7`)
+            10 types that are no single word were changed (first in document `7`)
+            2 lists of names of parts were left out (first in document `7`)
+            2 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            Conll,
+            expect![[r#"
+            2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
+            2 sections of texts were left out (first in document `7`)
+            2 discontinuous mentions were left out (first in document `7`)
+            4 mentions inside or across longer ones were left out (first in document `7`)
+            2 types that are no single word were changed (first in document `7`)
+            2 lists of ids were joined by `|` (first in document `7`)
+            2 lists of names of parts were left out (first in document `7`)
+            2 keys of annotations were left out (first in document `7`)
+            4 attributes of mentions were left out (first in document `7`)
+            4 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            Biosyn,
+            expect![[r#"
+            2 texts were left out but for the mentions (first in document `7`)
+            2 sections of texts were left out (first in document `7`)
+            2 discontinuous mentions were written from first to last word (first in document `7`)
+            2 lists of ids were joined by `|` (first in document `7`)
+            2 keys of annotations were left out (first in document `7`)
+            4 attributes of mentions were left out (first in document `7`)
+            4 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            1 document without mentions was left out (first in document ``)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            CorpusFormat::PubmedXml,
+            expect![[r#"
+            10 annotations were left out (first in document `7`)
+            4 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
     }
 }

@@ -62,12 +62,48 @@ fn every_kind_of_line_is_read() {
 
 #[test]
 fn malformed_lines_are_named() {
-    check("pain", "T1 Finding 0 4 pain\n", expect![[""]]);
-    check("pain", "T1\tFinding 0\tpain\n", expect![[""]]);
-    check("pain", "T1\tFinding 0 4\tpain\nT1\tFinding 0 4\tpain\n", expect![[""]]);
-    check("pain", "T1\tFinding 0 4\tgain\n", expect![[""]]);
-    check("pain", "A1\tNegation T9\n", expect![[""]]);
-    check("pain", "Q1\tNegation T9\n", expect![[""]]);
+    check(
+        "pain",
+        "T1 Finding 0 4 pain\n",
+        expect![[r#"
+        notes/7.ann:1: a line of brat has columns by tab, this one is `T1 Finding 0 4 pain` (hint: none)
+    "#]],
+    );
+    check(
+        "pain",
+        "T1\tFinding 0\tpain\n",
+        expect![[r#"
+        notes/7.ann:1: `0` are no offsets (hint: an annotation is `T1`, its type with start and end, and its text, by tab)
+    "#]],
+    );
+    check(
+        "pain",
+        "T1\tFinding 0 4\tpain\nT1\tFinding 0 4\tpain\n",
+        expect![[r#"
+        notes/7.ann:2: `T1` stands twice (hint: none)
+    "#]],
+    );
+    check(
+        "pain",
+        "T1\tFinding 0 4\tgain\n",
+        expect![[r#"
+        notes/7.ann:1: document `7`: the annotation says `gain` at 0..4, the text there is `pain` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+    "#]],
+    );
+    check(
+        "pain",
+        "A1\tNegation T9\n",
+        expect![[r#"
+        notes/7.ann:1: an attribute or note is said of `T9`, which is not there (hint: remove the line, or give it the key of another)
+    "#]],
+    );
+    check(
+        "pain",
+        "Q1\tNegation T9\n",
+        expect![[r#"
+        notes/7.ann:1: the line starts with `Q1`, which brat does not know (hint: lines start with T, N, A, M, R, E, * or # and a number)
+    "#]],
+    );
 }
 
 #[test]
@@ -93,7 +129,22 @@ fn changed_documents_are_written_anew() {
     document.annotations.push(found);
     document.relations.push(Relation::plain("Cause", &["T4", "T5"]));
     document.relations.push(Relation::plain("CID", &["D1", "D2"]));
-    expect![[""]].assert_eq(&written(&document));
+    expect![[r#"
+        T4	Finding 0 4;5 17	Pain in the chest
+        A1	Category T4 Modifier
+        T5	Finding 19 23	gout
+        T1	Rheumatic_disease 19 23	gout
+        N1	Reference T1 -1	
+        A2	seen T1
+        #1	side T1	left foot
+        T2	Rheumatic_disease 19 23	gout
+        N2	Reference T2 MESH:D006073	Gout
+        A3	seen T2
+        #2	side T2	left foot
+        E1	Hurts:T4 Theme:T5
+        R1	Cause Arg1:T4 Arg2:T5
+    "#]]
+    .assert_eq(&written(&document));
 }
 
 #[test]
