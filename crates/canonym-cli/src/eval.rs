@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
+use canonym::corpus::{AnnotatedDocument, CorpusFormat};
 use canonym::eval::bootstrap::{BootstrapConfig, SplitMix64};
 use canonym::eval::ids::{IdPolicy, IdSet, known_ids};
 use canonym::eval::matching::{MatchConfig, Measure};
@@ -19,6 +19,7 @@ use canonym::link::lexical::{LexicalLinker, LinkConfig};
 
 use crate::errors::wrong_usage;
 use crate::knowledge::Models;
+use crate::reading::ReadArguments;
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{knowledge, output, progress};
 
@@ -86,9 +87,8 @@ pub struct EvalArgs {
     /// What the report calls the part of the corpus.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
-    /// Leave out annotations whose offsets do not fit their text.
-    #[arg(long)]
-    pub skip_bad_offsets: bool,
+    #[command(flatten)]
+    pub reading: ReadArguments,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
@@ -262,14 +262,7 @@ fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<
 }
 
 fn read_documents(path: &Path, format: EvalFormat, args: &EvalArgs) -> canonym::Result<Vec<AnnotatedDocument>> {
-    let on_mismatch = if args.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error };
-    let mut reader = Reader::open(path, format.corpus())?.with_on_mismatch(on_mismatch);
-    let documents = reader.by_ref().collect::<canonym::Result<Vec<AnnotatedDocument>>>()?;
-    let n_bad = reader.counts().n_bad_offsets;
-    if n_bad > 0 {
-        progress::say(&format!("left out {n_bad} annotations of {} with wrong offsets", path.display()));
-    }
-    Ok(documents)
+    args.reading.open(path, format.corpus())?.collect()
 }
 
 /// The ids in the annotations that training saw.

@@ -1,17 +1,17 @@
 //! `canonym link`: text in, linked concepts out.
 
 use std::collections::VecDeque;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
-use canonym::artifact::AtomicFile;
-use canonym::corpus::OnMismatch;
-use canonym::corpus::format::{CorpusFormat, Reader};
-use canonym::corpus::{self, AnnotatedDocument};
+use canonym::corpus::AnnotatedDocument;
+use canonym::corpus::conll::Scheme;
+use canonym::corpus::format::CorpusFormat;
 use canonym::text::Document;
 use rayon::prelude::*;
 
+use crate::reading::{Documents, ReadArguments};
+use crate::sink::{Encoded, Sink};
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{errors, knowledge, progress};
 
@@ -37,10 +37,10 @@ pub struct LinkArguments {
     /// Whether mentions are found or taken from the input.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
-    /// The input format: auto, text, jsonl or pubtator.
+    /// The input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// The output format: table, jsonl or pubtator; a table on a terminal, else jsonl.
+    /// The output format: table, jsonl, pubtator, bioc-xml, bioc-json, brat or conll; a table on a terminal, else jsonl.
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Candidates a mention.
@@ -52,16 +52,15 @@ pub struct LinkArguments {
     /// Give mentions inside longer ones, too.
     #[arg(long)]
     nested: bool,
-    /// Leave out annotations of the input whose offsets do not fit its text, and count them.
-    #[arg(long)]
-    skip_bad_offsets: bool,
+    #[command(flatten)]
+    reading: ReadArguments,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
     /// Threads; all cores where not given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where to write; standard output where not given.
+    /// Where to write, a new folder for brat; standard output where not given.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -82,17 +81,10 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             raw_ids: arguments.raw_ids,
         },
     );
-    match &arguments.output {
-        Some(path) => {
-            let mut file = AtomicFile::create(path)?;
-            link_all(arguments, &system, &mut file)?;
-            Ok(file.commit()?)
-        }
-        None => link_all(arguments, &system, &mut BufWriter::with_capacity(1 << 16, std::io::stdout())),
-    }
+    link_all(arguments, &system)
 }
 
-fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> anyhow::Result<()> {
+fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
     let format = match arguments.to.as_deref() {
         Some("table") => None,
@@ -104,36 +96,33 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
         None => Some(CorpusFormat::Jsonl),
     };
     let mut batches = Batches::new(arguments)?;
+    let mut sink = Sink::create(arguments.output.as_deref(), format, "a folder with `--output`")?;
     let bar = progress::counter("documents", None);
     let mut batch = batches.next_batch()?;
-    let frame = format.map(|format| corpus::format::frame(format, batch.first())).unwrap_or_default();
-    out.write_all(&frame.before).context("cannot write the result")?;
-    let mut border: &[u8] = b"";
+    sink.start(batch.first())?;
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
         let (written, next) = rayon::join(|| link(system, batch, format), || batches.next_batch());
         for document in written? {
-            out.write_all(border).and_then(|()| out.write_all(&document)).context("cannot write the result")?;
-            border = frame.between;
+            sink.write(document)?;
         }
         bar.inc(n_documents);
         batch = next?;
     }
     bar.finish_and_clear();
-    out.write_all(frame.after).context("cannot write the result")?;
-    out.flush().context("cannot write the result")
+    sink.finish()
 }
 
 /// Links a batch and writes each document into a buffer of its own; as a table where there is no format.
-fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFormat>) -> anyhow::Result<Vec<Vec<u8>>> {
-    let encode = |document: &AnnotatedDocument| -> anyhow::Result<Vec<u8>> {
-        let mut buffer = Vec::new();
-        match format {
-            Some(format) => corpus::format::encode(document, format, &mut buffer)?,
-            None => table(&mut buffer, document)?,
-        }
-        Ok(buffer)
+fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFormat>) -> anyhow::Result<Vec<Encoded>> {
+    let encode = |document: &AnnotatedDocument| -> anyhow::Result<Encoded> {
+        let Some(format) = format else {
+            let mut bytes = Vec::new();
+            table(&mut bytes, document)?;
+            return Ok(Encoded { bytes, ..Encoded::default() });
+        };
+        Ok(Encoded::new(document, format, Scheme::default())?)
     };
     system.link(batch)?.par_iter().map(encode).collect()
 }
@@ -143,8 +132,8 @@ struct Batches {
     text: Option<String>,
     files: VecDeque<PathBuf>,
     format: Option<CorpusFormat>,
-    on_mismatch: OnMismatch,
-    reader: Option<Reader>,
+    reading: ReadArguments,
+    documents: Option<Documents>,
 }
 
 impl Batches {
@@ -157,8 +146,8 @@ impl Batches {
             text: arguments.text.clone(),
             files: arguments.files.iter().cloned().collect(),
             format,
-            on_mismatch: if arguments.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error },
-            reader: None,
+            reading: arguments.reading,
+            documents: None,
         })
     }
 
@@ -170,28 +159,20 @@ impl Batches {
         }
         let (mut batch, mut n_bytes) = (Vec::new(), 0);
         while batch.len() < BATCH && n_bytes < BATCH_BYTES {
-            let Some(reader) = &mut self.reader else {
+            let Some(documents) = &mut self.documents else {
                 match self.files.pop_front() {
-                    Some(file) => {
-                        self.reader = Some(Reader::open(&file, self.format)?.with_on_mismatch(self.on_mismatch));
-                    }
+                    Some(file) => self.documents = Some(self.reading.open(&file, self.format)?),
                     None => break,
                 }
                 continue;
             };
-            match reader.next() {
+            match documents.next() {
                 Some(document) => {
                     let document = document?;
                     n_bytes += document.document.text.len();
                     batch.push(document);
                 }
-                None => {
-                    let n_bad = reader.counts().n_bad_offsets;
-                    if n_bad > 0 {
-                        progress::say(&format!("left out {n_bad} annotations with wrong offsets"));
-                    }
-                    self.reader = None;
-                }
+                None => self.documents = None,
             }
         }
         Ok(batch)

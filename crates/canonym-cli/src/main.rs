@@ -1,5 +1,6 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod convert;
 mod errors;
 mod eval;
 mod kb;
@@ -8,6 +9,8 @@ mod link;
 mod map;
 mod output;
 mod progress;
+mod reading;
+mod sink;
 mod system;
 mod train;
 
@@ -40,6 +43,8 @@ enum Command {
     Kb(kb::KbCommand),
     /// Score predictions against gold annotations.
     Eval(eval::EvalArgs),
+    /// Write a corpus in another format.
+    Convert(convert::ConvertArguments),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
 }
@@ -61,6 +66,7 @@ fn main() -> ExitCode {
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
     };
     match result {

@@ -9,11 +9,15 @@ pub mod biosyn;
 pub mod brat;
 mod check;
 pub mod conll;
+mod files;
+pub mod folder;
 pub mod format;
 pub mod jsonl;
+pub mod losses;
 pub mod plain;
 pub mod pubmed;
 pub mod pubtator;
+pub mod repair;
 pub mod texoo;
 
 pub use check::{OnMismatch, ReadCounts};

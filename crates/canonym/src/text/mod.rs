@@ -9,6 +9,7 @@ pub mod composite;
 pub mod normalise;
 pub mod offsets;
 pub mod sentences;
+pub mod tags;
 pub mod tokens;
 pub mod variants;
 mod variants_plurals;

@@ -82,7 +82,10 @@ fn wrong_offsets_are_dropped_and_counted_on_request() {
     let mut reader = Reader::from_input(input, None).unwrap().with_on_mismatch(OnMismatch::Drop);
     assert_eq!(reader.next().unwrap().unwrap().annotations.len(), 1);
     assert!(reader.next().is_none());
-    assert_eq!(reader.counts(), ReadCounts { n_documents: 1, n_annotations: 1, n_bad_offsets: 1 });
+    assert_eq!(
+        reader.counts(),
+        ReadCounts { n_documents: 1, n_annotations: 1, n_bad_offsets: 1, ..ReadCounts::default() }
+    );
 }
 
 #[test]
@@ -274,7 +277,11 @@ fn real_corpora_have_the_wrong_offsets_that_are_known() {
         for item in &mut reader {
             item.unwrap();
         }
-        assert_eq!(reader.counts(), ReadCounts { n_documents, n_annotations, n_bad_offsets }, "{name}");
+        assert_eq!(
+            reader.counts(),
+            ReadCounts { n_documents, n_annotations, n_bad_offsets, ..ReadCounts::default() },
+            "{name}"
+        );
     }
 }
 
@@ -312,10 +319,7 @@ fn real_pubtator_files_are_written_as_they_were() {
         assert!(tab_lines(&bytes) == tab_lines(&original), "{name}");
         assert!(bytes.trim_ascii() == original.trim_ascii(), "{name}");
         let lines = written(&documents, CorpusFormat::Jsonl).unwrap();
-        let mut back = read(&lines, Some(CorpusFormat::Jsonl)).unwrap();
-        for (back, document) in back.iter_mut().zip(&documents) {
-            back.document.sections.clone_from(&document.document.sections);
-        }
+        let back = read(&lines, Some(CorpusFormat::Jsonl)).unwrap();
         assert!(back == documents, "{name}");
     }
 }

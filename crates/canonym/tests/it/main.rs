@@ -4,6 +4,7 @@
 mod architecture;
 mod corpus;
 mod eval;
+mod formats;
 mod import;
 mod import_mesh_xml;
 mod import_real;
