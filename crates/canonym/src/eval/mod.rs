@@ -24,6 +24,7 @@
 
 pub mod assignment;
 pub mod bootstrap;
+pub mod curves;
 pub mod ids;
 pub mod matching;
 pub mod overlap;
