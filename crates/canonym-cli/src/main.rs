@@ -1,5 +1,6 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod compare;
 mod errors;
 mod eval;
 mod kb;
@@ -40,6 +41,8 @@ enum Command {
     Kb(kb::KbCommand),
     /// Score predictions against gold annotations.
     Eval(eval::EvalArgs),
+    /// Compare two files of predictions on the same gold.
+    Compare(compare::CompareArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
     };
     match result {

@@ -251,7 +251,8 @@ pub fn links(documents: &[DocumentPair], policy: IdPolicy) -> Outcomes {
         let mut golds: HashMap<&[Span], Vec<usize>> = HashMap::new();
         let mut known = HashSet::new();
         for (row, entry) in document.gold.iter().enumerate().filter(|(_, entry)| !entry.ids.is_nil()) {
-            let labels = if policy == IdPolicy::First { entry.ids.iter().take(1).collect() } else { entry.ids.sorted() };
+            let labels =
+                if policy == IdPolicy::First { entry.ids.iter().take(1).collect() } else { entry.ids.sorted() };
             if known.insert((&entry.spans, labels)) {
                 golds.entry(&entry.spans).or_default().push(row);
             }
@@ -303,10 +304,7 @@ mod tests {
     fn the_area_is_the_mean_risk_over_answers() {
         // Risks at coverages 1/4 to 1: 0, 1/2, 1/3, 1/2.
         let curves = of(&[(0.9, 1), (0.8, 0), (0.7, 1), (0.6, 0)]);
-        assert_eq!(
-            points(&curves),
-            [(0.9, 0.25, 0.0), (0.8, 0.5, 0.5), (0.7, 0.75, 1.0 / 3.0), (0.6, 1.0, 0.5)]
-        );
+        assert_eq!(points(&curves), [(0.9, 0.25, 0.0), (0.8, 0.5, 0.5), (0.7, 0.75, 1.0 / 3.0), (0.6, 1.0, 0.5)]);
         near(curves.aurc, (0.0 + 0.5 + 1.0 / 3.0 + 0.5) / 4.0);
         // Perfect scores: risks 0, 0, 1/3, 1/2.
         near(curves.excess_aurc, (0.5 + 1.0 / 3.0 + 0.5) / 4.0 - (1.0 / 3.0 + 0.5) / 4.0);
