@@ -83,7 +83,7 @@ pub const PROTOCOLS: [Protocol; 9] = [
                   overlaps as its code gives it (its text speaks of any overlap: partial-binary)",
         ids: IdPolicy::First,
         unit: RankUnit::Entities,
-        composite: Composite::First,
+        composite: Composite::All,
         measures: &[Measure::Strict, Measure::MentionRecognition, Measure::PartialBinary, Measure::PartialMaxMax],
         headlines: &[
             Headline::F1(Measure::Strict),

@@ -83,11 +83,14 @@ pub(super) fn strata(out: &mut String, report: &Report) {
         titles.extend(["acc@1".to_owned(), "95%".to_owned()]);
     }
     line(out, "");
-    line(out, &header("part of gold", &titles.iter().map(String::as_str).collect::<Vec<_>>(), &widths(&titles)));
+    line(
+        out,
+        &header(&label("part of gold"), &titles.iter().map(String::as_str).collect::<Vec<_>>(), &widths(&titles)),
+    );
     for (property, values) in &report.slices {
         for (value, part) in values {
             let row = row(part, &measures, part.accuracy.is_some());
-            line(out, &cells(&format!("{property}: {value}"), &row, &widths(&titles)));
+            line(out, &cells(&label(&format!("{property}: {value}")), &row, &widths(&titles)));
         }
     }
 }
@@ -100,6 +103,11 @@ fn widths(titles: &[String]) -> Vec<usize> {
         _ => interval,
     };
     titles.iter().enumerate().map(width).collect()
+}
+
+/// The first column, which is wider than that of measures.
+fn label(text: &str) -> String {
+    format!("{text:<28}")
 }
 
 /// A name of a measure that fits a column.

@@ -68,10 +68,8 @@ pub type Strata = BTreeMap<String, BTreeMap<String, Stratum>>;
 /// Which parts a gold mention with a concept is in: pairs of property and value.
 pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<(&'static str, String)> {
     let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
-    let mut parts = vec![
-        ("composite", word(surface.composite, "composite", "single")),
-        ("spans", word(surface.discontinuous, "discontinuous", "contiguous")),
-    ];
+    let answer = |holds: bool| word(holds, "yes", "no");
+    let mut parts = vec![("composite", answer(surface.composite)), ("discontinuous", answer(surface.discontinuous))];
     if surface.types.is_empty() {
         parts.push(("type", UNTYPED.to_owned()));
     }
@@ -80,7 +78,7 @@ pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<
         let n_words = surface.text.split_whitespace().count().min(MANY_WORDS);
         let more = if n_words == MANY_WORDS { "+" } else { "" };
         parts.push(("words", format!("{n_words}{more}")));
-        parts.push(("abbreviation", word(looks_short(&surface.text), "abbreviation", "other")));
+        parts.push(("abbreviation", answer(looks_short(&surface.text))));
     }
     if let Some(known) = &background.training_ids {
         parts.push(("concept", word(ids.any_in(known), "seen", "unseen")));
@@ -93,7 +91,7 @@ pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<
     if let Some(names) = &background.names {
         let concepts = names.get(&surface.text).map(Vec::as_slice).unwrap_or_default();
         let of_gold = concepts.iter().any(|concept| concept.intersects(ids));
-        parts.push(("homonym", word(concepts.len() > 1, "homonym", "other")));
+        parts.push(("homonym", answer(concepts.len() > 1)));
         parts.push((
             "dictionary",
             match (concepts.is_empty(), of_gold) {
@@ -231,30 +229,22 @@ mod tests {
 
     #[test]
     fn mentions_are_sorted_by_what_is_known_of_them() {
-        check(
-            "fever",
-            "D1",
-            "words=1, abbreviation=other, concept=seen, name=seen, homonym=other, dictionary=exact name",
-        );
+        check("fever", "D1", "words=1, abbreviation=no, concept=seen, name=seen, homonym=no, dictionary=exact name");
         check(
             "BMS",
             "D4",
-            "words=1, abbreviation=abbreviation, concept=unseen, name=unseen, homonym=homonym, dictionary=exact name",
+            "words=1, abbreviation=yes, concept=unseen, name=unseen, homonym=yes, dictionary=exact name",
         );
-        check(
-            "fever",
-            "D9|D1",
-            "words=1, abbreviation=other, concept=seen, name=seen, homonym=other, dictionary=exact name",
-        );
+        check("fever", "D9|D1", "words=1, abbreviation=no, concept=seen, name=seen, homonym=no, dictionary=exact name");
         check(
             "fever",
             "D9",
-            "words=1, abbreviation=other, concept=unseen, name=unseen, homonym=other, dictionary=name of others",
+            "words=1, abbreviation=no, concept=unseen, name=unseen, homonym=no, dictionary=name of others",
         );
         check(
             "a rise of body temperature",
             "D1",
-            "words=4+, abbreviation=other, concept=seen, name=unseen, homonym=other, dictionary=no name",
+            "words=4+, abbreviation=no, concept=seen, name=unseen, homonym=no, dictionary=no name",
         );
     }
 
@@ -288,8 +278,8 @@ mod tests {
             let found = strata[property][value].recall[&Measure::Strict];
             (found.n, found.value)
         };
-        assert_eq!(recall(&strata, "abbreviation", "abbreviation"), (1, 1.0));
-        assert_eq!(recall(&strata, "abbreviation", "other"), (2, 0.5));
+        assert_eq!(recall(&strata, "abbreviation", "yes"), (1, 1.0));
+        assert_eq!(recall(&strata, "abbreviation", "no"), (2, 0.5));
         assert_eq!(recall(&strata, "words", "1").0, 3);
         assert_eq!(strata["words"]["1"].recall[&Measure::Strict].ci, Some(Interval(2.0 / 3.0, 2.0 / 3.0)));
         assert!(!strata.contains_key("homonym") && !strata.contains_key("concept"));
@@ -297,7 +287,7 @@ mod tests {
         let outcome = RankedOutcome { document: "d", surface: &name, ids: &ids, right: false };
         let none = BootstrapConfig { n_resamples: 0, ..BootstrapConfig::default() };
         add_accuracies(&mut strata, &[outcome], &Background::default(), none, &mut rng);
-        let accuracy = strata["abbreviation"]["abbreviation"].accuracy.expect("it was just added");
+        let accuracy = strata["abbreviation"]["yes"].accuracy.expect("it was just added");
         assert_eq!((accuracy.n, accuracy.value, accuracy.ci), (1, 0.0, None));
     }
 }
