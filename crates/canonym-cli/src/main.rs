@@ -1,5 +1,6 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod compare;
 mod convert;
 mod errors;
 mod eval;
@@ -45,6 +46,8 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Write a corpus in another format.
     Convert(convert::ConvertArguments),
+    /// Compare two files of predictions on the same gold.
+    Compare(compare::CompareArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
 }
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
     };
     match result {

@@ -146,12 +146,14 @@ impl Place<'_> {
         let mut entry = Entry::new(spans.collect(), ids);
         entry.types = IdSet::parse_types(&annotation.semantic_type);
         entry.score = annotation.score.unwrap_or(1.0);
+        entry.text.clone_from(&annotation.text);
         entry
     }
 
     fn predicted_entry(&self, annotation: &Annotation) -> Entry {
         let mut entry = self.entry(annotation, predicted_ids(annotation));
         entry.candidates = annotation.candidates.iter().map(|candidate| IdSet::parse_one(&candidate.id)).collect();
+        entry.name = annotation.candidates.first().map_or_else(String::new, |best| best.name.clone());
         entry
     }
 }
