@@ -24,6 +24,7 @@
 
 pub mod assignment;
 pub mod bootstrap;
+pub mod errors;
 pub mod ids;
 pub mod matching;
 pub mod overlap;
