@@ -18,9 +18,10 @@ use canonym::kb::KnowledgeBase;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 
 use crate::errors::wrong_usage;
+use crate::eval_report::{Judged, ReportArgs};
 use crate::knowledge::Models;
 use crate::system::{Mentions, System, SystemConfig};
-use crate::{knowledge, output, progress};
+use crate::{eval_report, knowledge, output, progress};
 
 /// The most document ids that a warning names.
 const MAX_NAMED: usize = 3;
@@ -92,6 +93,9 @@ pub struct EvalArgs {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Files for people.
+    #[command(flatten)]
+    pub files: ReportArgs,
 }
 
 /// How the files of an evaluation are read.
@@ -134,11 +138,27 @@ impl KnownConcepts {
 pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     check(args).map_err(wrong_usage)?;
     let kb = args.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
-    let report = judge(args, kb)?;
+    let (report, judged) = judge(args, kb.clone())?;
+    eval_report::write(&args.files, &report, judged.as_ref(), kb.as_deref(), &facts(args))?;
+    let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
-fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Report> {
+/// What was judged, for the head of a page.
+fn facts(args: &EvalArgs) -> Vec<(String, String)> {
+    let source = match (&args.pred, &args.model) {
+        (Some(path), _) => ("Predictions", path.display().to_string()),
+        (None, model) => {
+            let mode = if args.mentions == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
+            ("Model", format!("{}, {mode}", model.as_deref().unwrap_or("default")))
+        }
+    };
+    let gold = ("Gold file", args.gold.display().to_string());
+    [gold, source].into_iter().map(|(label, value)| (label.to_owned(), value)).collect()
+}
+
+/// The report, and the documents where annotated documents were judged.
+fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<(Report, Option<Judged>)> {
     let predictions = match (&args.pred, &args.model) {
         (Some(path), _) => Predictions::File(path),
         (None, model) => {
@@ -153,18 +173,19 @@ fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Repo
         measures: args.measures.clone(),
         unit: args.unit,
         composite: args.composite,
-        by_type: args.by_type,
+        by_type: args.by_type || args.files.report.is_some(),
         kb_ids,
         training_ids: training_ids(args)?,
         bootstrap: BootstrapConfig { n_resamples: args.resamples, ..BootstrapConfig::default() },
     };
     let mut rng = SplitMix64::new(args.seed);
-    let mut report = if args.format == EvalFormat::Biosyn {
-        judge_queries(args, &predictions, &config, &mut rng)?
-    } else {
-        let paired = read_pairs(args, &predictions)?;
-        warn_of(&paired);
-        evaluate_pairs(&paired, &config, &mut rng)
+    let judged = if args.format == EvalFormat::Biosyn { None } else { Some(read_pairs(args, &predictions)?) };
+    let mut report = match &judged {
+        None => judge_queries(args, &predictions, &config, &mut rng)?,
+        Some(Judged { paired, .. }) => {
+            warn_of(paired);
+            evaluate_pairs(paired, &config, &mut rng)
+        }
     };
     report.system = args.system.clone();
     report.dataset = args.dataset.clone();
@@ -172,7 +193,7 @@ fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Repo
     if let Some(kb) = &mut report.kb {
         kb.name = kb_name;
     }
-    Ok(report)
+    Ok((report, judged))
 }
 
 /// Refuses options that would be passed over.
@@ -186,6 +207,7 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
         ("--match", !args.measures.is_empty()),
         ("--bat", args.bat),
         ("--by-type", args.by_type),
+        ("--errors", args.files.errors.is_some()),
     ];
     let biosyn = args.format == EvalFormat::Biosyn;
     let refused: &[(&str, bool)] = if biosyn { &of_spans } else { &of_queries };
@@ -246,7 +268,7 @@ fn answer(kb: &Arc<KnowledgeBase>, models: &Models, queries: &[Query]) -> Answer
     Answers { path: PathBuf::from("the model"), rows: rows.collect() }
 }
 
-fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<Paired> {
+fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<Judged> {
     let gold = read_documents(&args.gold, args.format, args).context("cannot read gold")?;
     let predicted = match predictions {
         Predictions::File(path) => {
@@ -258,7 +280,8 @@ fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<
             System::new(kb, Models::clone(models), &config).link(gold.clone())?
         }
     };
-    pair(&gold, &predicted).context("cannot pair gold and predictions")
+    let paired = pair(&gold, &predicted).context("cannot pair gold and predictions")?;
+    Ok(Judged { gold, predicted, paired })
 }
 
 fn read_documents(path: &Path, format: EvalFormat, args: &EvalArgs) -> canonym::Result<Vec<AnnotatedDocument>> {
@@ -341,7 +364,7 @@ mod tests {
         words.extend(options);
         let args = Cli::try_parse_from(words)?.args;
         check(&args)?;
-        judge(&args, None)
+        judge(&args, None).map(|(report, _)| report)
     }
 
     const GOLD: (&str, &str) =

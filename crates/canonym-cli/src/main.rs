@@ -2,6 +2,7 @@
 
 mod errors;
 mod eval;
+mod eval_report;
 mod kb;
 mod knowledge;
 mod link;

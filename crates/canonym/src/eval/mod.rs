@@ -24,7 +24,9 @@
 
 pub mod assignment;
 pub mod bootstrap;
+pub mod curves;
 pub mod errors;
+pub mod html;
 pub mod ids;
 pub mod matching;
 pub mod overlap;
