@@ -24,6 +24,9 @@ use classify::{GoldSurfaces, Judge};
 /// Candidates that a case keeps, which bounds its size.
 const MAX_CANDIDATES: usize = 5;
 
+/// The reason of predictions that are out of the scope of the corpus: no gold annotation anywhere has their concept.
+pub const NOWHERE_IN_GOLD: &str = "gold has this concept nowhere";
+
 /// What became of a gold annotation, of a prediction, or of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -188,6 +191,18 @@ pub struct ClassCount {
     pub n_pred: u64,
     /// Its cases: pairs count once.
     pub n_cases: u64,
+    /// The reasons that cases give, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<ReasonCount>,
+}
+
+/// How often a reason occurs in a class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonCount {
+    /// The reason, as cases give it.
+    pub reason: String,
+    /// Its cases.
+    pub n: u64,
 }
 
 /// A concept that was taken for another.

@@ -3,6 +3,7 @@
 
 mod architecture;
 mod corpus;
+mod errors;
 mod eval;
 mod import;
 mod import_real;

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Case, Considered, ErrorClass, MAX_CANDIDATES, Side, Terminology};
+use super::{Case, Considered, ErrorClass, MAX_CANDIDATES, NOWHERE_IN_GOLD, Side, Terminology};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::eval::ids::{IdPolicy, IdSet};
-use crate::eval::overlap::overlaps;
+use crate::eval::overlap::{length, overlaps, shared};
 use crate::eval::{DocumentPair, Entry};
 use crate::text::Span;
 use crate::text::normalise::fold;
@@ -36,7 +36,8 @@ impl GoldSurfaces {
 
     /// Whether gold gives `form` one of `ids`.
     fn gives(&self, form: &str, ids: &IdSet) -> bool {
-        self.ids.get(form).is_some_and(|given| ids.iter().any(|id| given.contains_key(id)))
+        // Without a text, as where a format has none, nothing is the same text.
+        !form.is_empty() && self.ids.get(form).is_some_and(|given| ids.iter().any(|id| given.contains_key(id)))
     }
 }
 
@@ -163,6 +164,9 @@ impl<'a> Judge<'a> {
 
     /// Whether `form` is a name of one of `ids`; unknown without a terminology.
     fn names_it(&self, form: &str, ids: &IdSet) -> Option<bool> {
+        if form.is_empty() {
+            return None;
+        }
         let concepts = (self.terminology?.concepts_of_form)(form);
         Some(concepts.iter().any(|concept| concept.intersects(ids)))
     }
@@ -217,7 +221,7 @@ impl<'a> Judge<'a> {
     fn judge_prediction(&self, scene: &Scene<'_>, predicted: &Entry) -> (ErrorClass, &'static str) {
         let form = fold(&scene.surface(predicted));
         let here = |gold: &&Entry| gold.ids.intersects(&predicted.ids) && fold(&scene.surface(gold)) == form;
-        if scene.document.gold.iter().any(|gold| here(&gold)) {
+        if !form.is_empty() && scene.document.gold.iter().any(|gold| here(&gold)) {
             return (ErrorClass::GoldDoubtful, "gold gives this text this concept elsewhere in the document");
         }
         if self.surfaces.gives(&form, &predicted.ids) {
@@ -231,7 +235,10 @@ impl<'a> Judge<'a> {
         match overlapping {
             Some(gold) if gold.ids.is_nil() => (ErrorClass::Spurious, "gold says that no concept is meant"),
             Some(_) => (ErrorClass::Spurious, "another prediction answers the gold mention here"),
-            None => (ErrorClass::Spurious, ""),
+            None if !predicted.ids.iter().any(|id| self.surfaces.known.contains(id)) => {
+                (ErrorClass::Spurious, NOWHERE_IN_GOLD)
+            }
+            None => (ErrorClass::Spurious, "gold has this concept elsewhere, for other texts"),
         }
     }
 }
@@ -251,7 +258,7 @@ impl Scene<'_> {
 }
 
 fn shares_a_place(gold: &Entry, predicted: &Entry) -> bool {
-    crate::eval::overlap::shared(&gold.spans, &predicted.spans) > 0
+    shared(&gold.spans, &predicted.spans) > 0
 }
 
 fn types_agree(gold: &Entry, predicted: &Entry) -> bool {
@@ -259,7 +266,6 @@ fn types_agree(gold: &Entry, predicted: &Entry) -> bool {
 }
 
 fn boundary_reason(gold: &Entry, predicted: &Entry) -> &'static str {
-    use crate::eval::overlap::{length, shared};
     let common = shared(&gold.spans, &predicted.spans);
     match (common == length(&gold.spans), common == length(&predicted.spans)) {
         (true, false) => "the prediction is longer",

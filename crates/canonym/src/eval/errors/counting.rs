@@ -2,16 +2,26 @@
 
 use std::collections::HashMap;
 
-use super::{Case, ClassCount, Confusion, ErrorAnalysis, ErrorClass, ErrorConfig, Side, Surface};
+use super::{Case, ClassCount, Confusion, ErrorAnalysis, ErrorClass, ErrorConfig, ReasonCount, Side, Surface};
 use crate::text::normalise::fold;
 
 pub(super) fn count(analysis: &mut ErrorAnalysis, cases: &[Case], config: &ErrorConfig) {
-    let mut classes = ErrorClass::ALL.map(|class| ClassCount { class, n_gold: 0, n_pred: 0, n_cases: 0 });
+    let none = |class| ClassCount { class, n_gold: 0, n_pred: 0, n_cases: 0, reasons: Vec::new() };
+    let mut classes = ErrorClass::ALL.map(none);
     for case in cases {
         let row = ErrorClass::ALL.iter().position(|class| *class == case.class).expect("the list holds every class");
         classes[row].n_cases += 1;
         classes[row].n_gold += u64::from(case.gold.is_some());
         classes[row].n_pred += u64::from(case.linked().is_some());
+        let reasons = &mut classes[row].reasons;
+        match reasons.iter_mut().find(|known| known.reason == case.reason) {
+            Some(known) => known.n += 1,
+            None if case.reason.is_empty() => {}
+            None => reasons.push(ReasonCount { reason: case.reason.clone(), n: 1 }),
+        }
+    }
+    for class in &mut classes {
+        class.reasons.sort_by_key(|known| u64::MAX - known.n);
     }
     analysis.n_gold = classes.iter().map(|class| class.n_gold).sum();
     analysis.n_pred = classes.iter().map(|class| class.n_pred).sum();
@@ -33,6 +43,13 @@ fn most_frequent<K, V>(rows: HashMap<K, V>, n_of: impl Fn(&V) -> (u64, usize), l
     rows
 }
 
+/// What texts that read alike have in common.
+fn form_of(text: &str) -> String {
+    let form = fold(text);
+    // Punctuation alone folds to nothing, and is told apart as it stands.
+    if form.is_empty() { text.to_owned() } else { form }
+}
+
 fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
     struct Row<'a> {
         n: u64,
@@ -50,7 +67,7 @@ fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
         let new = || Row { n: 0, first: place, texts: HashMap::new(), gold, predicted };
         let row = rows.entry((&gold.ids, &predicted.ids)).or_insert_with(new);
         row.n += 1;
-        row.texts.entry(fold(&gold.text)).or_insert((0, place)).0 += 1;
+        row.texts.entry(form_of(&gold.text)).or_insert((0, place)).0 += 1;
     }
     let confusion = |row: Row<'_>| {
         let most = row.texts.values().min_by_key(|(n, place)| (u64::MAX - n, *place));
@@ -77,7 +94,7 @@ fn surfaces<'a>(
     let mut rows: HashMap<String, (Surface, usize)> = HashMap::new();
     for (place, case) in cases.iter().enumerate() {
         let Some(side) = side_of(case) else { continue };
-        let (row, first) = rows.entry(fold(&side.text)).or_insert_with(|| (Surface::default(), place));
+        let (row, first) = rows.entry(form_of(&side.text)).or_insert_with(|| (Surface::default(), place));
         row.n_all += 1;
         if wanted(case) {
             if row.n == 0 {

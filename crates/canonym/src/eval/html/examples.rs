@@ -31,7 +31,14 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
                 let text = format!(" — {n_cases} cases; {n_shown} examples stand for {}", thousands(n_covered));
                 out.leaf("span.soft", &[], &text);
             });
-            out.leaf("p", &[], count.class.meaning());
+            out.element("p", &[], |out| {
+                out.text(count.class.meaning());
+                let reasons: Vec<String> =
+                    count.reasons.iter().map(|known| format!("{}: {}", known.reason, thousands(known.n))).collect();
+                if !reasons.is_empty() {
+                    out.text(&format!(" ({})", reasons.join("; ")));
+                }
+            });
             for (example, case) in of_class {
                 write(out, example, case);
             }
@@ -82,7 +89,7 @@ fn write(out: &mut Markup, example: &Example, case: &Case) {
             if let Some(predicted) = &case.predicted {
                 row(out, "Predicted", |out| side(out, predicted));
             }
-            if case.candidates.len() > 1 || case.candidates.iter().any(|candidate| candidate.is_gold) {
+            if case.candidates.len() > 1 {
                 row(out, "Candidates", |out| candidates(out, case));
             }
         });

@@ -5,7 +5,7 @@ use super::markup::{Markup, percent};
 /// The size of a plot and of the frame in it.
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 46.0;
+const LEFT: f64 = 56.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
@@ -91,7 +91,7 @@ impl Plot {
             let value = self.y_min + f64::from(step) / 4.0 * (self.y_max - self.y_min);
             let y = self.y(value);
             line(out, if step == 0 { "axis" } else { "grid" }, [&left, &y, &right, &y]);
-            let digits = usize::from((self.y_max - self.y_min) < 0.16);
+            let digits = usize::from((self.y_max - self.y_min) * 25.0 % 1.0 > 1e-6);
             let place = [("x", coordinate(LEFT - 7.0)), ("y", y)];
             write(out, "text", &place, &[("text-anchor", "end"), ("dy", "0.32em")], &percent(value, digits));
         }

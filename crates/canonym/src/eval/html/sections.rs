@@ -5,7 +5,7 @@ use super::plots::{self, Plot, share_ticks};
 use super::{MAX_ROWS, Page};
 use crate::eval::bootstrap::Interval;
 use crate::eval::curves::{Calibration, Curves};
-use crate::eval::errors::{ClassCount, ErrorAnalysis, ErrorClass, Surface};
+use crate::eval::errors::{ClassCount, ErrorAnalysis, ErrorClass, NOWHERE_IN_GOLD, Surface};
 use crate::eval::ids::IdPolicy;
 use crate::eval::matching::{Measure, ratio};
 use crate::eval::ranking::{Composite, RankUnit, Ranking, RankingScores};
@@ -52,7 +52,7 @@ pub(super) fn headline(out: &mut Markup, page: &Page<'_>) {
         }
         if let Some((score, interval)) = accuracy_at_1(report) {
             let class = if report.metrics.is_empty() { "figure first" } else { "figure" };
-            figure(out, class, "Accuracy@1, gold mentions", score, interval);
+            figure(out, class, "Accuracy@1", score, interval);
         }
         if let Some(kb) = &report.kb {
             figure_with(out, "figure", "Gold concepts in reach", kb.coverage, None, "no recall can be higher");
@@ -90,6 +90,14 @@ fn range(Interval(low, high): Interval, digits: usize) -> String {
     format!("{}–{}", percent(low, digits), percent(high, digits))
 }
 
+/// The classes of errors that occur, the most frequent first.
+fn wrong_classes(errors: &ErrorAnalysis) -> Vec<&ClassCount> {
+    let occurs = |count: &&ClassCount| count.class != ErrorClass::Correct && count.n_cases > 0;
+    let mut wrong: Vec<&ClassCount> = errors.classes.iter().filter(occurs).collect();
+    wrong.sort_by_key(|count| (u64::MAX - count.n_cases, count.class));
+    wrong
+}
+
 /// The outcome in a sentence: how much of gold is right, and what the rest is due to.
 fn verdict(errors: &ErrorAnalysis) -> String {
     let n_of = |class| errors.classes.iter().find(|count| count.class == class).map_or(0, |count| count.n_gold);
@@ -100,9 +108,7 @@ fn verdict(errors: &ErrorAnalysis) -> String {
         thousands(errors.n_gold),
         percent(ratio(n_right as f64, errors.n_gold as f64), 1)
     );
-    let mut wrong: Vec<&ClassCount> =
-        errors.classes.iter().filter(|count| count.class != ErrorClass::Correct && count.n_cases > 0).collect();
-    wrong.sort_by_key(|count| (u64::MAX - count.n_cases, count.class));
+    let wrong = wrong_classes(errors);
     let n_wrong: u64 = wrong.iter().map(|count| count.n_cases).sum();
     let named: Vec<String> = wrong
         .iter()
@@ -116,13 +122,22 @@ fn verdict(errors: &ErrorAnalysis) -> String {
         let list = if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
         text += &format!(" Of {} errors on either side, most are: {list}.", thousands(n_wrong));
     }
+    let reasons = wrong.iter().flat_map(|count| &count.reasons);
+    let n_nowhere: u64 = reasons.filter(|known| known.reason == NOWHERE_IN_GOLD).map(|known| known.n).sum();
+    if n_nowhere * 20 > errors.n_pred {
+        text += &format!(
+            " {} of {} predictions name concepts that gold has nowhere: the knowledge base reaches beyond the corpus.",
+            thousands(n_nowhere),
+            thousands(errors.n_pred)
+        );
+    }
     text
 }
 
 fn classes(out: &mut Markup, errors: &ErrorAnalysis) {
-    let wrong = || errors.classes.iter().filter(|count| count.class != ErrorClass::Correct);
-    let most = wrong().map(|count| count.n_cases).max().unwrap_or(0) as f64;
-    let n_wrong: u64 = wrong().map(|count| count.n_cases).sum();
+    let wrong = wrong_classes(errors);
+    let most = wrong.first().map_or(0, |count| count.n_cases) as f64;
+    let n_wrong: u64 = wrong.iter().map(|count| count.n_cases).sum();
     let caption = if errors.has_terminology {
         "Errors by class. A pair of a gold mention and a prediction is one case; whatever is left alone is one, too."
     } else {
@@ -131,7 +146,7 @@ fn classes(out: &mut Markup, errors: &ErrorAnalysis) {
     let heads = [("", "name"), ("", "bar"), ("Cases", "number"), ("Share", "number"), ("Gold", "number wide")];
     let heads: Vec<(&str, &str)> = heads.into_iter().chain([("Predicted", "number wide")]).collect();
     table(out, caption, &heads, |out| {
-        for count in wrong().filter(|count| count.n_cases > 0) {
+        for count in wrong {
             out.element("tr", &[], |out| {
                 out.element("th", &[("scope", "row"), ("title", count.class.meaning())], |out| {
                     match errors.examples.is_empty() {
@@ -244,8 +259,9 @@ pub(super) fn types(out: &mut Markup, report: &Report) {
             out.element("tr", &[], |out| {
                 out.leaf("th", &[("scope", "row")], kind);
                 out.element("td.bar", &[], |out| plots::bar(out, score.f1));
-                for value in [score.f1, score.precision, score.recall] {
-                    number(out, &percent(value, 1));
+                let both = counts.n_gold.min(counts.n_pred);
+                for (value, of) in [(score.f1, both), (score.precision, counts.n_pred), (score.recall, counts.n_gold)] {
+                    number(out, &if of > 0 { percent(value, 1) } else { "–".to_owned() });
                 }
                 number(out, &thousands(counts.n_gold));
                 out.leaf("td", &[("class", "number wide")], &thousands(counts.n_pred));
@@ -278,8 +294,8 @@ fn accuracy_plot(scores: &RankingScores) -> Plot {
     let n = scores.accuracy.len();
     let place = |row: usize| if n > 1 { 0.04 + 0.92 * row as f64 / (n - 1) as f64 } else { 0.5 };
     let lowest = scores.accuracy_ci.values().map(|Interval(low, _)| *low).chain(scores.accuracy.values().copied());
-    // The axis starts at a full quarter below the lowest value, so that differences can be seen and 0 is told.
-    let y_min = (lowest.fold(1.0, f64::min) * 4.0 - 0.2).floor().clamp(0.0, 3.0) / 4.0;
+    // The axis starts at a full fifth below the lowest value, so that differences can be seen.
+    let y_min = (lowest.fold(1.0, f64::min) * 5.0 - 0.2).floor().clamp(0.0, 4.0) / 5.0;
     let said: Vec<String> =
         scores.accuracy.iter().map(|(depth, value)| format!("{} % at {depth}", percent(*value, 1))).collect();
     let whisker = |(row, depth): (usize, &usize)| {
@@ -389,7 +405,7 @@ fn risk_plot(curves: &Curves) -> Plot {
         x_label: "coverage, %".to_owned(),
         y_label: "risk, %".to_owned(),
         x_ticks: share_ticks(),
-        y_max: ((highest * 10.0).ceil() / 10.0).clamp(0.1, 1.0),
+        y_max: ((highest * 5.0).ceil() / 5.0).clamp(0.2, 1.0),
         curve: curves.points.iter().map(|point| (point.coverage, point.risk)).collect(),
         ..Plot::default()
     }
