@@ -66,6 +66,13 @@ fn a_page_that_cannot_be_written_is_an_error() {
     place.write("gold.txt", GOLD);
     place.check(
         &["eval", "--gold", "gold.txt", "--pred", "gold.txt", "--report", "missing/report.html"],
-        expect![[r#""#]],
+        expect![[r#"
+            status 1
+            --- stderr
+            error: cannot write the report
+              caused by: cannot create missing/report.html
+              caused by: No such file or directory (os error 2)
+            hint: check the path; relative paths start at the current folder
+        "#]],
     );
 }

@@ -123,7 +123,7 @@ fn wrong_concepts_say_what_was_within_reach() {
             wrong-sense: disc=S1 / disc=S5 (the gold concept was a candidate)
             not-in-terminology: pentagon=S9 / pentagon=S4 (another concept was linked)
             missing-name: trigon=S4 / trigon=S5 (another concept was linked)
-            wrong-concept: square=S2 / A square=S3 (the span differs, too)
+            wrong-concept: square=S2 / a square=S3 (the span differs, too)
         "#]],
     );
 }
