@@ -85,7 +85,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let mut rng = SplitMix64::new(args.seed);
     let (comparison, texts) = match &gold {
         Gold::Documents(documents) => {
-            let (first, second) = (inputs::paired(documents, &first)?, inputs::paired(documents, &second)?);
+            let (first, second) = (inputs::paired(documents, &first)?.1, inputs::paired(documents, &second)?.1);
             let matching = MatchConfig { ids: args.ids, resolve_overlaps: false };
             let found = compare_documents(&first, &second, &args.measures, (matching, &config), &mut rng)?;
             (found, texts_of(documents))

@@ -19,9 +19,10 @@ use canonym::kb::KnowledgeBase;
 
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
 use crate::errors::{usage, wrong_usage};
+use crate::eval_report::{Judged, ReportArgs};
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
-use crate::{knowledge, output};
+use crate::{eval_report, knowledge, output};
 
 /// Score predictions against gold annotations.
 #[derive(Debug, clap::Args)]
@@ -112,6 +113,9 @@ pub struct EvalArgs {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Files for people.
+    #[command(flatten)]
+    pub files: ReportArgs,
 }
 
 /// What `--protocol` asks for.
@@ -144,7 +148,10 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     check(args).map_err(wrong_usage)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| knowledge::open(Some(path))).transpose();
     let (kb, leaky) = (open(&args.kb)?, open(&args.leaky_kb)?);
-    let report = judge(args, kb, leaky)?;
+    let gold = read_gold(args)?;
+    let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
+    eval_report::write(&args.files, &report, judged.as_ref(), kb.as_deref(), &facts(args))?;
+    let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
@@ -163,27 +170,52 @@ fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
     if args.json { output::print_json(&folds) } else { output::print(&folds.table()) }
 }
 
-fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>, leaky: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Report> {
+/// What was judged, for the head of a page.
+fn facts(args: &EvalArgs) -> Vec<(String, String)> {
+    let source = match (&args.pred, &args.model) {
+        (Some(path), _) => ("Predictions", path.display().to_string()),
+        (None, model) => {
+            let mode = if args.mentions == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
+            ("Model", format!("{}, {mode}", model.as_deref().unwrap_or("default")))
+        }
+    };
+    let gold = args.gold.as_ref().map(|path| ("Gold file", path.display().to_string()));
+    gold.into_iter().chain([source]).map(|(label, value)| (label.to_owned(), value)).collect()
+}
+
+fn read_gold(args: &EvalArgs) -> anyhow::Result<Gold> {
     let Some(path) = &args.gold else {
         return Err(usage("there is no gold to judge by", "give it by `--gold`"));
     };
-    let read_as = ReadAs { format: args.format, reading: args.reading };
-    let gold = Gold::read(path, read_as).context("cannot read gold")?;
-    let training = inputs::training(&args.train_gold, read_as)?;
-    let mut report = judge_with(args, &gold, training.as_ref(), kb)?;
+    Gold::read(path, read_as(args)).context("cannot read gold")
+}
+
+fn read_as(args: &EvalArgs) -> ReadAs {
+    ReadAs { format: args.format, reading: args.reading }
+}
+
+/// The report, and the documents where annotated documents were judged.
+fn judge<'a>(
+    args: &EvalArgs,
+    gold: &'a Gold,
+    kb: Option<Arc<KnowledgeBase>>,
+    leaky: Option<Arc<KnowledgeBase>>,
+) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
+    let training = inputs::training(&args.train_gold, read_as(args))?;
+    let (mut report, judged) = judge_with(args, gold, training.as_ref(), kb)?;
     if let Some(leaky) = leaky {
-        report.leaky = Some(Box::new(judge_with(args, &gold, training.as_ref(), Some(leaky))?));
+        report.leaky = Some(Box::new(judge_with(args, gold, training.as_ref(), Some(leaky))?.0));
     }
-    Ok(report)
+    Ok((report, judged))
 }
 
 /// The report with one knowledge base.
-fn judge_with(
+fn judge_with<'a>(
     args: &EvalArgs,
-    gold: &Gold,
+    gold: &'a Gold,
     training: Option<&Training>,
     kb: Option<Arc<KnowledgeBase>>,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
     let predictions = match (&args.pred, &args.model) {
         (Some(path), _) => {
             let format = args.pred_format.unwrap_or(args.format);
@@ -202,11 +234,15 @@ fn judge_with(
     let (kb_name, kb_ids) = kb.map_or_else(Default::default, |kb| (kb.name, Some(kb.ids)));
     config.kb_ids = kb_ids;
     let mut rng = SplitMix64::new(args.seed);
-    let mut report = match gold {
+    let (mut report, judged) = match gold {
         Gold::Queries(queries) => {
-            evaluate_ranking(&inputs::ranked(queries, &predictions, config.composite)?, &config, &mut rng)
+            let ranked = inputs::ranked(queries, &predictions, config.composite)?;
+            (evaluate_ranking(&ranked, &config, &mut rng), None)
         }
-        Gold::Documents(documents) => evaluate_pairs(&inputs::paired(documents, &predictions)?, &config, &mut rng),
+        Gold::Documents(gold) => {
+            let (predicted, paired) = inputs::paired(gold, &predictions)?;
+            (evaluate_pairs(&paired, &config, &mut rng), Some(Judged { gold, predicted, paired }))
+        }
     };
     report.system = args.system.clone();
     report.dataset = args.dataset.clone();
@@ -217,7 +253,7 @@ fn judge_with(
     if let Some(Chosen::Named(protocol)) = args.protocol {
         protocol.mark(&mut report).map_err(wrong_usage)?;
     }
-    Ok(report)
+    Ok((report, judged))
 }
 
 /// What was asked for; what the protocol says where nothing was; else what is usual.
@@ -248,7 +284,7 @@ fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
         measures,
         unit: args.unit.or(protocol.map(|protocol| protocol.unit)).unwrap_or_default(),
         composite: args.composite.or(protocol.map(|protocol| protocol.composite)).unwrap_or_default(),
-        by_type: args.by_type,
+        by_type: args.by_type || args.files.report.is_some(),
         kb_ids: None,
         training_ids,
         bootstrap: BootstrapConfig { n_resamples: args.resamples, ..BootstrapConfig::default() },
@@ -268,6 +304,7 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
         ("--match", !args.measures.is_empty()),
         ("--bat", args.bat),
         ("--by-type", args.by_type),
+        ("--errors", args.files.errors.is_some()),
     ];
     let biosyn = args.format == EvalFormat::Biosyn;
     let refused: &[(&str, bool)] = if biosyn { &of_spans } else { &of_queries };
@@ -310,7 +347,8 @@ mod tests {
         words.extend(options);
         let args = Cli::try_parse_from(words)?.args;
         check(&args)?;
-        judge(&args, None, None)
+        let gold = read_gold(&args)?;
+        judge(&args, &gold, None, None).map(|(report, _)| report)
     }
 
     const GOLD: (&str, &str) =

@@ -4,6 +4,7 @@ mod compare;
 mod convert;
 mod errors;
 mod eval;
+mod eval_report;
 mod kb;
 mod knowledge;
 mod link;

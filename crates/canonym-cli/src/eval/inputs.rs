@@ -196,7 +196,10 @@ fn answer(kb: &Arc<KnowledgeBase>, models: &Models, queries: &[Query]) -> Answer
 }
 
 /// What is said of the documents, with warnings of what does not fit.
-pub fn paired(gold: &[AnnotatedDocument], predictions: &Predictions<'_>) -> anyhow::Result<Paired> {
+pub fn paired(
+    gold: &[AnnotatedDocument],
+    predictions: &Predictions<'_>,
+) -> anyhow::Result<(Vec<AnnotatedDocument>, Paired)> {
     let predicted = match predictions {
         Predictions::File(path, read_as) => documents(path, *read_as).context("cannot read predictions")?,
         Predictions::Run(kb, models, mentions) => {
@@ -207,7 +210,7 @@ pub fn paired(gold: &[AnnotatedDocument], predictions: &Predictions<'_>) -> anyh
     };
     let paired = pair(gold, &predicted).context("cannot pair gold and predictions")?;
     warn_of(&paired);
-    Ok(paired)
+    Ok((predicted, paired))
 }
 
 fn warn_of(paired: &Paired) {

@@ -5,6 +5,7 @@ mod compare;
 mod convert;
 mod damaged;
 mod eval;
+mod eval_report;
 mod interrupt;
 mod kb_build;
 mod kb_read;

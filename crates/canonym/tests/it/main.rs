@@ -3,6 +3,7 @@
 
 mod architecture;
 mod corpus;
+mod errors;
 mod eval;
 mod formats;
 mod import;
