@@ -28,7 +28,7 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
                 out.leaf("b", &[], count.class.title());
                 let n_covered: u64 = of_class.iter().map(|(example, _)| example.n_alike).sum();
                 let (n_shown, n_cases) = (thousands(of_class.len() as u64), thousands(count.n_cases));
-                let text = format!(" — {n_cases} cases; {n_shown} examples stand for {}", thousands(n_covered));
+                let text = format!(" — cases: {n_cases}; examples: {n_shown}, for {} of them", thousands(n_covered));
                 out.leaf("span.soft", &[], &text);
             });
             out.element("p", &[], |out| {
@@ -36,7 +36,7 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
                 let reasons: Vec<String> =
                     count.reasons.iter().map(|known| format!("{}: {}", known.reason, thousands(known.n))).collect();
                 if !reasons.is_empty() {
-                    out.text(&format!(" ({})", reasons.join("; ")));
+                    out.text(&format!(" Reasons: {}.", reasons.join("; ")));
                 }
             });
             for (example, case) in of_class {

@@ -103,7 +103,7 @@ fn verdict(errors: &ErrorAnalysis) -> String {
     let n_of = |class| errors.classes.iter().find(|count| count.class == class).map_or(0, |count| count.n_gold);
     let n_right = n_of(ErrorClass::Correct);
     let mut text = format!(
-        "{} of {} gold mentions are right ({} %).",
+        "{} of {} gold mentions are right ({}\u{a0}%).",
         thousands(n_right),
         thousands(errors.n_gold),
         percent(ratio(n_right as f64, errors.n_gold as f64), 1)
@@ -115,7 +115,7 @@ fn verdict(errors: &ErrorAnalysis) -> String {
         .take(3)
         .map(|count| {
             let share = percent(ratio(count.n_cases as f64, n_wrong as f64), 0);
-            format!("{} ({share} %)", count.class.title().to_lowercase())
+            format!("{} ({share}\u{a0}%)", count.class.title().to_lowercase())
         })
         .collect();
     if let Some((last, rest)) = named.split_last() {
@@ -156,7 +156,7 @@ fn classes(out: &mut Markup, errors: &ErrorAnalysis) {
                 });
                 out.element("td.bar", &[], |out| plots::bar(out, ratio(count.n_cases as f64, most)));
                 number(out, &thousands(count.n_cases));
-                number(out, &format!("{} %", percent(ratio(count.n_cases as f64, n_wrong as f64), 1)));
+                number(out, &format!("{}\u{a0}%", percent(ratio(count.n_cases as f64, n_wrong as f64), 1)));
                 out.leaf("td", &[("class", "number wide")], &thousands(count.n_gold));
                 out.leaf("td", &[("class", "number wide")], &thousands(count.n_pred));
             });
@@ -445,16 +445,19 @@ fn bins(out: &mut Markup, calibration: &Calibration) {
     });
 }
 
-/// Ids with their names.
+/// Ids with their names; a name that several ids share stands once before them.
 pub(super) fn concept(out: &mut Markup, ids: &[String], names: &[String]) {
+    let mut last = "";
     for (row, id) in ids.iter().enumerate() {
+        let name = names.get(row).map_or("", String::as_str);
         if row > 0 {
-            out.text(" + ");
+            out.text(if !name.is_empty() && name == last { " " } else { " + " });
         }
-        if let Some(name) = names.get(row).filter(|name| !name.is_empty()) {
+        if name != last && !name.is_empty() {
             out.text(name);
             out.text(" ");
         }
+        last = name;
         out.leaf("span", &[("class", "id soft")], id);
     }
 }
