@@ -101,6 +101,20 @@ fn import_seeds(format: SourceFormat) -> Vec<Vec<u8>> {
         SourceFormat::Rrf => &[
             "C0000001|ENG|P|L1|PF|S1|Y|A1||M1|D1|AAA|PT|c1|Circle|0|N|256|\nC0000001|ENG|S|L2|PF|S2|Y|A2||M1|D1|BBB|SY|c2|Ring|0|N||\nC0000002|ENG|P|L5|PF|S5|Y|A5||M2|D2|AAA|PT|c5|Square|0|O||\n\x1eC0000001|T047|B2.2|Round thing|AT1|256|\n\x1eC0000001|A1|AT6||AAA|A curve.|N||\n\x1eC0000001|A1|AUI|PAR|C0000002|A5|AUI|isa|R1||AAA|AAA|||N||\n\x1e0400|BBB|SY|N|\n0300|AAA|PT|N|\n",
         ],
+        SourceFormat::MeshXml => &[
+            "<DescriptorRecordSet><DescriptorRecord><DescriptorUI>D1</DescriptorUI><DescriptorName><String>Circle</String></DescriptorName><TreeNumberList><TreeNumber>C01.2</TreeNumber></TreeNumberList><ConceptList><Concept PreferredConceptYN=\"Y\"><ConceptUI>M1</ConceptUI><ScopeNote>d</ScopeNote><ConceptRelationList><ConceptRelation RelationName=\"NRW\"><Concept1UI>M1</Concept1UI><Concept2UI>M2</Concept2UI></ConceptRelation></ConceptRelationList><TermList><Term RecordPreferredTermYN=\"Y\"><String>Circle</String></Term></TermList></Concept><Concept><ConceptUI>M2</ConceptUI><TermList><Term><String>Ring &amp; co</String></Term></TermList></Concept></ConceptList></DescriptorRecord></DescriptorRecordSet>",
+        ],
+        SourceFormat::MeshAscii => &[
+            "*NEWRECORD\nMH = Circle\nENTRY = ring|T1|NON|NRW|X|1|abcdef\nMN = C01.2\nST = T1\nRN = 50-00-0\nUI = D1\n\n*NEWRECORD\nNM = disk\nSY = d|EQV\nHM = *Circle/x\nUI = C1\n",
+        ],
+        SourceFormat::Ctd => &[
+            "# Fields:\n# DiseaseName\tDiseaseID\tAltDiseaseIDs\tDefinition\tParentIDs\tTreeNumbers\tSynonyms\nCircle\tMESH:D1\tDO:DOID:4\td\tMESH:D2\tC01.2/C1\tring|o\n",
+            "# ChemicalName,ChemicalID,Synonyms\n\"1,2-\"\"ring\"\"\",C1,\"a|b\"\n",
+        ],
+        SourceFormat::GeneInfo => &[
+            "#tax_id\tGeneID\tSymbol\tSynonyms\tdbXrefs\ttype_of_gene\n9606\t11\tRND1\tA|B\tHGNC:HGNC:5\tncRNA\n9606\t12\tNEWENTRY\t-\t-\t-\n",
+        ],
+        SourceFormat::Taxonomy => &["1\t|\troot\t|\t\t|\tscientific name\t|\n7\t|\tRotundus\t|\t\t|\tin-part\t|\n"],
         // A format that came later starts from the seeds of all.
         #[allow(unreachable_patterns)]
         _ => &["<a><b>c</b></a>", "*NEWRECORD\nMH = Circle\nUI = D1\n", "# a\tb\nc\td\n"],

@@ -15,25 +15,26 @@ use crate::progress;
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
-    /// Files (plain, .gz, .zst, .zip), or a folder of RRF tables; `-` is standard input.
+    /// Files (plain, .gz, .zst, .zip, .tar), or a folder of RRF tables or of an NCBI taxonomy; `-` is standard input.
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Where to write; an older file is replaced when the new one is complete.
     #[arg(long, value_name = "FILE.kb")]
     out: PathBuf,
-    /// The source format: rrf, obo, obographs, biosyn, tsv or jsonl; told from name and content where not given.
+    /// The source format: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or
+    /// jsonl; told from name and content where not given.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// The prefix for ids that have none, such as MESH.
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Source vocabularies to keep (RRF: SAB; OBO: namespace), separated by commas; all where not given.
+    /// Source vocabularies to keep (RRF: SAB; OBO: namespace; NCBI genes: taxon), by commas; all where not given.
     #[arg(long = "sources", id = "sources_kept", value_name = "A,B", value_delimiter = ',')]
     sources_kept: Vec<String>,
     /// Languages to keep (RRF), such as en,de; English where not given.
     #[arg(long, value_name = "en", value_delimiter = ',')]
     languages: Vec<String>,
-    /// Semantic types to keep, such as T047,T191; all where not given.
+    /// Semantic types to keep, such as T047,T191 (MeSH, CTD: C04; taxonomy: rank); all where not given.
     #[arg(long, value_name = "T047", value_delimiter = ',')]
     semantic_types: Vec<String>,
     /// Term types to keep (RRF: TTY), such as PT,SY; all where not given.

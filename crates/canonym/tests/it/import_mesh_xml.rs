@@ -102,7 +102,11 @@ const SUPPLEMENTARY: &str = r#"<SupplementalRecordSet>
 fn mesh_concepts_give_scopes_trees_and_parents() {
     let files = [("desc.xml", DESCRIPTORS), ("supp.xml", SUPPLEMENTARY)];
     let config = ImportConfig { xrefs: true, ..ImportConfig::default() };
-    check_with(SourceFormat::MeshXml, &files, &config, expect![[r#"
+    check_with(
+        SourceFormat::MeshXml,
+        &files,
+        &config,
+        expect![[r#"
         MESH:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 alternatives=CAS:50-00-0 definition=A ring that is < 1 & round.
         MESH:D000001 [Preferred "Rings"] types=T001
         MESH:C000001 [Preferred "ring 7"] [Exact "R-7"] types=SCR_Disease parents=MESH:D000001 definition=seven rings
@@ -111,17 +115,23 @@ fn mesh_concepts_give_scopes_trees_and_parents() {
         dropped 1 definition: of a concept that is not the preferred one
         dropped 1 name: empty
         dropped 1 parent: tree number not in the files
-    "#]]);
+    "#]],
+    );
     let config =
         ImportConfig { prefix: Some("M".to_owned()), semantic_types: words(&["C01"]), ..ImportConfig::default() };
-    check_with(SourceFormat::MeshXml, &files, &config, expect![[r#"
+    check_with(
+        SourceFormat::MeshXml,
+        &files,
+        &config,
+        expect![[r#"
         M:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 definition=A ring that is < 1 & round.
         read 3
         dropped 2 concept: semantic type
         dropped 1 definition: of a concept that is not the preferred one
         dropped 1 name: empty
         dropped 1 parent: tree number not in the files
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -138,43 +148,67 @@ fn qualifiers_are_records_too() {
 #[test]
 fn broken_mesh_is_an_error_with_its_line() {
     let cut = DESCRIPTORS.find("Small Rings").unwrap();
-    check(&DESCRIPTORS[..cut], expect![[r#"
+    check(
+        &DESCRIPTORS[..cut],
+        expect![[r#"
         error: desc.xml:42: the file ends while 7 elements are open
         hint: none
-    "#]]);
-    check(&DESCRIPTORS.replace("&lt;", "&bomb;"), expect![[r#"
+    "#]],
+    );
+    check(
+        &DESCRIPTORS.replace("&lt;", "&bomb;"),
+        expect![[r#"
         error: desc.xml:35: unknown entity `&bomb;`
         hint: write the character itself, or a numeric reference such as `&#945;`
-    "#]]);
-    check(&DESCRIPTORS.replace("<DescriptorUI>D000001</DescriptorUI>", ""), expect![[r#"
+    "#]],
+    );
+    check(
+        &DESCRIPTORS.replace("<DescriptorUI>D000001</DescriptorUI>", ""),
+        expect![[r#"
         error: desc.xml:56: the record has no DescriptorUI
         hint: none
-    "#]]);
-    check("<DescriptorRecordSet>\n<Book/></DescriptorRecordSet>", expect![[r#"
+    "#]],
+    );
+    check(
+        "<DescriptorRecordSet>\n<Book/></DescriptorRecordSet>",
+        expect![[r#"
         error: desc.xml:2: the element `Book` is not of MeSH
         hint: give descYYYY.xml, suppYYYY.xml or qualYYYY.xml as NLM publishes them
-    "#]]);
-    check("<DescriptorRecordSet>\n</DescriptorRecordSet>", expect![[r#"
+    "#]],
+    );
+    check(
+        "<DescriptorRecordSet>\n</DescriptorRecordSet>",
+        expect![[r#"
         error: desc.xml:1: no concept in mesh-xml format was found
         hint: check the file and the format that was asked for
-    "#]]);
-    check(&format!("<DescriptorRecordSet><DescriptorRecord>{}", "<a>".repeat(100)), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("<DescriptorRecordSet><DescriptorRecord>{}", "<a>".repeat(100)),
+        expect![[r#"
         error: desc.xml: line 1: elements may be nested 64 deep
         hint: check that this is the file you meant; if it is, split it into smaller ones
-    "#]]);
-    check("", expect![[r#"
+    "#]],
+    );
+    check(
+        "",
+        expect![[r#"
         error: desc.xml:1: no XML element was found
         hint: none
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn endless_record_is_refused() {
     let text = format!("<DescriptorRecord>{}", "<TreeNumberList/>".repeat(1 << 20));
-    check(&text, expect![[r#"
+    check(
+        &text,
+        expect![[r#"
         error: desc.xml: the record at line 1 is longer than 16777216 bytes
         hint: check that this is the file you meant; if it is, split it into smaller ones
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
