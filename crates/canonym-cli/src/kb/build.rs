@@ -17,7 +17,7 @@ use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
-    /// Files (plain, .gz, .zst, .zip), or a folder of RRF or RF2 tables; `-` is standard input.
+    /// Files (plain, .gz, .zst, .zip, .tar), or a folder of RRF, RF2 or NCBI taxonomy tables; `-` is standard input.
     ///
     /// Several are merged: where ids are the same, the first source gives the preferred name and the definition. A
     /// source can have settings of its own before an `@`: `prefix=MESH,name=mesh,format=tsv@mesh.tsv`. The name is what
@@ -27,20 +27,21 @@ pub struct BuildArguments {
     /// Where to write; an older file is replaced when the new one is complete.
     #[arg(long, value_name = "FILE.kb")]
     out: PathBuf,
-    /// The format of sources that have no format of their own, such as obo; told from name and content where not given.
+    /// The format of sources that have none of their own: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd,
+    /// gene-info, taxonomy, biosyn, tsv or jsonl; told from name and content where not given.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// The prefix for ids that have none, such as MESH.
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Source vocabularies to keep (RRF: SAB; OBO and OWL: namespace), separated by commas; all where not given.
+    /// Source vocabularies to keep (RRF: SAB; OBO and OWL: namespace; NCBI genes: taxon), by commas; all where not given.
     #[arg(long = "sources", id = "sources_kept", value_name = "A,B", value_delimiter = ',')]
     sources_kept: Vec<String>,
     /// Languages to keep (RRF, RF2, OWL), such as en,de; English where not given. For RF2 en-US, en-GB or the id of a
     /// language reference set, too.
     #[arg(long, value_name = "en", value_delimiter = ',')]
     languages: Vec<String>,
-    /// Semantic types to keep, such as T047,T191 (RF2: semantic tags, such as disorder); all where not given.
+    /// Semantic types to keep, such as T047,T191 (RF2: disorder; MeSH, CTD: C04; taxonomy: rank); all where not given.
     #[arg(long, value_name = "T047", value_delimiter = ',')]
     semantic_types: Vec<String>,
     /// Term types to keep (RRF: TTY), such as PT,SY; all where not given.
