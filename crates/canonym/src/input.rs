@@ -17,6 +17,7 @@
 
 mod archive;
 mod stream;
+pub mod xml;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
