@@ -37,10 +37,10 @@ pub struct LinkArguments {
     /// Whether mentions are found or taken from the input.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
-    /// The input format: auto, text, jsonl or pubtator.
+    /// The input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, pubmed-xml, texoo.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// The output format: table, jsonl or pubtator; a table on a terminal, else jsonl.
+    /// The output format: table, jsonl, pubtator, bioc-xml, bioc-json, texoo; a table on a terminal, else jsonl.
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Candidates a mention.
@@ -97,8 +97,11 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
     let format = match arguments.to.as_deref() {
         Some("table") => None,
         None if on_terminal => None,
-        Some("text") => {
-            return Err(errors::usage("plain text cannot hold the result", "give `--to` table, jsonl or pubtator"));
+        Some(name @ ("text" | "pubmed-xml")) => {
+            return Err(errors::usage(
+                &format!("{name} cannot hold the result"),
+                "give `--to` table, jsonl, pubtator, bioc-xml or bioc-json",
+            ));
         }
         Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),
@@ -189,6 +192,10 @@ impl Batches {
                     let n_bad = reader.counts().n_bad_offsets;
                     if n_bad > 0 {
                         progress::say(&format!("left out {n_bad} annotations with wrong offsets"));
+                    }
+                    let n_deleted = reader.counts().n_deleted;
+                    if n_deleted > 0 {
+                        progress::say(&format!("passed over {n_deleted} citations that are only named as deleted"));
                     }
                     self.reader = None;
                 }

@@ -34,6 +34,8 @@ pub struct ReadCounts {
     pub n_annotations: u64,
     /// Annotations left out because their text is not under their span.
     pub n_bad_offsets: u64,
+    /// Citations that a source only names as deleted.
+    pub n_deleted: u64,
 }
 
 /// One annotation as its source places it.

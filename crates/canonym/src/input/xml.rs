@@ -79,6 +79,7 @@ pub struct XmlReader {
     line: u64,
     root: Root,
     broken: bool,
+    escapes_quotes: bool,
 }
 
 /// What was seen of the outermost element.
@@ -161,6 +162,7 @@ impl XmlReader {
             line: 1,
             root: Root::Before,
             broken: false,
+            escapes_quotes: false,
         })
     }
 
@@ -187,6 +189,11 @@ impl XmlReader {
     /// Whether an error was met after which nothing more can be read.
     pub fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// Whether a quotation mark in a text was written as a reference, which tells how the file is written.
+    pub fn escapes_quotes(&self) -> bool {
+        self.escapes_quotes
     }
 
     /// An [`Error::Parse`] at the last event.
@@ -301,6 +308,7 @@ impl XmlReader {
             Ok(Parsed::GeneralRef(reference)) => match resolve(&reference) {
                 Some(c) => {
                     self.content.push(c);
+                    self.escapes_quotes |= matches!(&*reference, "quot" | "apos");
                     (Kind::Text, (self.depth == 0).then(|| "text outside of elements".to_owned()))
                 }
                 None => {
