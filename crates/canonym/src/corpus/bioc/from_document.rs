@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::model::{BiocAnnotation, BiocDocument, BiocRelation, Infons, Kept, Location, Node, Passage};
 use super::to_document::{
-    IDENTIFIER, Joined, Site, annotations_at, attributes_of, interpret, interpret_relation, join, relations_at,
+    IDENTIFIER, Joined, MAX_GAP, Site, annotations_at, attributes_of, interpret, interpret_relation, join, relations_at,
 };
 use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat, Relation};
 use crate::text::offsets::OffsetMap;
@@ -65,6 +65,9 @@ fn passages_of(document: &Document) -> BiocDocument {
         let sentences = Some(Vec::new());
         bioc.passages.push(Passage { offset, infons, text, sentences, ..Passage::default() });
     };
+    if document.text.is_empty() && sections.is_empty() {
+        add(Span::new(0, 0), "");
+    }
     let mut end = 0;
     let rest = (Span::new(document.text.len(), document.text.len()), "");
     for (span, kind) in sections.into_iter().chain([rest]) {
@@ -73,7 +76,10 @@ fn passages_of(document: &Document) -> BiocDocument {
             continue;
         }
         let gap = Span { start: end, end: span.start };
-        if gap.of(&document.text).chars().any(|c| c != ' ') {
+        // Readers fill a gap with spaces; they do not know of spaces behind the last passage.
+        let text = gap.of(&document.text);
+        let is_last = span == rest.0 && !text.is_empty();
+        if is_last || text.len() > MAX_GAP as usize || text.bytes().any(|byte| byte != b' ') {
             add(gap, "");
         }
         if !kind.is_empty() || !span.is_empty() {

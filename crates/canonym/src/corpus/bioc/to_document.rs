@@ -12,7 +12,7 @@ use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Section, Span};
 
 /// The widest gap between passages that is filled with spaces, in code points.
-const MAX_GAP: u64 = 1000;
+pub(super) const MAX_GAP: u64 = 1000;
 
 /// Infons that name the concept, in small letters.
 const ID_KEYS: [&str; 17] = [
