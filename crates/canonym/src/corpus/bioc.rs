@@ -2,7 +2,8 @@
 //!
 //! Passages become sections of one text: each stands at its offset, gaps are filled with spaces; a passage whose offset
 //! cannot be, because it lies before the end of the last one or far behind it, follows after one space. Annotations are
-//! placed relative to their passage or sentence, so that both kinds hold. The source is kept whole in the residue, and
+//! placed relative to their passage or sentence, so that both kinds hold; where the offsets of passages do not go with
+//! those of annotations, the latter count from the start of the text. The source is kept whole in the residue, and
 //! the writers take from there whatever was not changed: order of infons, sentences, places of annotations and
 //! relations, annotations without a location. Here nothing is read or written.
 

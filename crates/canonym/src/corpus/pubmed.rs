@@ -35,7 +35,7 @@ const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<PubmedArticleSe
 /// The documents of an input.
 pub(super) struct Documents {
     xml: XmlReader,
-    /// How many elements are open around citations.
+    /// How many elements are open around the citation that was read last.
     outside: usize,
 }
 
@@ -92,7 +92,6 @@ impl Documents {
                     self.outside = depth;
                     let line = self.xml.line();
                     let citation = self.citation()?;
-                    self.outside = 0;
                     if citation.pmid.is_empty() {
                         return Err(Error::parse(self.xml.path(), line, "the citation has no PMID"));
                     }

@@ -104,10 +104,7 @@ impl Documents {
         let mut annotations = Vec::new();
         let mut failure = None;
         parsed.annotations.retain(|annotation| {
-            let span = (
-                code_point(&map, annotation.begin),
-                code_point(&map, annotation.begin.saturating_add(annotation.length)),
-            );
+            let span = code_points(&map, annotation.begin, annotation.length);
             let placed = Placed { line: piece.line, spans: &[span], text: annotation.text.as_deref() };
             match checker.place(input.path(), &read.document, &map, &placed) {
                 Ok(Some(spans)) => annotations.push(interpret(annotation, spans, &read.document.text)),
@@ -140,11 +137,12 @@ fn skeleton(parsed: &TexooDocument) -> AnnotatedDocument {
     AnnotatedDocument { document, attributes, ..AnnotatedDocument::default() }
 }
 
-/// The code point at which a UTF-16 unit starts; what is none lies beyond the text.
-fn code_point(map: &OffsetMap<'_>, unit: u64) -> u64 {
-    let byte = usize::try_from(unit).ok().and_then(|unit| map.utf16_to_byte(unit));
-    let found = byte.and_then(|byte| map.byte_to_char(byte));
-    found.map_or(unit.saturating_add(map.n_utf16() as u64), |found| found as u64)
+/// A range of UTF-16 units in code points; one that is none lies beyond the text.
+fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
+    let code_point = |unit: u64| map.byte_to_char(map.utf16_to_byte(usize::try_from(unit).ok()?)?);
+    let found = code_point(begin).zip(begin.checked_add(length).and_then(code_point));
+    let beyond = begin.saturating_add(map.n_utf16() as u64);
+    found.map_or((beyond, beyond.saturating_add(length.max(1))), |(start, end)| (start as u64, end as u64))
 }
 
 fn interpret(annotation: &TexooAnnotation, spans: Vec<Span>, text: &str) -> Annotation {

@@ -141,6 +141,18 @@ fn impossible_offsets_of_passages_are_kept_and_annotations_follow_their_passage(
 }
 
 #[test]
+fn annotations_may_be_right_where_the_offset_of_their_passage_is_not() {
+    check(
+        "<id>1</id><passage><offset>0</offset><text>It's pain.</text></passage><passage><offset>16</offset><text>A fever.</text>\
+         <annotation id='0'><location offset='13' length='5'/><text>fever</text></annotation></passage>",
+        expect![[r#"
+            1 ="It's pain." ="A fever."
+              0 ["fever"]  [] []
+        "#]],
+    );
+}
+
+#[test]
 fn annotations_without_a_place_are_labels_of_the_document() {
     check(
         "<id>1</id><passage><offset>0</offset><text>No pain.</text><annotation id='L'><infon key=\"identifier\">MESH:D1</infon>\
@@ -164,14 +176,20 @@ fn files_with_a_line_for_each_element_come_back() {
 fn malformed_documents_are_named_and_the_next_one_is_read() {
     let good = "</document><document><id>2</id><passage><offset>0</offset><text>ok</text></passage>";
     let bad = |passage: &str| format!("<id>1</id><passage>{passage}</passage>{good}");
-    check(&bad("<text>no offset</text>"), expect![[r#"
+    check(
+        &bad("<text>no offset</text>"),
+        expect![[r#"
         a.xml:1: the passage has no offset (hint: none)
         2 ="ok"
-    "#]]);
-    check(&bad("<offset>-1</offset><text>a</text>"), expect![[r#"
+    "#]],
+    );
+    check(
+        &bad("<offset>-1</offset><text>a</text>"),
+        expect![[r#"
         a.xml:1: `-1` is no offset or length (hint: offsets and lengths are whole numbers)
         2 ="ok"
-    "#]]);
+    "#]],
+    );
     check(
         &bad(
             "<offset>0</offset><text>pain</text><annotation id='0'><location offset='1' length='4'/><text>pain</text></annotation>",
@@ -181,48 +199,88 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
             2 ="ok"
         "#]],
     );
-    check(&bad("<offset>0</offset>words<text>pain</text>"), expect![[r#"
+    check(
+        &bad("<offset>0</offset>words<text>pain</text>"),
+        expect![[r#"
         a.xml:1: text directly in the element `passage`: `words` (hint: none)
         2 ="ok"
-    "#]]);
-    check(&bad("<offset>0</offset><text>pain</text><annotation><location/></annotation>"), expect![[r#"
+    "#]],
+    );
+    check(
+        &bad("<offset>0</offset><text>pain</text><annotation><location/></annotation>"),
+        expect![[r#"
         a.xml:1: `` is no offset or length (hint: offsets and lengths are whole numbers)
         2 ="ok"
-    "#]]);
-    check(&bad("<offset>0</offset><txt>pain</txt>"), expect![[r#"
+    "#]],
+    );
+    check(
+        &bad("<offset>0</offset><txt>pain</txt>"),
+        expect![[r#"
         a.xml:1: the element `txt` cannot stand in `passage` (hint: none)
         2 ="ok"
-    "#]]);
-    check("<id>1</id><passage><offset>0</offset><text>&lol;</text></passage>", expect![[r#"
+    "#]],
+    );
+    check(
+        "<id>1</id><passage><offset>0</offset><text>&lol;</text></passage>",
+        expect![[r#"
         a.xml:1: unknown entity `&lol;` (hint: write the character itself, or a numeric reference such as `&#945;`)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn files_that_are_no_bioc_are_refused() {
     let check = |bytes: &[u8], format, expect: Expect| expect.assert_eq(&shown(items(bytes, Some(format))));
-    check(b"", XML, expect![[r#"
+    check(
+        b"",
+        XML,
+        expect![[r#"
         a.xml:1: no XML element was found (hint: none)
-    "#]]);
-    check(b"<html/>", XML, expect![[r#"
+    "#]],
+    );
+    check(
+        b"<html/>",
+        XML,
+        expect![[r#"
         a.xml:1: expected the element `collection` of BioC, found `html` (hint: name the format of the file)
-    "#]]);
-    check(b"<collection><source>x</source>", XML, expect![[r#"
+    "#]],
+    );
+    check(
+        b"<collection><source>x</source>",
+        XML,
+        expect![[r#"
         a.xml:1: the file ends while 1 elements are open (hint: none)
-    "#]]);
-    check(b"\xff\xfe<\0", XML, expect![[r#"
+    "#]],
+    );
+    check(
+        b"\xff\xfe<\0",
+        XML,
+        expect![[r#"
         a.xml:1: the text is UTF-16 (hint: convert the file to UTF-8)
-    "#]]);
-    check(b"", JSON, expect![[r#"
+    "#]],
+    );
+    check(
+        b"",
+        JSON,
+        expect![[r#"
         a.xml:1: the file is empty (hint: none)
-    "#]]);
-    check(b"{\"a\": 1}", JSON, expect![[r#"
+    "#]],
+    );
+    check(
+        b"{\"a\": 1}",
+        JSON,
+        expect![[r#"
         a.xml:1: the object has neither `documents` nor `passages` (hint: name the format of the file)
-    "#]]);
-    check(b"{\"documents\": [{\"id\": \"1\", \"passages\": [{\"offset\": 0}]}, 7]}", JSON, expect![[r#"
+    "#]],
+    );
+    check(
+        b"{\"documents\": [{\"id\": \"1\", \"passages\": [{\"offset\": 0}]}, 7]}",
+        JSON,
+        expect![[r#"
         1 =""
         a.xml:1: expected a document, found `7` (hint: none)
-    "#]]);
+    "#]],
+    );
     check(
         b"{\"documents\": [{\"id\": \"1\", \"passages\": [{\"text\": \"a\"}]},\n{\"id\": \"2\", \"passages\": []}]}",
         JSON,
@@ -231,9 +289,13 @@ fn files_that_are_no_bioc_are_refused() {
             2 
         "#]],
     );
-    check(b"{\"documents\": [{\"id\": \"1\", \"passages\": [", JSON, expect![[r#"
+    check(
+        b"{\"documents\": [{\"id\": \"1\", \"passages\": [",
+        JSON,
+        expect![[r#"
         a.xml:1: the file ends inside of a JSON value that starts here (hint: fetch the file again)
-    "#]]);
+    "#]],
+    );
     let deep = format!("{{\"documents\": [{{\"passages\": {}", "[".repeat(100_000));
     assert!(read(deep.as_bytes(), Some(JSON)).is_err());
     let deep = format!("{{\"documents\": [{{\"passages\": {}{}}}]}}", "[".repeat(100_000), "]".repeat(100_000));

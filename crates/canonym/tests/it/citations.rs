@@ -1,7 +1,5 @@
 //! Citations of PubMed as XML.
 
-use std::fs;
-
 use canonym::Result;
 use canonym::corpus::{AnnotatedDocument, CorpusFormat, Reader};
 use canonym::input::Input;
@@ -54,7 +52,9 @@ fn parts_of_an_abstract_keep_their_labels_in_the_text() {
         </MeshHeading><MeshHeading><DescriptorName UI=\"D2\">B</DescriptorName></MeshHeading></MeshHeadingList><OtherAbstract>\
         <AbstractText>Anders.</AbstractText></OtherAbstract><CommentsCorrectionsList><CommentsCorrections><PMID>8</PMID>\
         </CommentsCorrections></CommentsCorrectionsList>";
-    check(set(citation).as_bytes(), expect![[r#"
+    check(
+        set(citation).as_bytes(),
+        expect![[r#"
         7 "Ca2+ & x. AIM: To see. One α more."
           title: "Ca2+ & x."
           AIM: "AIM: To see."
@@ -63,7 +63,8 @@ fn parts_of_an_abstract_keep_their_labels_in_the_text() {
           year=1998
           mesh=D1|D2
         deleted: 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -87,25 +88,49 @@ fn every_kind_of_citation_is_found() {
             deleted: 0
         "#]],
     );
-    check(b"<MedlineCitationSet><MedlineCitation><PMID>5</PMID></MedlineCitation></MedlineCitationSet>", expect![[r#"
+    check(
+        b"<MedlineCitationSet><MedlineCitation><PMID>5</PMID></MedlineCitation></MedlineCitationSet>",
+        expect![[r#"
         5 ""
         deleted: 0
-    "#]]);
-    check(b"<PubmedArticleSet></PubmedArticleSet>", expect![[r#"
+    "#]],
+    );
+    check(
+        b"<PubmedArticleSet></PubmedArticleSet>",
+        expect![[r#"
         deleted: 0
-    "#]]);
+    "#]],
+    );
+}
+
+#[test]
+fn citations_of_a_set_follow_each_other() {
+    let one = |id: u32| {
+        format!(
+            "<PubmedArticle><MedlineCitation><PMID>{id}</PMID></MedlineCitation><PubmedData><ArticleIdList/></PubmedData></PubmedArticle>\n"
+        )
+    };
+    let bytes = format!("<PubmedArticleSet>{}</PubmedArticleSet>", (1..=3).map(one).collect::<String>());
+    let ids: Vec<String> = read(bytes.as_bytes(), None).unwrap().into_iter().map(|read| read.document.id).collect();
+    assert_eq!(ids, ["1", "2", "3"]);
 }
 
 #[test]
 fn what_is_no_citation_is_refused() {
-    check(b"", expect![[r#"
+    check(
+        b"",
+        expect![[r#"
         a.xml:1: no XML element was found (hint: none)
         deleted: 0
-    "#]]);
-    check(b"<pmc-articleset><article/></pmc-articleset>", expect![[r#"
+    "#]],
+    );
+    check(
+        b"<pmc-articleset><article/></pmc-articleset>",
+        expect![[r#"
         a.xml:1: the XML holds `pmc-articleset`, not citations of PubMed (hint: citations stand in a `PubmedArticleSet`)
         deleted: 0
-    "#]]);
+    "#]],
+    );
     check(
         b"<PubmedArticleSet>\n<MedlineCitation><Article/></MedlineCitation>\n<MedlineCitation><PMID>2</PMID></MedlineCitation></PubmedArticleSet>",
         expect![[r#"
@@ -113,10 +138,13 @@ fn what_is_no_citation_is_refused() {
             deleted: 0
         "#]],
     );
-    check(b"<PubmedArticleSet><MedlineCitation><PMID>2</PMID><Article>", expect![[r#"
+    check(
+        b"<PubmedArticleSet><MedlineCitation><PMID>2</PMID><Article>",
+        expect![[r#"
         a.xml:1: the file ends while 3 elements are open (hint: none)
         deleted: 0
-    "#]]);
+    "#]],
+    );
     check(b"\xfe\xff\0<", expect!["a.xml:1: the text is UTF-16"]);
 }
 
@@ -154,7 +182,6 @@ fn real_citations_are_read() {
             }
             Err(error) => shown.push_str(&format!("{name} {}\n", error.to_string().rsplit_once(": ").unwrap().1)),
         }
-        assert!(!fs::read(&path).unwrap().is_empty());
     }
     expect![[r#"
         pubmed1 12091962 66 ["title"] 3
@@ -164,5 +191,6 @@ fn real_citations_are_read() {
         pubmed6 30108519 2408 ["title", "abstract"] 2
         pubmed7 29963580 1569 ["title", "abstract"] 2
         efetch_pmc the XML holds `pmc-articleset`, not citations of PubMed
-    "#]].assert_eq(&shown);
+    "#]]
+    .assert_eq(&shown);
 }

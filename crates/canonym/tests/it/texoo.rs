@@ -76,7 +76,8 @@ fn malformed_documents_are_named() {
     let message = |bytes: &str| read(bytes.as_bytes(), Some(TEXOO)).unwrap_err().to_string();
     assert_eq!(message(""), "in:1: the file is empty");
     assert_eq!(message("{\"name\": 1}"), "in:1: the object has neither `documents` nor `text`");
-    expect!["in:2: no document at column 10: invalid type: integer `7`, expected a string"].assert_eq(&message("{\"documents\": [\n{\"text\": 7}]}"));
+    expect!["in:2: no document at column 10: invalid type: integer `7`, expected a string"]
+        .assert_eq(&message("{\"documents\": [\n{\"text\": 7}]}"));
 }
 
 proptest! {

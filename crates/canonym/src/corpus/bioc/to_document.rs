@@ -58,12 +58,25 @@ pub(super) struct Joined {
 }
 
 /// Joins the passages to one text.
+///
+/// Where annotations do not fit, the offsets of passages may be wrong and those of annotations right: some corpora count
+/// the references of XML in a title, but not in annotations. Then one space stands between passages, if that fits better.
 pub(super) fn join(bioc: &BiocDocument) -> Joined {
+    let joined = join_by(bioc, Gaps::Offsets);
+    let n_wrong = joined.n_wrong(bioc);
+    if n_wrong == 0 {
+        return joined;
+    }
+    let spaced = join_by(bioc, Gaps::Space);
+    if spaced.n_wrong(bioc) < n_wrong { spaced } else { joined }
+}
+
+fn join_by(bioc: &BiocDocument, gaps: Gaps) -> Joined {
     let mut joined = Joined { document: Document { id: bioc.id.clone(), ..Document::default() }, sites: Vec::new() };
     let mut n_chars = 0;
     for (at, passage) in bioc.passages.iter().enumerate() {
         let text = &mut joined.document.text;
-        pad(text, &mut n_chars, passage.offset, at == 0);
+        pad(text, &mut n_chars, gaps.wanted(passage.offset), at == 0);
         let (from, start) = (text.len(), n_chars);
         let sentences = passage.sentences.as_deref().unwrap_or_default();
         if let Some(own) = &passage.text {
@@ -78,28 +91,50 @@ pub(super) fn join(bioc: &BiocDocument) -> Joined {
                 None => {
                     // Offsets of sentences count from where the passage would stand.
                     let wanted = start.saturating_add(sentence.offset.saturating_sub(passage.offset));
-                    pad(text, &mut n_chars, wanted, number == 0);
+                    pad(text, &mut n_chars, gaps.wanted(wanted), number == 0);
                     text.push_str(own);
                     n_chars += length;
                     n_chars - length
                 }
             };
-            let sentence =
-                Site { passage: Some(at), sentence: Some(number), offset: sentence.offset, start: first, length };
+            let offset = gaps.offset(sentence.offset, first);
+            let sentence = Site { passage: Some(at), sentence: Some(number), offset, start: first, length };
             joined.sites.push(sentence);
         }
         let kind = section_kind(&passage.infons);
         joined.document.sections.push(Section { kind, span: Span::new(from, text.len()) });
         let length = n_chars - start;
-        joined.sites.push(Site { passage: Some(at), sentence: None, offset: passage.offset, start, length });
+        let offset = gaps.offset(passage.offset, start);
+        joined.sites.push(Site { passage: Some(at), sentence: None, offset, start, length });
     }
     joined.sites.push(Site { passage: None, sentence: None, offset: 0, start: 0, length: n_chars });
     joined
 }
 
+/// What decides how far passages stand apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gaps {
+    /// Their offsets.
+    Offsets,
+    /// Nothing: one space stands between them, and annotations count from the start of the text.
+    Space,
+}
+
+impl Gaps {
+    /// Where a passage of that offset is to stand; `None` where one space is to stand before it.
+    fn wanted(self, offset: u64) -> Option<u64> {
+        Some(offset).filter(|_| self == Gaps::Offsets)
+    }
+
+    /// What annotations call the start of a passage.
+    fn offset(self, offset: u64, start: u64) -> u64 {
+        if self == Gaps::Offsets { offset } else { start }
+    }
+}
+
 /// Fills the gap up to `wanted`; where that is no gap, one space stands between two texts.
-fn pad(text: &mut String, n_chars: &mut u64, wanted: u64, first: bool) {
-    let gap = match wanted.checked_sub(*n_chars) {
+fn pad(text: &mut String, n_chars: &mut u64, wanted: Option<u64>, first: bool) {
+    let gap = match wanted.and_then(|wanted| wanted.checked_sub(*n_chars)) {
         Some(gap) if gap <= MAX_GAP => gap,
         _ => u64::from(!first),
     };
@@ -124,6 +159,25 @@ impl Joined {
         let own = Some(site).filter(|site| site.passage.is_some() && offset >= site.offset);
         let found = own.filter(inside).or_else(|| passages().find(inside)).or(own);
         found.map_or(offset, |site| site.start.saturating_add(offset - site.offset))
+    }
+
+    /// How many annotations of one piece have another text than their place.
+    fn n_wrong(&self, bioc: &BiocDocument) -> usize {
+        let map = OffsetMap::new(&self.document.text);
+        let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
+        let is_wrong = |site: &Site, annotation: &BiocAnnotation| {
+            let (Some(wanted), &[(start, end)]) = (&annotation.text, &self.spans(site, annotation)[..]) else {
+                return false;
+            };
+            let found = byte(start).zip(byte(end)).and_then(|(start, end)| self.document.text.get(start..end));
+            found.is_none_or(|found| found != wanted)
+        };
+        let lists = bioc.passages.iter().flat_map(|passage| {
+            let sentences = passage.sentences.iter().flatten().map(|sentence| &sentence.annotations);
+            sentences.chain([&passage.annotations])
+        });
+        let sites = self.sites.iter().zip(lists.chain([&bioc.annotations]));
+        sites.map(|(site, list)| list.iter().filter(|one| is_wrong(site, one)).count()).sum()
     }
 
     /// The spans of an annotation in code points of the text, in text order; none where it has no place in the text.
