@@ -40,7 +40,8 @@ pub struct LinkArguments {
     /// The input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// The output format: table, jsonl, pubtator, bioc-xml, bioc-json, brat or conll; a table on a terminal, else jsonl.
+    /// The output format: table, jsonl, pubtator, bioc-xml, bioc-json, brat, conll or texoo; a table on a terminal, else
+    /// jsonl.
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Candidates a mention.
@@ -89,8 +90,11 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     let format = match arguments.to.as_deref() {
         Some("table") => None,
         None if on_terminal => None,
-        Some("text") => {
-            return Err(errors::usage("plain text cannot hold the result", "give `--to` table, jsonl or pubtator"));
+        Some(name @ ("text" | "pubmed-xml")) => {
+            return Err(errors::usage(
+                &format!("{name} cannot hold the result"),
+                "give `--to` table, jsonl, pubtator, bioc-xml or bioc-json",
+            ));
         }
         Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),

@@ -82,6 +82,10 @@ impl Documents {
                 format!("left out {} annotations of {path} with wrong offsets", counts.n_bad_offsets),
             ),
             (counts.n_broken_tags, format!("{} mentions of {path} {strict}", counts.n_broken_tags)),
+            (
+                counts.n_deleted,
+                format!("passed over {} citations of {path} that are only named as deleted", counts.n_deleted),
+            ),
             (counts.n_other_files, format!("left out {} files of {path} that are no texts", counts.n_other_files)),
         ];
         for (n, line) in rows {

@@ -69,13 +69,17 @@ impl System {
     pub fn link(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<AnnotatedDocument>> {
         match &self.model {
             Model::Detect(annotator) => {
-                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
+                let mut batch = batch;
+                let texts: Vec<Document> =
+                    batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
                 let linked = annotator.annotate(&texts)?;
-                let detected = |(text, linked): (Document, Vec<LinkedMention>)| {
+                // What else the source says of a document stays, so that its format can be written again.
+                let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
                     let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
-                    AnnotatedDocument { annotations: annotations.collect(), document: text, ..Default::default() }
+                    let annotations = annotations.collect();
+                    AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
                 };
-                Ok(texts.into_par_iter().zip(linked).map(detected).collect())
+                Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
             }
             Model::Gold(linker) => relink(linker, batch, &self.kb, self.raw_ids),
         }

@@ -137,3 +137,32 @@ fn a_call_without_text_is_wrong_usage() {
     assert_eq!(place.run(&["link", "a.txt", "--text", "fever"], "").status.code(), Some(2));
     assert_eq!(place.run(&["link", "--text", "fever", "--top-k", "0"], "").status.code(), Some(2));
 }
+
+#[test]
+fn bioc_keeps_what_stands_around_the_mentions() {
+    let place = Workplace::new();
+    let head = "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE collection SYSTEM 'BioC.dtd'>\n<collection><source>made up</source>\
+                <date>1999</date><key>a.key</key>";
+    let input = format!(
+        "{head}<document><id>7</id><infon key=\"year\">2001</infon><passage><infon key=\"type\">title</infon><offset>0</offset>\
+         <text>Asthma.</text><annotation id='T1'><infon key=\"type\">Old</infon><location offset='0' length='6'/><text>Asthma</text>\
+         </annotation></passage><passage><infon key=\"type\">abstract</infon><infon key=\"n\">2</infon><offset>8</offset><text>α pyrexia.\
+         </text></passage></document></collection>\n"
+    );
+    let output = place.run(&["link", "--format", "bioc-xml", "--to", "bioc-xml", "-"], &input);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with(head), "{text}");
+    for part in [
+        "<id>7</id><infon key=\"year\">2001</infon><passage>",
+        "<infon key=\"n\">2</infon><offset>8</offset><text>α pyrexia.</text><annotation id='",
+        "<infon key=\"identifier\">MESH:D001249</infon>",
+        "<location offset='10' length='7'/><text>pyrexia</text>",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("Old"), "{text}");
+    let output = place.run(&["link", "--format", "bioc-xml", "--mentions", "gold", "--to", "bioc-json", "-"], &input);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = &json["documents"][0]["passages"][0]["annotations"][0];
+    assert_eq!([&found["id"], &found["infons"]["type"], &found["infons"]["identifier"]], ["T1", "Old", "MESH:D001249"]);
+}

@@ -43,6 +43,8 @@ pub struct ReadCounts {
     pub n_broken_tags: u64,
     /// Files of a folder that belong to no document, such as the notes beside a brat corpus.
     pub n_other_files: u64,
+    /// Citations that a source only names as deleted.
+    pub n_deleted: u64,
 }
 
 /// One annotation as its source places it.

@@ -36,6 +36,17 @@ use crate::{Error, Result};
 /// The longest document id by which PubTator is recognised, in bytes.
 const MAX_ID: usize = 100;
 
+/// Outermost elements of files of citations.
+const CITATIONS: [&[u8]; 7] = [
+    b"PubmedArticleSet",
+    b"PubmedArticle",
+    b"PubmedBookArticleSet",
+    b"PubmedBookArticle",
+    b"MedlineCitationSet",
+    b"MedlineCitation",
+    b"BookDocument",
+];
+
 /// The corpus formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CorpusFormat {
@@ -131,6 +142,25 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
         return Ok(CorpusFormat::Conll);
     }
     let head = head.trim_ascii_start();
+    if name.ends_with(".bioc.xml") {
+        return Ok(CorpusFormat::BiocXml);
+    }
+    if name.ends_with(".bioc.json") {
+        return Ok(CorpusFormat::BiocJson);
+    }
+    match xml_root(head) {
+        Some(b"collection") => return Ok(CorpusFormat::BiocXml),
+        Some(root) if CITATIONS.contains(&root) => return Ok(CorpusFormat::PubmedXml),
+        _ => {}
+    }
+    if head.starts_with(b"{") || head.starts_with(b"[") {
+        if has_member(head, "passages") || has_member(head, "PubTator3") {
+            return Ok(CorpusFormat::BiocJson);
+        }
+        if has_member(head, "documents") {
+            return Ok(if has_member(head, "begin") { CorpusFormat::Texoo } else { CorpusFormat::BiocJson });
+        }
+    }
     if let Some(kind) = foreign_kind(head) {
         return Err(Error::invalid(format!("{} is {kind}, of no corpus format that is known", path.display()))
             .with_hint("name the format; `text` reads a file as it is"));
@@ -145,6 +175,33 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
         return Ok(CorpusFormat::Biosyn);
     }
     Ok(if conll::starts_tokens(head) { CorpusFormat::Conll } else { CorpusFormat::Text })
+}
+
+/// The name of the outermost element, which the document type tells, too.
+fn xml_root(mut head: &[u8]) -> Option<&[u8]> {
+    loop {
+        head = head.trim_ascii_start();
+        let closing: &[u8] = match head {
+            [b'<', b'?', ..] => b"?>",
+            [b'<', b'!', b'-', ..] => b"-->",
+            _ => break,
+        };
+        let end = head.windows(closing.len()).position(|window| window == closing)?;
+        head = &head[end + closing.len()..];
+    }
+    let name = match head.strip_prefix(b"<!DOCTYPE") {
+        Some(rest) => rest.trim_ascii_start(),
+        None => head.strip_prefix(b"<")?,
+    };
+    let end = name.iter().position(|&byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/' | b'['))?;
+    Some(&name[..end])
+}
+
+/// Whether an object of the JSON in `head` has a member of that name.
+fn has_member(head: &[u8], name: &str) -> bool {
+    let quoted = format!("\"{name}\"");
+    let is_name = |at: usize| head[at + quoted.len()..].trim_ascii_start().starts_with(b":");
+    head.windows(quoted.len()).enumerate().any(|(at, window)| window == quoted.as_bytes() && is_name(at))
 }
 
 /// What `head` is, where taking it for plain text would be wrong.
@@ -493,8 +550,24 @@ mod tests {
     }
 
     #[test]
+    fn structured_files_show_what_they_are() {
+        check("a.bioc.xml.gz", "", CorpusFormat::BiocXml);
+        check("a.bioc.json", "", CorpusFormat::BiocJson);
+        check("a.xml", "<?xml version='1.0'?>\n<!-- x -->\n<collection>", CorpusFormat::BiocXml);
+        check("a.xml", "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>", CorpusFormat::BiocXml);
+        check("a.xml", "<!DOCTYPE PubmedArticleSet PUBLIC '' ''>\n", CorpusFormat::PubmedXml);
+        check("-", "<MedlineCitation Owner='NLM'>", CorpusFormat::PubmedXml);
+        check("a.json", r#"{"source": "", "documents": [{"id": "1"#, CorpusFormat::BiocJson);
+        check("a.json", r#"{"PubTator3": [{"#, CorpusFormat::BiocJson);
+        check("a.json", r#"[{"id": "1", "passages": ["#, CorpusFormat::BiocJson);
+        check("a.json", r#"{"name": "", "documents": [{"begin": 0"#, CorpusFormat::Texoo);
+        check("a.json", r#"{"text": "a \"passages\": b"}"#, CorpusFormat::Jsonl);
+    }
+
+    #[test]
     fn foreign_files_are_not_taken_for_text() {
         let message = |head: &[u8]| detect(Path::new("a"), head).unwrap_err().to_string();
+        assert_eq!(message(b"<?xml version='1.0'?><pmc-articleset>"), "a is XML, of no corpus format that is known");
         assert_eq!(message(b"<?xml version='1.0'?>"), "a is XML, of no corpus format that is known");
         assert_eq!(message(b"[\n {\"id\": 1}"), "a is a JSON list, of no corpus format that is known");
         assert_eq!(message(b"ab\0"), "a is binary, of no corpus format that is known");

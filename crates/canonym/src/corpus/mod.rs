@@ -3,6 +3,7 @@
 //! Readers turn the offsets of a format into bytes and check each against its text; writers turn them
 //! back. Concepts are written as ids such as `MESH:D003924`, never as numbers of one knowledge base.
 
+mod bioc;
 pub mod bioc_json;
 pub mod bioc_xml;
 pub mod biosyn;
@@ -12,6 +13,7 @@ pub mod conll;
 mod files;
 pub mod folder;
 pub mod format;
+mod json_stream;
 pub mod jsonl;
 pub mod losses;
 pub mod plain;

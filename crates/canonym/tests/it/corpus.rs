@@ -12,11 +12,11 @@ use canonym::text::{Document, Section, Span};
 use canonym::{Error, Result};
 use proptest::prelude::*;
 
-fn read(bytes: &[u8], format: Option<CorpusFormat>) -> Result<Vec<AnnotatedDocument>> {
+pub(crate) fn read(bytes: &[u8], format: Option<CorpusFormat>) -> Result<Vec<AnnotatedDocument>> {
     Reader::from_input(Input::from_bytes("in", bytes.to_vec())?, format)?.collect()
 }
 
-fn written(documents: &[AnnotatedDocument], format: CorpusFormat) -> Result<Vec<u8>> {
+pub(crate) fn written(documents: &[AnnotatedDocument], format: CorpusFormat) -> Result<Vec<u8>> {
     let mut writer = Writer::new(Vec::new(), Path::new("out"), format)?;
     for document in documents {
         writer.write(document)?;
@@ -119,7 +119,7 @@ fn spans_of(text: &str, choices: &[prop::sample::Index]) -> Vec<Span> {
     chosen.chunks_exact(2).map(|pair| Span::new(pair[0], pair[1])).collect()
 }
 
-fn surface(text: &str, spans: &[Span]) -> String {
+pub(crate) fn surface(text: &str, spans: &[Span]) -> String {
     spans.iter().map(|span| span.of(text)).collect::<Vec<&str>>().join(" ")
 }
 
@@ -151,7 +151,7 @@ prop_compose! {
 
 prop_compose! {
     /// A document as a JSON line holds it, gold or linked.
-    fn json_document()(
+    pub(crate) fn json_document()(
         id in any_text(),
         text in any_text(),
         choices in prop::collection::vec((any::<[prop::sample::Index; 6]>(), word(), any::<bool>(), 0u32..=10_000, 0usize..3), 0..5),
@@ -172,7 +172,7 @@ prop_compose! {
 }
 
 /// Start and end of every span in code points.
-fn code_points(documents: &[AnnotatedDocument]) -> Vec<(usize, usize)> {
+pub(crate) fn code_points(documents: &[AnnotatedDocument]) -> Vec<(usize, usize)> {
     let count = |read: &AnnotatedDocument, byte: u32| read.document.text[..byte as usize].chars().count();
     let spans = documents.iter().flat_map(|read| {
         let first_and_last = |found: &Annotation| (found.spans[0].start, found.spans[found.spans.len() - 1].end);
@@ -218,7 +218,9 @@ proptest! {
         document in pubtator_document(),
         mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 1..8),
     ) {
-        for format in [CorpusFormat::Jsonl, CorpusFormat::Pubtator] {
+        let formats =
+            [CorpusFormat::Jsonl, CorpusFormat::Pubtator, CorpusFormat::BiocXml, CorpusFormat::BiocJson, CorpusFormat::Texoo];
+        for format in formats {
             let mut bytes = written(&[document.clone(), document.clone()], format).unwrap();
             for (place, byte, kind) in &mutations {
                 let place = place.index(bytes.len());
@@ -240,7 +242,7 @@ proptest! {
 }
 
 /// The folder of real corpora, or `None` with a message where `name` is not in it.
-fn data(name: &str) -> Option<PathBuf> {
+pub(crate) fn data(name: &str) -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = std::env::var_os("CANONYM_DATA").map_or_else(beside, PathBuf::from).join(name);
     if !path.exists() {

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod architecture;
+mod bioc;
+mod citations;
 mod corpus;
 mod errors;
 mod eval;
@@ -16,4 +18,5 @@ mod kb;
 mod ranking;
 mod recognise;
 mod starter;
+mod texoo;
 mod text_data;
