@@ -108,6 +108,12 @@ pub struct EvalArgs {
     /// What the report calls the part of the corpus.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
+    /// The number to compare with, a share from 0 to 1.
+    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
+    pub paper_value: Option<f32>,
+    /// What a reader of the report should know.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub note: String,
     #[command(flatten)]
     pub reading: ReadArguments,
     /// Print the report as JSON.
@@ -247,6 +253,8 @@ fn judge_with<'a>(
     report.system = args.system.clone();
     report.dataset = args.dataset.clone();
     report.split = args.split.clone();
+    report.paper_value = args.paper_value.map(decimal);
+    report.note = args.note.clone();
     if let Some(kb) = &mut report.kb {
         kb.name = kb_name;
     }
@@ -275,8 +283,7 @@ fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
     });
     let curves = (args.curves || args.want_precision.is_some()).then(|| CurveConfig {
         n_bins: usize::from(args.bins),
-        // A wish such as 0.95 is meant in decimals, of which 32 bits keep about seven.
-        wanted_precision: args.want_precision.map(|share| (f64::from(share) * 1e6).round() / 1e6),
+        wanted_precision: args.want_precision.map(decimal),
         ..CurveConfig::default()
     });
     EvalConfig {
@@ -291,6 +298,11 @@ fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
         curves,
         strata,
     }
+}
+
+/// A share such as 0.95 as it was meant: in decimals, of which 32 bits keep about seven.
+fn decimal(share: f32) -> f64 {
+    (f64::from(share) * 1e6).round() / 1e6
 }
 
 /// Refuses options that would be passed over.
