@@ -56,7 +56,9 @@ fn relations_stand_behind_annotations() {
 
 #[test]
 fn offsets_count_code_points() {
-    check_stays("7|t|😀 β title.\n7|a|Sjögren’s pain.\n7\t11\t20\tSjögren’s\tDisease\tD1\n7\t21\t25\tpain\tDisease\tD2\n\n");
+    check_stays(
+        "7|t|😀 β title.\n7|a|Sjögren’s pain.\n7\t11\t20\tSjögren’s\tDisease\tD1\n7\t21\t25\tpain\tDisease\tD2\n\n",
+    );
 }
 
 #[test]
@@ -81,8 +83,7 @@ fn repairs_are_listed_and_counted() {
     let text = "7|t|A title.\n7|a|Fever and gout.\n7\t10\t15\tFever\tD\tX\n7\t20\t24\tgout\tD\tX\n7\t0\t7\tA tail!\tD\tX\n7\t2\t7\tTITLE\tD\tX\n";
     let mut wrong = reader(text.as_bytes(), None).with_repairs(true).with_on_mismatch(OnMismatch::Drop);
     let document = wrong.next().unwrap().unwrap();
-    let texts: Vec<&str> =
-        document.annotations.iter().map(|one| one.spans[0].of(&document.document.text)).collect();
+    let texts: Vec<&str> = document.annotations.iter().map(|one| one.spans[0].of(&document.document.text)).collect();
     assert_eq!(texts, ["Fever", "gout", "title"]);
     let listed: Vec<String> = wrong.fixes().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -121,7 +122,7 @@ fn wrong_offsets_of_real_corpora_are_repaired_where_that_is_certain() {
         ("BioID_Train_revision", 0, 1, &[]),
         ("tmVar3_Train", 21, 0, &[("shifted", 21)]),
         ("NLMgene_Train", 11, 0, &[("shifted", 10), ("spelling", 1)]),
-        ("GNormPlus_Train", 34, 1, &[("bytes", 20), ("shifted", 13), ("spelling", 1)]),
+        ("GNormPlus_Train", 34, 1, &[("bytes", 30), ("shifted", 3), ("spelling", 1)]),
     ];
     for (name, n_fixed, n_bad, kinds) in known {
         let Some(path) = data(&format!("other-corpora/{name}.pubtator.txt")) else { continue };
@@ -141,7 +142,11 @@ fn wrong_offsets_of_real_corpora_are_repaired_where_that_is_certain() {
             }
         }
         let found: Vec<(&str, usize)> = found.into_iter().collect();
-        assert_eq!((reader.counts().n_fixed, reader.counts().n_bad_offsets, &found[..]), (n_fixed, n_bad, kinds), "{name}");
+        assert_eq!(
+            (reader.counts().n_fixed, reader.counts().n_bad_offsets, &found[..]),
+            (n_fixed, n_bad, kinds),
+            "{name}"
+        );
     }
 }
 
@@ -222,7 +227,9 @@ fn real_brat_folder_is_written_as_it_was() {
 
 #[test]
 fn real_mentions_survive_tokens_and_tags() {
-    for name in ["ncbi-disease/dev.pubtator.txt", "bc5cdr/dev.pubtator.txt", "other-corpora/BioRED_TrainDev.pubtator.txt"] {
+    for name in
+        ["ncbi-disease/dev.pubtator.txt", "bc5cdr/dev.pubtator.txt", "other-corpora/BioRED_TrainDev.pubtator.txt"]
+    {
         let Some(path) = data(name) else { continue };
         let documents = documents(&path);
         let bytes = written(&documents, CorpusFormat::Conll);
