@@ -2,6 +2,7 @@
 
 mod build;
 mod info;
+mod lint;
 mod search;
 mod show;
 
@@ -12,6 +13,8 @@ pub enum KbCommand {
     Build(Box<build::BuildArguments>),
     /// Tell what a compiled file holds.
     Info(info::InfoArguments),
+    /// Look for what may be wrong with a compiled file: homonyms, names too short, loops of parents.
+    Lint(lint::LintArguments),
     /// Find concepts by id or name: exact, then prefix, then fuzzy.
     Search(search::SearchArguments),
     /// Show one concept with its names, types and neighbours.
@@ -23,6 +26,7 @@ pub fn run(command: &KbCommand) -> anyhow::Result<()> {
     match command {
         KbCommand::Build(arguments) => build::run(arguments),
         KbCommand::Info(arguments) => info::run(arguments),
+        KbCommand::Lint(arguments) => lint::run(arguments),
         KbCommand::Search(arguments) => search::run(arguments),
         KbCommand::Show(arguments) => show::run(arguments),
     }

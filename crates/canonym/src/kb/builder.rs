@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::format::{KIND, Meta};
+use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
 use super::lexicon::Lexicon;
 use super::record::{ConceptRecord, Scope};
@@ -18,6 +18,9 @@ use crate::{Error, Result};
 
 /// Longer names are dropped: nobody writes them, and they would bound every window of the recogniser.
 pub const MAX_NAME_BYTES: usize = 1000;
+
+/// Parents that are not in the knowledge base are counted; this many are named.
+const MAX_UNKNOWN: usize = 100;
 
 /// Texts one behind the other, with the offset of each.
 #[derive(Debug)]
@@ -187,13 +190,16 @@ impl KnowledgeBaseBuilder {
         meta.n_forms = lexicon.n_forms() as u32;
         let (types, type_order) = sorted_rows(&self.type_rows);
         let (sources, source_order) = sorted_rows(&self.source_rows);
+        let (parents, unknown) = self.known_parents(&new_row);
+        report.drop_many("parent", "not in the knowledge base", unknown.n);
+        meta.unknown_parents = Some(unknown);
         meta.types = types;
         meta.sources = sources;
 
         let write_error = |source| Error::io("write", path, source);
         let mut writer = ContainerWriter::new(KIND, out).map_err(write_error)?;
         let json = serde_json::to_vec(&meta).expect("metadata is plain data");
-        let mut write = || -> std::io::Result<()> {
+        let write = || -> std::io::Result<()> {
             writer.section("meta", [&json[..]])?;
             strings(&mut writer, "id", order.iter().map(|row| self.ids.get(*row)))?;
             let mut first_names = vec![0; order.len() + 1];
@@ -217,10 +223,6 @@ impl KnowledgeBaseBuilder {
                 }
             }
             strings(&mut writer, "def", definitions.iter().copied())?;
-            let (parents, n_unknown) = self.known_parents(&new_row);
-            if n_unknown > 0 {
-                report.dropped.insert(("parent".into(), "not in the knowledge base".into()), n_unknown);
-            }
             lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
             let source_of = |row: u32| match self.sources[row as usize] {
                 0 => u32::MAX,
@@ -287,8 +289,8 @@ impl KnowledgeBaseBuilder {
         (order, kept)
     }
 
-    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, u64) {
-        let mut n_unknown = 0;
+    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, UnknownParents) {
+        let mut unknown = UnknownParents::default();
         let mut known = Vec::with_capacity(self.parents.len());
         for (concept, wanted) in &self.parents {
             if new_row[*concept as usize] == u32::MAX {
@@ -297,10 +299,16 @@ impl KnowledgeBaseBuilder {
             let row = self.rows.get(self.wanted_parents.get(*wanted)).map(|row| new_row[*row as usize]);
             match row.filter(|row| *row != u32::MAX) {
                 Some(row) => known.push((*concept, row)),
-                None => n_unknown += 1,
+                None => {
+                    unknown.n += 1;
+                    if unknown.first.len() < MAX_UNKNOWN {
+                        let parent = self.wanted_parents.get(*wanted).to_owned();
+                        unknown.first.push((self.ids.get(*concept).to_owned(), parent));
+                    }
+                }
             }
         }
-        (known, n_unknown)
+        (known, unknown)
     }
 
     fn write_alternatives<W: Write + Seek>(

@@ -5,6 +5,7 @@ pub mod compile;
 pub mod format;
 pub mod import;
 pub mod lexicon;
+pub mod lint;
 pub mod reader;
 pub mod record;
 pub mod search;
