@@ -1,6 +1,8 @@
 //! `canonym kb`: build, inspect and search knowledge bases.
 
 mod build;
+mod diff;
+mod export;
 mod info;
 mod lint;
 mod search;
@@ -11,6 +13,10 @@ mod show;
 pub enum KbCommand {
     /// Compile a terminology into one file.
     Build(Box<build::BuildArguments>),
+    /// Tell what differs between two compiled files.
+    Diff(diff::DiffArguments),
+    /// Write a compiled file as a text format that `build` reads.
+    Export(export::ExportArguments),
     /// Tell what a compiled file holds.
     Info(info::InfoArguments),
     /// Look for what may be wrong with a compiled file: homonyms, names too short, loops of parents.
@@ -25,6 +31,8 @@ pub enum KbCommand {
 pub fn run(command: &KbCommand) -> anyhow::Result<()> {
     match command {
         KbCommand::Build(arguments) => build::run(arguments),
+        KbCommand::Diff(arguments) => diff::run(arguments),
+        KbCommand::Export(arguments) => export::run(arguments),
         KbCommand::Info(arguments) => info::run(arguments),
         KbCommand::Lint(arguments) => lint::run(arguments),
         KbCommand::Search(arguments) => search::run(arguments),

@@ -5,6 +5,7 @@ mod damaged;
 mod eval;
 mod interrupt;
 mod kb_build;
+mod kb_diff;
 mod kb_lint;
 mod kb_read;
 mod link;

@@ -2,6 +2,8 @@
 
 pub mod builder;
 pub mod compile;
+pub mod diff;
+pub mod export;
 pub mod format;
 pub mod import;
 pub mod lexicon;

@@ -4,6 +4,7 @@
 mod architecture;
 mod corpus;
 mod eval;
+mod export;
 mod import;
 mod import_real;
 mod import_rrf;

@@ -61,7 +61,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     Ok(())
 }
 
-fn id_of(ids: &str, config: &ImportConfig) -> String {
+pub(in crate::kb) fn id_of(ids: &str, config: &ImportConfig) -> String {
     if config.prefix.is_some() {
         return map_parts(ids, &['+'], |id| with_prefix(id, config));
     }
