@@ -3,6 +3,7 @@
 mod build;
 mod diff;
 mod export;
+mod fetch;
 mod info;
 mod lint;
 mod search;
@@ -17,6 +18,8 @@ pub enum KbCommand {
     Diff(diff::DiffArguments),
     /// Write a compiled file as a text format that `build` reads.
     Export(export::ExportArguments),
+    /// Download an open terminology from its publisher.
+    Fetch(fetch::FetchArguments),
     /// Tell what a compiled file holds.
     Info(info::InfoArguments),
     /// Look for what may be wrong with a compiled file: homonyms, names too short, loops of parents.
@@ -33,6 +36,7 @@ pub fn run(command: &KbCommand) -> anyhow::Result<()> {
         KbCommand::Build(arguments) => build::run(arguments),
         KbCommand::Diff(arguments) => diff::run(arguments),
         KbCommand::Export(arguments) => export::run(arguments),
+        KbCommand::Fetch(arguments) => fetch::run(arguments),
         KbCommand::Info(arguments) => info::run(arguments),
         KbCommand::Lint(arguments) => lint::run(arguments),
         KbCommand::Search(arguments) => search::run(arguments),

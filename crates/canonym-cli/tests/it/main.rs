@@ -3,9 +3,11 @@
 
 mod damaged;
 mod eval;
+mod filter;
 mod interrupt;
 mod kb_build;
 mod kb_diff;
+mod kb_fetch;
 mod kb_lint;
 mod kb_read;
 mod link;

@@ -12,4 +12,5 @@ mod kb;
 mod ranking;
 mod recognise;
 mod starter;
+mod subset;
 mod text_data;
