@@ -15,9 +15,11 @@ use canonym::eval::ranking::{Composite, RankUnit};
 use canonym::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 
 use crate::errors::wrong_usage;
+use crate::filter::FilterArguments;
 use crate::knowledge::Models;
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{knowledge, output, progress};
@@ -86,6 +88,8 @@ pub struct EvalArgs {
     /// What the report calls the part of the corpus.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
+    #[command(flatten)]
+    pub filter: FilterArguments,
     /// Leave out annotations whose offsets do not fit their text.
     #[arg(long)]
     pub skip_bad_offsets: bool,
@@ -180,6 +184,10 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
     if args.gold == Path::new("-") && args.pred.as_deref() == Some(Path::new("-")) {
         return Err(canonym::Error::invalid("gold and predictions cannot both come from standard input"));
     }
+    if args.pred.is_some() && args.filter.is_given() {
+        let error = canonym::Error::invalid("filters of concepts have no meaning for predictions of a file");
+        return Err(error.with_hint("leave `--pred` out to run a model, or filter where the predictions are made"));
+    }
     let of_queries = [("--composite", args.composite != Composite::All)];
     let of_spans = [
         ("--pred-format", args.pred_format.is_some()),
@@ -216,7 +224,7 @@ fn judge_queries(
         Predictions::File(path) => {
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
-        Predictions::Run(kb, models) => answer(kb, models, &queries),
+        Predictions::Run(kb, models) => answer(kb, models, args.filter.choose(kb)?, &queries),
     };
     let mentions = to_mentions(&queries, &answers, args.composite).context("cannot pair queries and answers")?;
     Ok(evaluate_ranking(&mentions, config, rng))
@@ -234,10 +242,10 @@ enum Predictions<'a> {
 const TOP_K: usize = 20;
 
 /// What the model says of every part of every query.
-fn answer(kb: &Arc<KnowledgeBase>, models: &Models, queries: &[Query]) -> Answers {
+fn answer(kb: &Arc<KnowledgeBase>, models: &Models, subset: Option<Arc<Subset>>, queries: &[Query]) -> Answers {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).link_names(&names);
+    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).within(subset).link_names(&names);
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
@@ -253,8 +261,15 @@ fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<
             read_documents(path, args.pred_format.unwrap_or(args.format), args).context("cannot read predictions")?
         }
         Predictions::Run(kb, models) => {
-            let config =
-                SystemConfig { mentions: args.mentions, top_k: TOP_K, min_score: None, nested: false, raw_ids: false };
+            let subset = args.filter.choose(kb)?;
+            let config = SystemConfig {
+                mentions: args.mentions,
+                top_k: TOP_K,
+                min_score: None,
+                nested: false,
+                raw_ids: false,
+                subset,
+            };
             System::new(kb, Models::clone(models), &config).link(gold.clone())?
         }
     };

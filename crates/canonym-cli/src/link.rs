@@ -12,6 +12,7 @@ use canonym::corpus::{self, AnnotatedDocument};
 use canonym::text::Document;
 use rayon::prelude::*;
 
+use crate::filter::FilterArguments;
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{errors, knowledge, progress};
 
@@ -55,6 +56,8 @@ pub struct LinkArguments {
     /// Leave out annotations of the input whose offsets do not fit its text, and count them.
     #[arg(long)]
     skip_bad_offsets: bool,
+    #[command(flatten)]
+    filter: FilterArguments,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
@@ -80,6 +83,7 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             min_score: arguments.min_score,
             nested: arguments.nested,
             raw_ids: arguments.raw_ids,
+            subset: arguments.filter.choose(&kb)?,
         },
     );
     match &arguments.output {

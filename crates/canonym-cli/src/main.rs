@@ -2,6 +2,7 @@
 
 mod errors;
 mod eval;
+mod filter;
 mod kb;
 mod knowledge;
 mod link;

@@ -11,6 +11,7 @@ pub mod lint;
 pub mod reader;
 pub mod record;
 pub mod search;
+pub mod subset;
 
 pub use builder::KnowledgeBaseBuilder;
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};
