@@ -83,7 +83,13 @@ fn a_file_comes_with_a_note_of_where_it_came_from() {
     let (place, server) = (Workplace::new(), Server::start(vec![whole("\"one\"", BODY.len())]));
     let url = server.url.clone();
     let output = fetch(&place, &url, &[]);
-    expect![[""]].assert_eq(&said(&place, &url, &output));
+    expect![[r#"
+        status 0
+        --- stderr
+        fetched  shapes.tsv (32 bytes)
+        sha256   a25751e574745da6b0fecfad400980783f6d541114ae2aefbb90629bb43be890, written down, nothing to compare it with
+        next     canonym kb build shapes.tsv --out terminology.kb
+    "#]].assert_eq(&said(&place, &url, &output));
     assert_eq!((content(&place).as_str(), place.names()), (BODY, vec!["shapes.tsv".into(), "shapes.tsv.json".into()]));
     let note = std::fs::read_to_string(place.path("shapes.tsv.json")).unwrap();
     let note: serde_json::Value = serde_json::from_str(&note).unwrap();
@@ -101,7 +107,12 @@ fn a_cut_download_goes_on_where_it_was() {
     let (place, server) = (Workplace::new(), Server::start(vec![whole("\"one\"", 9), rest]));
     let url = server.url.clone();
     let output = fetch(&place, &url, &[]);
-    expect![[""]].assert_eq(&said(&place, &url, &output));
+    expect![[r#"
+        status 1
+        --- stderr
+        error: http://[HOST]/shapes.tsv was cut after 9 bytes of 32 bytes
+          caused by: Peer disconnected
+    "#]].assert_eq(&said(&place, &url, &output));
     assert_eq!(place.names(), ["shapes.tsv.part", "shapes.tsv.part.json"]);
     assert!(fetch(&place, &url, &[]).status.success());
     assert_eq!((content(&place).as_str(), place.names().len()), (BODY, 2));
@@ -137,7 +148,12 @@ fn another_checksum_keeps_nothing() {
     let (place, server) = (Workplace::new(), Server::start(vec![whole("\"one\"", BODY.len())]));
     let url = server.url.clone();
     let output = fetch(&place, &url, &["--sha256", SHA256]);
-    expect![[""]].assert_eq(&said(&place, &url, &output));
+    expect![[r#"
+        status 1
+        --- stderr
+        error: http://[HOST]/shapes.tsv has the checksum a25751e574745da6b0fecfad400980783f6d541114ae2aefbb90629bb43be890, and `--sha256` says 9d54a9d9c4f4b2ad0e4d42a4fcf6c8e8f4f6d1a2c0b5c6a1b0f1e2d3c4b5a697
+        hint: nothing was kept; try again, or check the checksum
+    "#]].assert_eq(&said(&place, &url, &output));
     assert!(place.names().is_empty());
     server.requests();
 }
@@ -160,7 +176,24 @@ fn what_cannot_be_had_is_told() {
         all += &said(&place, &server.url, &output);
         server.requests();
     }
-    expect![[""]].assert_eq(&all);
+    expect![[r#"
+        status 1
+        --- stderr
+        error: http://[HOST]/shapes.tsv answers with status 404
+        hint: the file may have moved; find it at its publisher and give its address with `--url`
+        status 1
+        --- stderr
+        error: http://[HOST]/shapes.tsv leads to more than 8 other addresses
+          caused by: too many redirects
+        status 1
+        --- stderr
+        error: http://[HOST]/shapes.tsv is larger than 9 bytes
+        hint: check the address; if it is the file you meant, raise `--max-bytes`
+        status 1
+        --- stderr
+        error: http://[HOST]/shapes.tsv is larger than 9 bytes
+        hint: check the address; if it is the file you meant, raise `--max-bytes`
+    "#]].assert_eq(&all);
 }
 
 #[test]
@@ -170,7 +203,12 @@ fn without_a_network_the_error_says_what_to_do() {
     let url = format!("http://{}/shapes.tsv", listener.local_addr().unwrap());
     drop(listener);
     let output = fetch(&place, &url, &[]);
-    expect![[""]].assert_eq(&said(&place, &url, &output));
+    expect![[r#"
+        status 1
+        --- stderr
+        error: cannot get http://[HOST]/shapes.tsv
+          caused by: io: Connection refused (os error 111)
+    "#]].assert_eq(&said(&place, &url, &output));
     assert!(place.names().is_empty());
 }
 
@@ -182,5 +220,10 @@ fn the_list_names_addresses_and_licences() {
     assert!(
         list.contains("doid ") && list.contains("https://purl.obolibrary.org/obo/doid.obo") && list.contains("CC0")
     );
-    place.check(&["kb", "fetch", "umls"], expect![[""]]);
+    place.check(&["kb", "fetch", "umls"], expect![[r#"
+        status 2
+        --- stderr
+        error: there is no terminology `umls` that can be fetched
+        hint: `canonym kb fetch --list` shows their names; `--url` takes any address
+    "#]]);
 }

@@ -82,7 +82,7 @@ pub const ALL: [Terminology; 17] = [
         ..row(
             "mesh",
             "MeSH descriptors",
-            "https://nlmpubs.nlm.nih.gov/projects/mesh/MESH_FILES/xmlmesh/desc2025.xml",
+            "https://nlmpubs.nlm.nih.gov/projects/mesh/MESH_FILES/xmlmesh/desc2026.gz",
             "mesh-xml",
             NLM,
         )
@@ -92,7 +92,7 @@ pub const ALL: [Terminology; 17] = [
         ..row(
             "mesh-supp",
             "MeSH supplementary concepts",
-            "https://nlmpubs.nlm.nih.gov/projects/mesh/MESH_FILES/xmlmesh/supp2025.xml",
+            "https://nlmpubs.nlm.nih.gov/projects/mesh/MESH_FILES/xmlmesh/supp2026.gz",
             "mesh-xml",
             NLM,
         )
@@ -102,7 +102,7 @@ pub const ALL: [Terminology; 17] = [
     row(
         "ordo",
         "Orphanet Rare Disease Ontology",
-        "https://www.orphadata.com/data/ontologies/ordo/last_version/ORDO_en_4.7.owl",
+        "https://www.orphadata.com/data/ontologies/ordo/last_version/ORDO_en_4.9.owl",
         "owl",
         "CC BY 4.0",
     ),
