@@ -20,6 +20,7 @@ use canonym::kb::KnowledgeBase;
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
 use crate::errors::{usage, wrong_usage};
 use crate::eval_report::{Judged, ReportArgs};
+use crate::filter::FilterArguments;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
 use crate::{eval_report, knowledge, output};
@@ -116,6 +117,8 @@ pub struct EvalArgs {
     pub note: String,
     #[command(flatten)]
     pub reading: ReadArguments,
+    #[command(flatten)]
+    pub filter: FilterArguments,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
@@ -229,7 +232,9 @@ fn judge_with<'a>(
         }
         (None, model) => {
             let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
-            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?, Box::new(models), args.mentions)
+            let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
+            let subset = args.filter.choose(&kb)?;
+            Predictions::Run { kb, models: Box::new(models), mentions: args.mentions, subset }
         }
     };
     let mut config = configure(args, training);
@@ -309,6 +314,10 @@ fn decimal(share: f32) -> f64 {
 fn check(args: &EvalArgs) -> canonym::Result<()> {
     if args.gold.as_deref() == Some(Path::new("-")) && args.pred.as_deref() == Some(Path::new("-")) {
         return Err(canonym::Error::invalid("gold and predictions cannot both come from standard input"));
+    }
+    if args.pred.is_some() && args.filter.is_given() {
+        let error = canonym::Error::invalid("filters of concepts have no meaning for predictions of a file");
+        return Err(error.with_hint("leave `--pred` out to run a model, or filter where the predictions are made"));
     }
     let of_queries = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
     let of_spans = [

@@ -10,6 +10,7 @@ use canonym::corpus::format::CorpusFormat;
 use canonym::text::Document;
 use rayon::prelude::*;
 
+use crate::filter::FilterArguments;
 use crate::reading::{Documents, ReadArguments};
 use crate::sink::{Encoded, Sink};
 use crate::system::{Mentions, System, SystemConfig};
@@ -55,6 +56,8 @@ pub struct LinkArguments {
     nested: bool,
     #[command(flatten)]
     reading: ReadArguments,
+    #[command(flatten)]
+    filter: FilterArguments,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
@@ -80,6 +83,7 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             min_score: arguments.min_score,
             nested: arguments.nested,
             raw_ids: arguments.raw_ids,
+            subset: arguments.filter.choose(&kb)?,
         },
     );
     link_all(arguments, &system)

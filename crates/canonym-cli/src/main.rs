@@ -5,6 +5,7 @@ mod convert;
 mod errors;
 mod eval;
 mod eval_report;
+mod filter;
 mod kb;
 mod knowledge;
 mod link;

@@ -10,6 +10,7 @@ use canonym::link::Link;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use serde::Serialize;
 
+use crate::filter::FilterArguments;
 use crate::{knowledge, progress};
 
 /// Names that are linked together; enough for every core, little for the memory.
@@ -32,6 +33,8 @@ pub struct MapArguments {
     /// Abstain below this probability.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = knowledge::parse_probability)]
     min_score: f32,
+    #[command(flatten)]
+    filter: FilterArguments,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
@@ -60,7 +63,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open(arguments.kb.as_deref())?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
-    let linker = LexicalLinker::new(kb.clone(), models.ranking, config);
+    let linker = LexicalLinker::new(kb.clone(), models.ranking, config).within(arguments.filter.choose(&kb)?);
     let mut input = Input::open(&arguments.file)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let bar = progress::counter("names", None);

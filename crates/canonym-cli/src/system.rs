@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
@@ -22,7 +23,7 @@ pub enum Mentions {
 }
 
 /// How a system links.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SystemConfig {
     /// Where mentions come from.
     pub mentions: Mentions,
@@ -34,6 +35,8 @@ pub struct SystemConfig {
     pub nested: bool,
     /// Whether ids are written as the source has them.
     pub raw_ids: bool,
+    /// The concepts that may be given; all where `None`.
+    pub subset: Option<Arc<Subset>>,
 }
 
 /// Links documents to the concepts of one knowledge base.
@@ -51,15 +54,15 @@ enum Model {
 impl System {
     /// The system that `models` make on `kb`.
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> System {
-        let SystemConfig { mentions, top_k, min_score, nested, raw_ids } = *config;
+        let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
             Mentions::Detect => {
                 let config = RecogniseConfig { top_k, min_score, nested };
-                Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config))
+                Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config).within(subset.clone()))
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                Model::Gold(LexicalLinker::new(kb.clone(), models.ranking, config))
+                Model::Gold(LexicalLinker::new(kb.clone(), models.ranking, config).within(subset.clone()))
             }
         };
         System { kb: kb.clone(), raw_ids, model }

@@ -13,6 +13,7 @@ use canonym::eval::ranking::{Composite, RankedMention};
 use canonym::eval::strata::training_name;
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::text::normalise::fold;
 
@@ -161,8 +162,17 @@ pub fn names_of(gold: &Gold, kb: &KnowledgeBase) -> HashMap<String, Vec<IdSet>> 
 pub enum Predictions<'a> {
     /// A file.
     File(&'a Path, ReadAs),
-    /// A system that is run here, and where its mentions come from.
-    Run(Arc<KnowledgeBase>, Box<Models>, Mentions),
+    /// A system that is run here.
+    Run {
+        /// What it links to.
+        kb: Arc<KnowledgeBase>,
+        /// Its fitted parts.
+        models: Box<Models>,
+        /// Where its mentions come from.
+        mentions: Mentions,
+        /// The concepts it may give; all of them where `None`.
+        subset: Option<Arc<Subset>>,
+    },
 }
 
 /// What is said of the queries.
@@ -175,16 +185,16 @@ pub fn ranked(
         Predictions::File(path, _) => {
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
-        Predictions::Run(kb, models, _) => answer(kb, models, queries),
+        Predictions::Run { kb, models, subset, .. } => answer(kb, models, subset.clone(), queries),
     };
     to_mentions(queries, &answers, composite).context("cannot pair queries and answers")
 }
 
 /// What the model says of every part of every query.
-fn answer(kb: &Arc<KnowledgeBase>, models: &Models, queries: &[Query]) -> Answers {
+fn answer(kb: &Arc<KnowledgeBase>, models: &Models, subset: Option<Arc<Subset>>, queries: &[Query]) -> Answers {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).link_names(&names);
+    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).within(subset).link_names(&names);
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
@@ -202,9 +212,15 @@ pub fn paired(
 ) -> anyhow::Result<(Vec<AnnotatedDocument>, Paired)> {
     let predicted = match predictions {
         Predictions::File(path, read_as) => documents(path, *read_as).context("cannot read predictions")?,
-        Predictions::Run(kb, models, mentions) => {
-            let config =
-                SystemConfig { mentions: *mentions, top_k: TOP_K, min_score: None, nested: false, raw_ids: false };
+        Predictions::Run { kb, models, mentions, subset } => {
+            let config = SystemConfig {
+                mentions: *mentions,
+                top_k: TOP_K,
+                min_score: None,
+                nested: false,
+                raw_ids: false,
+                subset: subset.clone(),
+            };
             System::new(kb, Models::clone(models), &config).link(gold.to_vec())?
         }
     };

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::format::{KIND, Meta};
+use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
 use super::join::{self, Mappings};
 use super::lexicon::Lexicon;
@@ -23,6 +23,8 @@ pub const MAX_NAME_BYTES: usize = 1000;
 
 /// The owner of a concept that no source has named.
 const NO_ORIGIN: u16 = u16::MAX;
+/// Parents that are not in the knowledge base are counted; this many are named.
+const MAX_UNKNOWN: usize = 100;
 
 /// Texts one behind the other, with the offset of each.
 #[derive(Debug)]
@@ -258,13 +260,16 @@ impl KnowledgeBaseBuilder {
         meta.n_forms = lexicon.n_forms() as u32;
         let (types, type_order) = sorted_rows(&self.type_rows);
         let (sources, source_order) = sorted_rows(&self.source_rows);
+        let (parents, unknown) = self.known_parents(&new_row);
+        report.drop_many("parent", "not in the knowledge base", unknown.n);
+        meta.unknown_parents = Some(unknown);
         meta.types = types;
         meta.sources = sources;
 
         let write_error = |source| Error::io("write", path, source);
         let mut writer = ContainerWriter::new(KIND, out).map_err(write_error)?;
         let json = serde_json::to_vec(&meta).expect("metadata is plain data");
-        let mut write = || -> std::io::Result<()> {
+        let write = || -> std::io::Result<()> {
             writer.section("meta", [&json[..]])?;
             strings(&mut writer, "id", order.iter().map(|row| self.ids.get(*row)))?;
             let mut first_names = vec![0; order.len() + 1];
@@ -288,10 +293,6 @@ impl KnowledgeBaseBuilder {
                 }
             }
             strings(&mut writer, "def", definitions.iter().copied())?;
-            let (parents, n_unknown) = self.known_parents(&new_row);
-            if n_unknown > 0 {
-                report.dropped.insert(("parent".into(), "not in the knowledge base".into()), n_unknown);
-            }
             lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
             let source_of = |row: u32| match self.sources[row as usize] {
                 0 => u32::MAX,
@@ -366,8 +367,8 @@ impl KnowledgeBaseBuilder {
         (order, new_row, kept)
     }
 
-    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, u64) {
-        let mut n_unknown = 0;
+    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, UnknownParents) {
+        let mut unknown = UnknownParents::default();
         let mut known = Vec::with_capacity(self.parents.len());
         for (concept, wanted) in &self.parents {
             if new_row[*concept as usize] == u32::MAX {
@@ -378,10 +379,16 @@ impl KnowledgeBaseBuilder {
                 // Joining can make a concept its own parent.
                 Some(row) if row == new_row[*concept as usize] && !self.joined.is_empty() => {}
                 Some(row) => known.push((*concept, row)),
-                None => n_unknown += 1,
+                None => {
+                    unknown.n += 1;
+                    if unknown.first.len() < MAX_UNKNOWN {
+                        let parent = self.wanted_parents.get(*wanted).to_owned();
+                        unknown.first.push((self.ids.get(*concept).to_owned(), parent));
+                    }
+                }
             }
         }
-        (known, n_unknown)
+        (known, unknown)
     }
 
     fn write_alternatives<W: Write + Seek>(

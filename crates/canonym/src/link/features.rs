@@ -2,6 +2,7 @@
 
 use crate::index::grams::{GramHit, GramScratch};
 use crate::kb::lexicon::{bag_key, hash_form, token_hash};
+use crate::kb::subset::View;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
@@ -138,11 +139,16 @@ impl Query {
     }
 
     /// The forms worth comparing: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form.
-    pub fn candidates(&self, kb: &KnowledgeBase, scratch: &mut GramScratch) -> Vec<FormFeatures> {
-        let hits = kb.grams().search(&self.folded, N_NEAREST, scratch);
+    /// Only forms that name a concept of the view.
+    pub fn candidates<'a>(&self, view: impl Into<View<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
+        let view = view.into();
+        let kb = view.kb;
+        let has_row = |row| view.has_form(FormId(row));
+        let wanted: Option<&dyn Fn(u32) -> bool> = if view.subset.is_some() { Some(&has_row) } else { None };
+        let hits = kb.grams().search_among(&self.folded, N_NEAREST, wanted, scratch);
         let mut forms: Vec<(FormId, Option<f32>)> =
             hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
-        self.add_equal(kb, &mut forms);
+        self.add_equal(view, &mut forms);
         // A form with a cosine sorts behind the same form without one, and is the one kept.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);
@@ -163,13 +169,15 @@ impl Query {
     }
 
     /// Adds the forms with equal tokens or roots, modifiers and words of trouble left out or replaced by others.
-    fn add_equal(&self, kb: &KnowledgeBase, forms: &mut Vec<(FormId, Option<f32>)>) {
+    fn add_equal(&self, view: View<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
+        let kb = view.kb;
+        let has_row = |row: &u32| view.has_form(FormId(*row));
         if self.tokens.is_empty() {
             return;
         }
         let counted = || self.tokens.iter().filter(|token| token.weight > 0.0);
         let canonical_key = bag_key(counted().map(|token| token.hash));
-        forms.extend(kb.keys().get(canonical_key).iter().take(256).map(|row| (FormId(row), None)));
+        forms.extend(kb.keys().get(canonical_key).iter().filter(has_row).take(256).map(|row| (FormId(row), None)));
         let mut keys = vec![bag_key(counted().map(|token| token.root))];
         let mut core = 0u64;
         let (mut n_plain, mut n_modifiers) = (0, 0);
@@ -206,9 +214,9 @@ impl Query {
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            forms.extend(kb.roots().get(key).iter().take(N_EQUAL).map(|row| (FormId(row), None)));
+            forms.extend(kb.roots().get(key).iter().filter(has_row).take(N_EQUAL).map(|row| (FormId(row), None)));
         }
-        forms.extend(kb.find_form(&self.squeezed).map(|form| (form, None)));
+        forms.extend(kb.find_form(&self.squeezed).filter(|form| view.has_form(*form)).map(|form| (form, None)));
     }
 
     fn compare(&self, text: &str, name: &[Token], aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {

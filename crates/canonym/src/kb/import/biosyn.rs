@@ -62,7 +62,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
 }
 
 /// Ids as they are shown: with the prefix of `config`, else with that of their shape.
-pub(super) fn id_of(ids: &str, config: &ImportConfig) -> String {
+pub(in crate::kb) fn id_of(ids: &str, config: &ImportConfig) -> String {
     if config.prefix.is_some() {
         return map_parts(ids, &['+'], |id| with_prefix(id, config));
     }

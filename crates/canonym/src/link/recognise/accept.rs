@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::scan::{Found, Tier, Word};
+use crate::kb::subset::View;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use crate::text::tokens::Gap;
 use crate::{Error, Result};
@@ -71,19 +72,23 @@ pub struct Reading {
     pub features: Features,
 }
 
-/// The readings of a window: the concepts of its forms, names that cannot be meant left out.
-pub fn readings(kb: &KnowledgeBase, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+/// The readings of a window: the concepts of its forms that the view has, names that cannot be meant left out.
+pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+    let kb = view.kb;
     let surface = found.span(words).of(text);
     let mut readings: Vec<Reading> = Vec::new();
     for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
+            let concept = kb.concept_of(name);
+            if !view.has(concept) {
+                continue;
+            }
             if !found.expanded && !case_agrees(kb.name(name), surface) {
                 continue;
             }
             if *tier == Tier::Root && found.n_counted == 1 && is_verb_or_adverb(surface, kb.name(name)) {
                 continue;
             }
-            let concept = kb.concept_of(name);
             let features = features(kb, text, words, found, *tier, name);
             let reading = Reading { concept, name, features };
             match readings.iter_mut().find(|reading| reading.concept == concept) {

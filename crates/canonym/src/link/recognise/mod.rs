@@ -20,6 +20,7 @@ use self::accept::{AcceptModel, Features, Reading, readings};
 use self::scan::{Found, ScanScratch, Word, expand, scan, words};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
+use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
 use crate::text::tokens::Gap;
@@ -49,6 +50,7 @@ pub struct DictionaryAnnotator {
     kb: Arc<KnowledgeBase>,
     model: AcceptModel,
     config: RecogniseConfig,
+    subset: Option<Arc<Subset>>,
     scratches: Pool<ScanScratch>,
 }
 
@@ -70,7 +72,18 @@ pub struct Spotted {
 impl DictionaryAnnotator {
     /// An annotator for the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
-        DictionaryAnnotator { kb, model, config, scratches: Pool::default() }
+        DictionaryAnnotator { kb, model, config, subset: None, scratches: Pool::default() }
+    }
+
+    /// The same annotator, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge
+    /// base. Names of other concepts do not compete for words, so a shorter name may be found where a longer one was.
+    #[must_use]
+    pub fn within(self, subset: Option<Arc<Subset>>) -> DictionaryAnnotator {
+        DictionaryAnnotator { subset, ..self }
+    }
+
+    fn view(&self) -> View<'_> {
+        View { kb: &self.kb, subset: self.subset.as_deref() }
     }
 
     /// The linked mentions of one document.
@@ -126,7 +139,7 @@ impl DictionaryAnnotator {
         if !self.config.nested {
             spotted = longest(spotted);
         }
-        for part in coordination::coordinated(&self.kb, text, &words) {
+        for part in coordination::coordinated(self.view(), text, &words) {
             let place = self.read(text, &part.words, &part.found);
             spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
         }
@@ -139,12 +152,12 @@ impl DictionaryAnnotator {
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
-        let found = scan(&self.kb, text, words);
+        let found = scan(self.view(), text, words);
         found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
     }
 
     fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
-        let readings = readings(&self.kb, &self.model, text, words, found);
+        let readings = readings(self.view(), &self.model, text, words, found);
         if readings.is_empty() {
             return None;
         }
