@@ -61,7 +61,7 @@ pub struct KnowledgeBaseBuilder {
     source_rows: HashMap<String, u16>,
     /// The number of the source that records come from, and for each name that it starts with, the first such row.
     origin: u16,
-    origins: Vec<(String, u16)>,
+    origins: Vec<String>,
     origin_starts: Vec<(u32, u16)>,
     /// The origin of the first name of each concept.
     owners: Vec<u16>,
@@ -166,14 +166,13 @@ impl KnowledgeBaseBuilder {
     /// Sources have priority in the order of the calls; a name that was given before means that source again.
     pub fn begin_source(&mut self, name: &str) -> Result<()> {
         let n_origins = self.origins.len();
-        let known = self.origins.iter().position(|(known, _)| known == name).unwrap_or(n_origins);
+        let known = self.origins.iter().position(|known| known == name).unwrap_or(n_origins);
         self.origin = match u16::try_from(known) {
             Ok(origin) if origin < NO_ORIGIN => origin,
             _ => return Err(Error::invalid(format!("there are more than {NO_ORIGIN} sources"))),
         };
         if known == n_origins {
-            let row = if name.is_empty() { 0 } else { row_of(&mut self.source_rows, name, "sources")? + 1 };
-            self.origins.push((name.to_owned(), row));
+            self.origins.push(name.to_owned());
         }
         self.origin_starts.push((self.name_of.len() as u32, self.origin));
         Ok(())
@@ -181,14 +180,18 @@ impl KnowledgeBaseBuilder {
 
     /// The first source that names a concept says which source it is of.
     fn note_source(&mut self, concept: usize, record: &ConceptRecord) -> Result<()> {
-        if self.owners[concept] == NO_ORIGIN && !record.names.is_empty() {
+        let named = !record.names.is_empty();
+        if self.owners[concept] == NO_ORIGIN && named {
             self.owners[concept] = self.origin;
-            if let Some((_, row)) = self.origins.get(self.origin as usize).filter(|_| self.sources[concept] == 0) {
-                self.sources[concept] = *row;
-            }
         }
-        if !record.source.is_empty() && (self.owners[concept] == NO_ORIGIN || self.owners[concept] == self.origin) {
-            self.sources[concept] = row_of(&mut self.source_rows, &record.source, "sources")? + 1;
+        let own = self.owners[concept] == NO_ORIGIN || self.owners[concept] == self.origin;
+        let name = match self.origins.get(self.origin as usize) {
+            _ if !record.source.is_empty() => &record.source,
+            Some(name) if named && self.sources[concept] == 0 => name,
+            _ => return Ok(()),
+        };
+        if own && !name.is_empty() {
+            self.sources[concept] = row_of(&mut self.source_rows, name, "sources")? + 1;
         }
         Ok(())
     }

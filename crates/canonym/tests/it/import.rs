@@ -7,6 +7,7 @@ use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
+use crate::import_owl::{SMALL_XML, TURTLE};
 use crate::import_rrf::MRCONSO;
 
 fn run(format: SourceFormat, sources: &[Source], config: &ImportConfig) -> Result<(Vec<ConceptRecord>, Report)> {
@@ -476,12 +477,14 @@ fn errors_of_the_sink_come_through() {
     }
 }
 
-const FIXTURES: [(SourceFormat, &str); 6] = [
+const FIXTURES: [(SourceFormat, &str); 8] = [
     (SourceFormat::Tsv, TSV),
     (SourceFormat::Jsonl, JSONL),
     (SourceFormat::Biosyn, BIOSYN),
     (SourceFormat::Obo, OBO),
     (SourceFormat::Obographs, GRAPH),
+    (SourceFormat::Owl, TURTLE),
+    (SourceFormat::Owl, SMALL_XML),
     (SourceFormat::Rrf, MRCONSO),
 ];
 
