@@ -80,6 +80,16 @@ pub struct KnowledgeBaseBuilder {
     report: Report,
 }
 
+/// The final order of what was collected.
+struct Order {
+    /// Concepts with a name that were not joined with another, sorted by id.
+    concepts: Vec<u32>,
+    /// For each row of a concept its new one; of a joined concept that of its target.
+    new_row: Vec<u32>,
+    /// `(new concept, name, scope)` without repeats.
+    names: Vec<(u32, u32, Scope)>,
+}
+
 impl Default for KnowledgeBaseBuilder {
     fn default() -> Self {
         KnowledgeBaseBuilder::new()
@@ -248,7 +258,7 @@ impl KnowledgeBaseBuilder {
 
     fn compile<W: Write + Seek>(mut self, meta: &mut Meta, out: W, path: &Path) -> Result<(W, Report)> {
         let mut report = std::mem::take(&mut self.report);
-        let (order, new_row, name_order) = self.order(&mut report);
+        let Order { concepts: order, new_row, names: name_order } = self.order(&mut report);
         if order.is_empty() {
             return Err(Error::invalid("no concept with a name is left to compile")
                 .with_hint("check the source format and the filters"));
@@ -309,9 +319,8 @@ impl KnowledgeBaseBuilder {
         Ok((writer.finish().map_err(write_error)?, report))
     }
 
-    /// Concepts with a name, sorted by id; for each old row its new one; and `(new concept, name, scope)` in final order
-    /// without repeats.
-    fn order(&self, report: &mut Report) -> (Vec<u32>, Vec<u32>, Vec<(u32, u32, Scope)>) {
+    /// Puts concepts and names in their final order; what is left out on the way is counted.
+    fn order(&self, report: &mut Report) -> Order {
         let mut named = vec![false; self.sources.len()];
         for (concept, _) in &self.name_of {
             named[*concept as usize] = true;
@@ -366,7 +375,7 @@ impl KnowledgeBaseBuilder {
             }
             kept[first].2 = Scope::Preferred;
         }
-        (order, new_row, kept)
+        Order { concepts: order, new_row, names: kept }
     }
 
     fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, u64) {
