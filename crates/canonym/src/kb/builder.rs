@@ -63,7 +63,7 @@ pub struct KnowledgeBaseBuilder {
     source_rows: HashMap<String, u16>,
     /// The number of the source that records come from, and for each name that it starts with, the first such row.
     origin: u16,
-    origins: Vec<(String, u16)>,
+    origins: Vec<String>,
     origin_starts: Vec<(u32, u16)>,
     /// The origin of the first name of each concept.
     owners: Vec<u16>,
@@ -80,6 +80,16 @@ pub struct KnowledgeBaseBuilder {
     alternatives: Arena,
     alternative_of: Vec<u32>,
     report: Report,
+}
+
+/// The final order of what was collected.
+struct Order {
+    /// Concepts with a name that were not joined with another, sorted by id.
+    concepts: Vec<u32>,
+    /// For each row of a concept its new one; of a joined concept that of its target.
+    new_row: Vec<u32>,
+    /// `(new concept, name, scope)` without repeats.
+    names: Vec<(u32, u32, Scope)>,
 }
 
 impl Default for KnowledgeBaseBuilder {
@@ -168,14 +178,13 @@ impl KnowledgeBaseBuilder {
     /// Sources have priority in the order of the calls; a name that was given before means that source again.
     pub fn begin_source(&mut self, name: &str) -> Result<()> {
         let n_origins = self.origins.len();
-        let known = self.origins.iter().position(|(known, _)| known == name).unwrap_or(n_origins);
+        let known = self.origins.iter().position(|known| known == name).unwrap_or(n_origins);
         self.origin = match u16::try_from(known) {
             Ok(origin) if origin < NO_ORIGIN => origin,
             _ => return Err(Error::invalid(format!("there are more than {NO_ORIGIN} sources"))),
         };
         if known == n_origins {
-            let row = if name.is_empty() { 0 } else { row_of(&mut self.source_rows, name, "sources")? + 1 };
-            self.origins.push((name.to_owned(), row));
+            self.origins.push(name.to_owned());
         }
         self.origin_starts.push((self.name_of.len() as u32, self.origin));
         Ok(())
@@ -183,14 +192,18 @@ impl KnowledgeBaseBuilder {
 
     /// The first source that names a concept says which source it is of.
     fn note_source(&mut self, concept: usize, record: &ConceptRecord) -> Result<()> {
-        if self.owners[concept] == NO_ORIGIN && !record.names.is_empty() {
+        let named = !record.names.is_empty();
+        if self.owners[concept] == NO_ORIGIN && named {
             self.owners[concept] = self.origin;
-            if let Some((_, row)) = self.origins.get(self.origin as usize).filter(|_| self.sources[concept] == 0) {
-                self.sources[concept] = *row;
-            }
         }
-        if !record.source.is_empty() && (self.owners[concept] == NO_ORIGIN || self.owners[concept] == self.origin) {
-            self.sources[concept] = row_of(&mut self.source_rows, &record.source, "sources")? + 1;
+        let own = self.owners[concept] == NO_ORIGIN || self.owners[concept] == self.origin;
+        let name = match self.origins.get(self.origin as usize) {
+            _ if !record.source.is_empty() => &record.source,
+            Some(name) if named && self.sources[concept] == 0 => name,
+            _ => return Ok(()),
+        };
+        if own && !name.is_empty() {
+            self.sources[concept] = row_of(&mut self.source_rows, name, "sources")? + 1;
         }
         Ok(())
     }
@@ -247,7 +260,7 @@ impl KnowledgeBaseBuilder {
 
     fn compile<W: Write + Seek>(mut self, meta: &mut Meta, out: W, path: &Path) -> Result<(W, Report)> {
         let mut report = std::mem::take(&mut self.report);
-        let (order, new_row, name_order) = self.order(&mut report);
+        let Order { concepts: order, new_row, names: name_order } = self.order(&mut report);
         if order.is_empty() {
             return Err(Error::invalid("no concept with a name is left to compile")
                 .with_hint("check the source format and the filters"));
@@ -307,9 +320,8 @@ impl KnowledgeBaseBuilder {
         Ok((writer.finish().map_err(write_error)?, report))
     }
 
-    /// Concepts with a name, sorted by id; for each old row its new one; and `(new concept, name, scope)` in final order
-    /// without repeats.
-    fn order(&self, report: &mut Report) -> (Vec<u32>, Vec<u32>, Vec<(u32, u32, Scope)>) {
+    /// Puts concepts and names in their final order; what is left out on the way is counted.
+    fn order(&self, report: &mut Report) -> Order {
         let mut named = vec![false; self.sources.len()];
         for (concept, _) in &self.name_of {
             named[*concept as usize] = true;
@@ -364,7 +376,7 @@ impl KnowledgeBaseBuilder {
             }
             kept[first].2 = Scope::Preferred;
         }
-        (order, new_row, kept)
+        Order { concepts: order, new_row, names: kept }
     }
 
     fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, UnknownParents) {

@@ -7,6 +7,7 @@ use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
+use crate::import_owl::{SMALL_XML, TURTLE};
 use crate::import_rrf::MRCONSO;
 use crate::{import_mesh_xml, import_tables};
 
@@ -477,12 +478,14 @@ fn errors_of_the_sink_come_through() {
     }
 }
 
-const FIXTURES: [(SourceFormat, &str); 11] = [
+const FIXTURES: [(SourceFormat, &str); 13] = [
     (SourceFormat::Tsv, TSV),
     (SourceFormat::Jsonl, JSONL),
     (SourceFormat::Biosyn, BIOSYN),
     (SourceFormat::Obo, OBO),
     (SourceFormat::Obographs, GRAPH),
+    (SourceFormat::Owl, TURTLE),
+    (SourceFormat::Owl, SMALL_XML),
     (SourceFormat::Rrf, MRCONSO),
     (SourceFormat::MeshXml, import_mesh_xml::DESCRIPTORS),
     (SourceFormat::MeshAscii, import_tables::DESCRIPTORS),

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, import};
+use canonym::input::Source;
+use canonym::kb::import::{ImportConfig, Report, SourceFormat, import, import_sources};
 use expect_test::expect;
+use proptest::prelude::*;
 
 use crate::import::{check_with, words};
 
@@ -364,4 +366,25 @@ fn releases_are_read_from_zips_and_folders() {
     }
     assert_eq!(seen[0].0, seen[1].0);
     assert_eq!((seen[0].1, seen[0].2, seen[1].2), (3, 5, 0));
+}
+
+proptest! {
+    #[test]
+    fn changed_bytes_never_panic(which in 0..6usize, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let sources: Vec<Source> = release()
+            .into_iter()
+            .enumerate()
+            .map(|(row, (name, text))| {
+                let mut bytes = text.into_bytes();
+                if row == which && !bytes.is_empty() {
+                    let at = at.index(bytes.len());
+                    bytes[at] = byte;
+                }
+                Source::from_bytes(name, bytes)
+            })
+            .collect();
+        let _ = import_sources(SourceFormat::Rf2, &sources, &ImportConfig::default(), &mut Report::default(), &mut |_| {
+            Ok(())
+        });
+    }
 }

@@ -143,7 +143,7 @@ fn is_xml(input: &Input) -> Result<bool> {
             Err(error.with_hint("convert the ontology to RDF/XML, Turtle or OBO, for example with ROBOT"))
         }
         None => {
-            let beginnings = ["<?xml", "<!--", "<!DOCTYPE"];
+            let beginnings = ["<?xml", "<!--", "<!DOCTYPE", "<rdf:RDF"];
             Ok(beginnings.iter().any(|start| text.starts_with(start)) || text.contains("xmlns"))
         }
     }
