@@ -395,9 +395,16 @@ proptest! {
 #[test]
 fn real_collection_comes_back_and_agrees_with_pubtator() {
     let Some(path) = data("formats/bioc-xml/CDR_DevelopmentSet.BioC.xml") else { return };
-    let documents: Vec<AnnotatedDocument> = Reader::open(&path, None).unwrap().collect::<Result<_>>().unwrap();
-    let original = fs::read(&path).unwrap();
-    assert!(written(&documents, XML).unwrap().trim_ascii() == original.trim_ascii());
+    let mut reader = Reader::open(&path, None).unwrap().with_on_mismatch(OnMismatch::Drop);
+    let documents: Vec<AnnotatedDocument> = (&mut reader).collect::<Result<_>>().unwrap();
+    // One annotation of two pieces lies a character before its words; it is left out.
+    assert_eq!(reader.counts().n_bad_offsets, 1);
+    let original = fs::read_to_string(&path).unwrap();
+    let wrong = original.find("<location offset='247' length='16' />").unwrap();
+    let start = original[..wrong].rfind("<annotation").unwrap();
+    let end = original[wrong..].find("</annotation>\n").unwrap() + wrong + "</annotation>\n".len();
+    let expected = format!("{}{}", &original[..start], &original[end..]);
+    assert!(text(&written(&documents, XML).unwrap()).trim_end() == expected.trim_end());
     let through = read(&written(&documents, JSON).unwrap(), None).unwrap();
     let again = read(&written(&through, XML).unwrap(), None).unwrap();
     assert!(written(&again, JSON).unwrap() == written(&documents, JSON).unwrap());

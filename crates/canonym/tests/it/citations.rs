@@ -85,7 +85,7 @@ fn every_kind_of_citation_is_found() {
             2 "A chapter. Text."
               title: "A chapter."
               abstract: "Text."
-            deleted: 0
+            deleted: 2
         "#]],
     );
     check(
@@ -135,6 +135,7 @@ fn what_is_no_citation_is_refused() {
         b"<PubmedArticleSet>\n<MedlineCitation><Article/></MedlineCitation>\n<MedlineCitation><PMID>2</PMID></MedlineCitation></PubmedArticleSet>",
         expect![[r#"
             a.xml:2: the citation has no PMID (hint: none)
+            2 ""
             deleted: 0
         "#]],
     );
@@ -185,7 +186,9 @@ fn real_citations_are_read() {
     }
     expect![[r#"
         pubmed1 12091962 66 ["title"] 3
+        pubmed1 9997 770 ["title", "abstract"] 3
         pubmed2 11748933 1989 ["title", "abstract"] 3
+        pubmed2 11700088 1233 ["title", "abstract"] 2
         pubmed4 27797938 1854 ["title", "OBJECTIVE", "DESIGN", "RESULTS", "CONCLUSIONS"] 3
         pubmed5 28775130 2031 ["title", "OBJECTIVES", "METHODS", "RESULTS", "CONCLUSIONS"] 2
         pubmed6 30108519 2408 ["title", "abstract"] 2
