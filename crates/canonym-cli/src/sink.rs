@@ -57,7 +57,7 @@ impl Sink {
         let out = match (path, format) {
             (Some(path), Some(CorpusFormat::Brat)) => {
                 let atomic = AtomicFolder::create(path)?;
-                let writer = FolderWriter::new(atomic.path());
+                let writer = FolderWriter::new(atomic.temporary());
                 Out::Folder(atomic, writer)
             }
             (None, Some(CorpusFormat::Brat)) => {

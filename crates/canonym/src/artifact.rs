@@ -145,7 +145,7 @@ impl AtomicFolder {
     }
 
     /// Where the files go until they are complete.
-    pub fn path(&self) -> &Path {
+    pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 

@@ -118,12 +118,12 @@ fn other_unit(text: &str, map: &OffsetMap<'_>, placed: &[Placed<'_>]) -> Option<
     if text.is_ascii() {
         return None;
     }
-    let from_utf8 = |offset: usize| map.byte_to_char(offset);
-    let from_utf16 = |offset: usize| map.byte_to_char(map.utf16_to_byte(offset)?);
-    let units: [(FixKind, &dyn Fn(usize) -> Option<usize>); 2] =
-        [(FixKind::Utf16, &from_utf16), (FixKind::Utf8, &from_utf8)];
-    units.into_iter().find_map(|(unit, convert)| {
-        let code_point = |offset: u64| Some(convert(usize::try_from(offset).ok()?)? as u64);
+    [FixKind::Utf16, FixKind::Utf8].into_iter().find_map(|unit| {
+        let code_point = |offset: u64| {
+            let offset = usize::try_from(offset).ok()?;
+            let byte = if unit == FixKind::Utf16 { map.utf16_to_byte(offset)? } else { offset };
+            Some(map.byte_to_char(byte)? as u64)
+        };
         let converted = |one: &Placed<'_>| -> Option<Vec<(u64, u64)>> {
             one.spans.iter().map(|&(start, end)| Some((code_point(start)?, code_point(end)?))).collect()
         };

@@ -117,8 +117,9 @@ fn documents(path: &Path) -> Vec<AnnotatedDocument> {
 
 #[test]
 fn wrong_offsets_of_real_corpora_are_repaired_where_that_is_certain() {
-    // How many are repaired, how many stay wrong, and what was wrong with those that are repaired.
-    let known: [(&str, u64, u64, &[(&str, usize)]); 4] = [
+    /// How many are repaired, how many stay wrong, and what was wrong with those that are repaired.
+    type Known = (&'static str, u64, u64, &'static [(&'static str, usize)]);
+    let known: [Known; 4] = [
         ("BioID_Train_revision", 0, 1, &[]),
         ("tmVar3_Train", 21, 0, &[("shifted", 21)]),
         ("NLMgene_Train", 11, 0, &[("shifted", 10), ("spelling", 1)]),
