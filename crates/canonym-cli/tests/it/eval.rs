@@ -120,14 +120,14 @@ fn protocols_choose_the_headline() {
         status 0
         --- stdout
         2 documents, 3 gold, 3 answered; ids agree by `any`
-        headline of protocol `genbioel`: accuracy@1, linkable 0.00; accuracy@5, linkable 0.00
+        headline of protocol `genbioel`: accuracy@1, linkable 100.00; accuracy@5, linkable 100.00
 
         ranking of names       mentions          acc@1          acc@5         acc@10         acc@20            MRR            MAP
-        all                           3           0.00           0.00           0.00           0.00           0.00           0.00
-        normalised                    0           0.00           0.00           0.00           0.00           0.00           0.00
-        linkable *                    0           0.00           0.00           0.00           0.00           0.00           0.00
+        all                           3          66.67          66.67          66.67          66.67          66.67          66.67
+        normalised                    2         100.00         100.00         100.00         100.00         100.00         100.00
+        linkable *                    2         100.00         100.00         100.00         100.00         100.00         100.00
 
-        shapes (4 ids) covers 0.00% of gold
+        shapes (4 ids) covers 66.67% of gold
         of composite mentions only the first part is asked for
     "#]]);
     place.check(
@@ -153,25 +153,25 @@ fn clean_and_leaky_dictionaries_stand_side_by_side() {
             status 0
             --- stdout
             2 documents, 3 gold, 3 answered; ids agree by `any`
-            headline of protocol `biosyn`: accuracy@1 0.00
+            headline of protocol `biosyn`: accuracy@1 66.67
 
             ranking of names       mentions          acc@1          acc@5         acc@10         acc@20            MRR            MAP
-            all *                         3           0.00           0.00           0.00           0.00           0.00           0.00
-            normalised                    0           0.00           0.00           0.00           0.00           0.00           0.00
-            linkable                      0           0.00           0.00           0.00           0.00           0.00           0.00
+            all *                         3          66.67          66.67          66.67          66.67          66.67          66.67
+            normalised                    2         100.00         100.00         100.00         100.00         100.00         100.00
+            linkable                      2         100.00         100.00         100.00         100.00         100.00         100.00
 
             dictionary                clean     leaky difference
-            accuracy@1                 0.00      0.00      +0.00
-            accuracy@5                 0.00      0.00      +0.00
-            accuracy@10                0.00      0.00      +0.00
-            accuracy@20                0.00      0.00      +0.00
-            MRR                        0.00      0.00      +0.00
-            MAP                        0.00      0.00      +0.00
-            accuracy@1, linkable       0.00      0.00      +0.00
+            accuracy@1                66.67    100.00     +33.33
+            accuracy@5                66.67    100.00     +33.33
+            accuracy@10               66.67    100.00     +33.33
+            accuracy@20               66.67    100.00     +33.33
+            MRR                       66.67    100.00     +33.33
+            MAP                       66.67    100.00     +33.33
+            accuracy@1, linkable     100.00    100.00      +0.00
             ids                           4         3
-            coverage                   0.00      0.00
+            coverage                  66.67    100.00
 
-            shapes (4 ids) covers 0.00% of gold
+            shapes (4 ids) covers 66.67% of gold
         "#]],
     );
     place.check(&[&judge[..], &["--leaky-kb", "leaky.kb"]].concat(), expect![[r#"
@@ -216,19 +216,19 @@ fn folds_are_laid_beside_each_other() {
     place.check(
         &["eval", "--folds", "fold0.json", "fold1.json"],
         expect![[r#"
-        status 0
-        --- stdout
-        2 folds, protocol `askapatient`; * marks the headline: its mean over folds
+            status 0
+            --- stdout
+            2 folds, protocol `askapatient`; * marks the headline: its mean over folds
 
-                                 mean      sd  pooled  fold 1  fold 2
-        accuracy@1 *             0.00    0.00    0.00    0.00    0.00
-        accuracy@5               0.00    0.00    0.00    0.00    0.00
-        accuracy@10              0.00    0.00    0.00    0.00    0.00
-        accuracy@20              0.00    0.00    0.00    0.00    0.00
-        MRR                      0.00    0.00    0.00    0.00    0.00
-        MAP                      0.00    0.00    0.00    0.00    0.00
-        accuracy@1, linkable     0.00    0.00    0.00    0.00    0.00
-    "#]],
+                                     mean      sd  pooled  fold 1  fold 2
+            accuracy@1 *           100.00    0.00  100.00  100.00  100.00
+            accuracy@5             100.00    0.00  100.00  100.00  100.00
+            accuracy@10            100.00    0.00  100.00  100.00  100.00
+            accuracy@20            100.00    0.00  100.00  100.00  100.00
+            MRR                    100.00    0.00  100.00  100.00  100.00
+            MAP                    100.00    0.00  100.00  100.00  100.00
+            accuracy@1, linkable   100.00    0.00  100.00  100.00  100.00
+        "#]],
     );
     place.check(&["eval", "--folds", "fold0.json", "dev.concept"], expect![[r#"
         status 1
