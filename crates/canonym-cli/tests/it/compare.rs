@@ -37,7 +37,27 @@ fn place() -> Workplace {
 fn changes_are_shown_with_their_text() {
     place().check(
         &["compare", "a.jsonl", "b.jsonl", "--gold", "gold.txt", "--match", "strict", "--rounds", "100"],
-        expect![[r#""#]],
+        expect![[r#"
+            status 0
+            --- stdout
+            1 documents, 3 gold mentions with a concept
+
+                                                 A       B      B - A     95% of B - A bootstrap p   random. p
+            strict precision                 50.00   66.67     +16.67    +16.67 +16.67      0.0020      1.0000
+            strict recall                    33.33   66.67     +33.33    +33.33 +33.33      0.0020      1.0000
+            strict F1                        40.00   66.67     +26.67    +26.67 +26.67      0.0020      1.0000
+
+            McNemar on right mentions: 1 won, 0 lost, p = 1.0000
+            both right: 1; both wrong in the same way: 1
+
+            won: 1
+              7  A circle in a [square] near a trigon.
+                  gold: S2   A: S4 (Triangle)   B: S2 (Square)
+
+            new link where gold has none: 1
+              7  A circle in a square [near] a trigon.
+                  A: nothing   B: S9 (Nearness)
+        "#]],
     );
 }
 
@@ -59,7 +79,24 @@ fn answers_to_queries_are_compared() {
     place.write("a.jsonl", answer("round", "S1") + &answer("trigon", "S1"));
     place.write("b.jsonl", answer("round", "S1") + &answer("trigon", "S4"));
     let files = ["compare", "a.jsonl", "b.jsonl", "--gold", "dev.concept", "--format", "biosyn", "--rounds", "100"];
-    place.check(&files, expect![[r#""#]]);
+    place.check(
+        &files,
+        expect![[r#"
+        status 0
+        --- stdout
+        1 documents, 2 gold mentions with a concept
+
+                                             A       B      B - A     95% of B - A bootstrap p   random. p
+        accuracy@1                       50.00  100.00     +50.00    +50.00 +50.00      0.0020      1.0000
+
+        McNemar on right mentions: 1 won, 0 lost, p = 1.0000
+        both right: 1; both wrong in the same way: 0
+
+        won: 1
+          7  [trigon]
+              gold: S4   A: S1   B: S4
+    "#]],
+    );
 }
 
 #[test]
@@ -69,5 +106,14 @@ fn answers_to_other_queries_are_refused() {
     place.write("a.jsonl", "{\"query\":\"round\",\"candidates\":[]}\n");
     place.write("b.jsonl", "{\"query\":\"square\",\"candidates\":[]}\n");
     let files = ["compare", "a.jsonl", "b.jsonl", "--gold", "dev.concept", "--format", "biosyn"];
-    place.check(&files, expect![[r#""#]]);
+    place.check(
+        &files,
+        expect![[r#"
+        status 1
+        --- stderr
+        error: cannot pair queries and answers
+          caused by: b.jsonl:1: the answer is to `square`, the query is `round`
+        hint: give `canonym map` one line for each query, and for each part of a mention `a|b`, in order
+    "#]],
+    );
 }

@@ -332,7 +332,7 @@ mod tests {
                 "won: cough B X > B",
                 "both wrong, differently: pain C X > Ca pain",
                 "gone link where gold has none: in  E > ",
-                "new link where gold has none: on  > E",
+                "new link where gold has none: on   > E",
             ]
         );
         assert_eq!((comparison.n_gold, comparison.n_both_right, comparison.n_same_wrong), (4, 0, 1));

@@ -65,8 +65,11 @@ pub struct Stratum {
 /// The parts by property and value, such as `words` and `2`.
 pub type Strata = BTreeMap<String, BTreeMap<String, Stratum>>;
 
-/// Which parts a gold mention with a concept is in: pairs of property and value.
-pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<(&'static str, String)> {
+/// A property and its value, such as `words` and `2`.
+pub type Part = (&'static str, String);
+
+/// Which parts a gold mention with a concept is in.
+pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<Part> {
     let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
     let answer = |holds: bool| word(holds, "yes", "no");
     let mut parts = vec![("composite", answer(surface.composite)), ("discontinuous", answer(surface.discontinuous))];
@@ -121,7 +124,7 @@ pub fn recalls(
     rng: &mut SplitMix64,
 ) -> Strata {
     // For each part one list of gold annotations a document, those without any left out.
-    let mut parts: BTreeMap<(&str, String), Vec<(usize, Vec<Entry>)>> = BTreeMap::new();
+    let mut parts: BTreeMap<Part, Vec<(usize, Vec<Entry>)>> = BTreeMap::new();
     for (row, document) in documents.iter().enumerate() {
         for entry in document.gold.iter().filter(|entry| !entry.ids.is_nil()) {
             for part in parts_of(&entry.surface(), &entry.ids, background) {
@@ -169,7 +172,7 @@ pub fn add_accuracies(
     bootstrap: BootstrapConfig,
     rng: &mut SplitMix64,
 ) {
-    let mut parts: BTreeMap<(&str, String), BTreeMap<&str, (f64, f64)>> = BTreeMap::new();
+    let mut parts: BTreeMap<Part, BTreeMap<&str, (f64, f64)>> = BTreeMap::new();
     for mention in mentions {
         for part in parts_of(mention.surface, mention.ids, background) {
             let sums = parts.entry(part).or_default().entry(mention.document).or_default();
