@@ -56,7 +56,7 @@ fn title(report: &Report) -> String {
 fn head(out: &mut Markup, page: &Page<'_>) {
     out.void("meta", &[("charset", "utf-8")]);
     // Nothing may be loaded, whatever a corpus brings along.
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+    let policy = include_str!("html/policy.txt").trim_end();
     out.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", policy)]);
     out.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
     out.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
