@@ -47,7 +47,8 @@ fn filters_choose_the_concepts_that_are_given() {
         error: the filters cannot be used
           caused by: there is no source `S` in the knowledge base
         hint: it has no sources at all; leave the filter out
-    "#]].assert_eq(&said);
+    "#]]
+    .assert_eq(&said);
 }
 
 #[test]
@@ -75,7 +76,8 @@ fn text_and_evaluation_take_the_same_filters() {
 
         --- stderr
         2 of 4 concepts pass the filters
-    "#]].assert_eq(&(found(&[]) + &found(&["--only-types", "Polygon"])));
+    "#]]
+    .assert_eq(&(found(&[]) + &found(&["--only-types", "Polygon"])));
     place.write("gold.pubtator", "7|t|A circle in a square.\n7\t2\t8\tcircle\tCurve\tX:S1\n");
     let run = |filter: &[&str]| {
         let mut arguments =
@@ -85,10 +87,13 @@ fn text_and_evaluation_take_the_same_filters() {
     };
     assert_ne!(run(&[]).stdout, run(&["--only-types", "Curve"]).stdout);
     let with_file = ["eval", "--gold", "gold.pubtator", "--pred", "gold.pubtator", "--not-types", "Curve"];
-    place.check(&with_file, expect![[r#"
+    place.check(
+        &with_file,
+        expect![[r#"
         status 2
         --- stderr
         error: filters of concepts have no meaning for predictions of a file
         hint: leave `--pred` out to run a model, or filter where the predictions are made
-    "#]]);
+    "#]],
+    );
 }

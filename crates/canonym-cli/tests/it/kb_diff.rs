@@ -22,7 +22,9 @@ fn two_releases() -> Workplace {
 #[test]
 fn diff_lists_what_came_went_and_changed() {
     let place = two_releases();
-    place.check(&["kb", "diff", "shapes.kb", "later.kb"], expect![[r#"
+    place.check(
+        &["kb", "diff", "shapes.kb", "later.kb"],
+        expect![[r#"
         status 0
         --- stdout
         old     shapes, 4 concepts
@@ -46,8 +48,11 @@ fn diff_lists_what_came_went_and_changed() {
             + types: Figure
         - X:S3  Circular sector
         + X:S5  Pentagon
-    "#]]);
-    place.check(&["kb", "diff", "shapes.kb", "later.kb", "--limit", "1"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "diff", "shapes.kb", "later.kb", "--limit", "1"],
+        expect![[r#"
         status 0
         --- stdout
         old     shapes, 4 concepts
@@ -63,8 +68,11 @@ fn diff_lists_what_came_went_and_changed() {
         ~ X:S1  Circle
             - names: ring shape
         and 3 more, which `--limit` shows
-    "#]]);
-    place.check(&["kb", "diff", "shapes.kb", "shapes.kb", "--json"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "diff", "shapes.kb", "shapes.kb", "--json"],
+        expect![[r#"
         status 0
         --- stdout
         {
@@ -76,7 +84,8 @@ fn diff_lists_what_came_went_and_changed() {
         "n_equal": 4,
         "counts": {}
         }
-    "#]]);
+    "#]],
+    );
     let output = place.run(&["kb", "diff", "shapes.kb", "later.kb", "--json"], "");
     let diff: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&diff["n_equal"], &diff["changes"][0]["fate"]), (&1.into(), &"changed".into()));
@@ -98,31 +107,37 @@ fn what_is_exported_builds_again_without_a_difference() {
 #[test]
 fn export_tells_what_the_format_cannot_hold() {
     let place = Workplace::with_shapes();
-    place.check(&["kb", "export", "shapes.kb", "--to", "biosyn"], expect![[r#"
-        status 0
-        --- stdout
-        X:S1||Circle
-        X:S1||round
-        X:S1||ring shape
-        X:S2||Square
-        X:S2||regular quadrilateral
-        X:S2||quad
-        X:S3||Circular sector
-        X:S3||pie slice
-        X:S4||Triangle
-        X:S4||trigon
-        X:S4||Trigon
-        --- stderr
-        wrote          4 concepts as biosyn
-        not as it was  1  definition: the format has none
-                       4  type: the format has none
-        raw ids        are not kept: ids are written with the prefix that the import added, X
-    "#]]);
-    place.check(&["kb", "export", "shapes.kb", "--to", "owl"], expect![[r#"
+    place.check(
+        &["kb", "export", "shapes.kb", "--to", "biosyn"],
+        expect![[r#"
+            status 0
+            --- stdout
+            X:S1||Circle
+            X:S1||round
+            X:S1||ring shape
+            X:S2||Square
+            X:S2||regular quadrilateral
+            X:S2||quad
+            X:S3||Circular sector
+            X:S3||pie slice
+            X:S4||Triangle
+            X:S4||trigon
+            X:S4||Trigon
+            --- stderr
+            wrote          4 concepts as biosyn
+            not as it was  1  definition: the format has none
+                           4  type: the format has none
+            raw ids        come back where it is built with `--prefix X`
+        "#]],
+    );
+    place.check(
+        &["kb", "export", "shapes.kb", "--to", "owl"],
+        expect![[r#"
         status 2
         --- stderr
         error: invalid value 'owl' for '--to <F>': formats are jsonl, tsv, biosyn, obo
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }

@@ -16,7 +16,9 @@ fn lint_counts_what_it_finds_and_names_the_first() {
     place.write("doubtful.jsonl", DOUBTFUL);
     place.run(&["kb", "build", "doubtful.jsonl", "--out", "doubtful.kb"], "");
     let checks = "duplicate-labels,variant-names,dangling-parents,no-type";
-    place.check(&["kb", "lint", "doubtful.kb", "--only", checks], expect![[r#"
+    place.check(
+        &["kb", "lint", "doubtful.kb", "--only", checks],
+        expect![[r#"
         status 0
         --- stdout
         1  duplicate-labels  preferred names shared within a source
@@ -26,41 +28,48 @@ fn lint_counts_what_it_finds_and_names_the_first() {
         1  dangling-parents  parents that the file does not hold
              X:2  Fever  [parent X:9]
         0  no-type           concepts without a semantic type
-    "#]]);
-    place.check(&["kb", "lint", "doubtful.kb", "--only", "variant-names", "--strict", "--json"], expect![[r#"
-        status 1
-        --- stdout
-        {
-          "name": "doubtful",
-          "n_concepts": 2,
-          "n_names": 3,
-          "checks": [
+    "#]],
+    );
+    place.check(
+        &["kb", "lint", "doubtful.kb", "--only", "variant-names", "--strict", "--json"],
+        expect![[r#"
+            status 1
+            --- stdout
             {
-              "check": "variant-names",
-              "about": "names that repeat another of their concept but for case or signs",
-              "note": false,
-              "n": 1,
-              "examples": [
+              "name": "doubtful",
+              "n_concepts": 2,
+              "n_names": 3,
+              "checks": [
                 {
-                  "ids": [
-                    "X:1"
-                  ],
-                  "name": "Fever",
-                  "note": "and fever"
+                  "check": "variant-names",
+                  "about": "names that repeat another of their concept but for case or signs",
+                  "note": false,
+                  "n": 1,
+                  "examples": [
+                    {
+                      "ids": [
+                        "X:1"
+                      ],
+                      "name": "Fever",
+                      "note": "and fever"
+                    }
+                  ]
                 }
               ]
             }
-          ]
-        }
-        --- stderr
-        error: 1 findings in doubtful.kb
-        hint: choose checks with `--only`, or leave `--strict` out
-    "#]]);
-    place.check(&["kb", "lint", "doubtful.kb", "--only", "no-type", "--strict"], expect![[r#"
+            --- stderr
+            error: doubtful.kb has findings: 1
+            hint: choose checks with `--only`, or leave `--strict` out
+        "#]],
+    );
+    place.check(
+        &["kb", "lint", "doubtful.kb", "--only", "no-type", "--strict"],
+        expect![[r#"
         status 0
         --- stdout
         0  no-type  concepts without a semantic type
-    "#]]);
+    "#]],
+    );
     place.check(&["kb", "lint", "doubtful.kb", "--only", "variants"], expect![[r#"
         status 2
         --- stderr
