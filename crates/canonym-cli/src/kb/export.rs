@@ -68,12 +68,11 @@ fn summary(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> String 
     let left: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
     sheet.counts("not as it was", &left);
-    if !kb.meta().added_prefixes.is_empty() {
-        let prefixes = kb.meta().added_prefixes.join(", ");
-        sheet.line(
-            "raw ids",
-            format!("are not kept: ids are written with the prefix that the import added, {prefixes}"),
-        );
+    match &kb.meta().added_prefixes[..] {
+        [] => {}
+        // Ids are written with it, and an id that has a prefix gets no other.
+        [prefix] => sheet.line("raw ids", format!("come back where it is built with `--prefix {prefix}`")),
+        prefixes => sheet.line("raw ids", format!("are not kept: ids have the prefixes {}", prefixes.join(", "))),
     }
     sheet.text()
 }

@@ -110,25 +110,25 @@ fn export_tells_what_the_format_cannot_hold() {
     place.check(
         &["kb", "export", "shapes.kb", "--to", "biosyn"],
         expect![[r#"
-        status 0
-        --- stdout
-        X:S1||Circle
-        X:S1||round
-        X:S1||ring shape
-        X:S2||Square
-        X:S2||regular quadrilateral
-        X:S2||quad
-        X:S3||Circular sector
-        X:S3||pie slice
-        X:S4||Triangle
-        X:S4||trigon
-        X:S4||Trigon
-        --- stderr
-        wrote          4 concepts as biosyn
-        not as it was  1  definition: the format has none
-                       4  type: the format has none
-        raw ids        are not kept: ids are written with the prefix that the import added, X
-    "#]],
+            status 0
+            --- stdout
+            X:S1||Circle
+            X:S1||round
+            X:S1||ring shape
+            X:S2||Square
+            X:S2||regular quadrilateral
+            X:S2||quad
+            X:S3||Circular sector
+            X:S3||pie slice
+            X:S4||Triangle
+            X:S4||trigon
+            X:S4||Trigon
+            --- stderr
+            wrote          4 concepts as biosyn
+            not as it was  1  definition: the format has none
+                           4  type: the format has none
+            raw ids        come back where it is built with `--prefix X`
+        "#]],
     );
     place.check(
         &["kb", "export", "shapes.kb", "--to", "owl"],

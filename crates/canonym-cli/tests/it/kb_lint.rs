@@ -33,34 +33,34 @@ fn lint_counts_what_it_finds_and_names_the_first() {
     place.check(
         &["kb", "lint", "doubtful.kb", "--only", "variant-names", "--strict", "--json"],
         expect![[r#"
-        status 1
-        --- stdout
-        {
-          "name": "doubtful",
-          "n_concepts": 2,
-          "n_names": 3,
-          "checks": [
+            status 1
+            --- stdout
             {
-              "check": "variant-names",
-              "about": "names that repeat another of their concept but for case or signs",
-              "note": false,
-              "n": 1,
-              "examples": [
+              "name": "doubtful",
+              "n_concepts": 2,
+              "n_names": 3,
+              "checks": [
                 {
-                  "ids": [
-                    "X:1"
-                  ],
-                  "name": "Fever",
-                  "note": "and fever"
+                  "check": "variant-names",
+                  "about": "names that repeat another of their concept but for case or signs",
+                  "note": false,
+                  "n": 1,
+                  "examples": [
+                    {
+                      "ids": [
+                        "X:1"
+                      ],
+                      "name": "Fever",
+                      "note": "and fever"
+                    }
+                  ]
                 }
               ]
             }
-          ]
-        }
-        --- stderr
-        error: 1 findings in doubtful.kb
-        hint: choose checks with `--only`, or leave `--strict` out
-    "#]],
+            --- stderr
+            error: doubtful.kb has findings: 1
+            hint: choose checks with `--only`, or leave `--strict` out
+        "#]],
     );
     place.check(
         &["kb", "lint", "doubtful.kb", "--only", "no-type", "--strict"],

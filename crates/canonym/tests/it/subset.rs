@@ -130,7 +130,12 @@ fn a_longer_name_outside_leaves_its_words_to_a_shorter_one_inside() {
     let mut all = found(&kb, None, text);
     all += &of(SubsetConfig { not_types: list(&["Model"]), ..SubsetConfig::default() });
     all += &of(SubsetConfig { only_under: list(&["X:6"]), not_under: list(&["X:3"]), ..SubsetConfig::default() });
-    expect![[""]].assert_eq(&all);
+    expect![[r#"
+        lupus nephritis mouse model: X:4
+        lupus nephritis: X:3
+        lupus: X:6
+    "#]]
+    .assert_eq(&all);
 }
 
 #[test]

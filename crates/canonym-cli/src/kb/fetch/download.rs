@@ -184,9 +184,9 @@ fn unreachable(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
             format!("{url} leads to an address that is not encrypted"),
             "give that address with `--url`, and its `--sha256`",
         ),
-        _ => (format!("cannot get {url}"), request.hint),
+        _ => (format!("cannot get {url}: {error}"), request.hint),
     };
-    anyhow::Error::new(error).context(Error::invalid(message).with_hint(hint))
+    Error::invalid(message).with_hint(hint).into()
 }
 
 fn refused(request: &Request<'_>, status: u16) -> anyhow::Error {
@@ -222,7 +222,10 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
         let n = match reader.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => n,
-            Err(error) => return Err(anyhow::Error::new(error).context(cut(n_bytes))),
+            Err(error) => {
+                tracing::info!("the connection ended: {error}");
+                return Err(cut(n_bytes).into());
+            }
         };
         n_bytes += n as u64;
         if n_bytes > request.max_bytes {
