@@ -6,6 +6,7 @@
 pub mod abbreviations;
 pub mod biosyn;
 pub mod composite;
+pub mod context;
 pub mod normalise;
 pub mod offsets;
 pub mod sentences;

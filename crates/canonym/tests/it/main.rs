@@ -4,6 +4,7 @@
 mod architecture;
 mod bioc;
 mod citations;
+mod context;
 mod corpus;
 mod errors;
 mod eval;
