@@ -99,7 +99,7 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
         None if on_terminal => None,
         Some(name @ ("text" | "pubmed-xml")) => {
             return Err(errors::usage(
-                &format!("{name} cannot hold the result"),
+                format!("{name} cannot hold the result"),
                 "give `--to` table, jsonl, pubtator, bioc-xml or bioc-json",
             ));
         }
