@@ -96,7 +96,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
         None if on_terminal => None,
         Some(name @ ("text" | "pubmed-xml")) => {
             return Err(errors::usage(
-                &format!("{name} cannot hold the result"),
+                format!("{name} cannot hold the result"),
                 "give `--to` table, jsonl, pubtator, bioc-xml or bioc-json",
             ));
         }

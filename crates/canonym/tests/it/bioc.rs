@@ -427,7 +427,7 @@ fn agree(documents: &[AnnotatedDocument], path: &Path) {
         n_here += here.difference(&there).count();
         n_there += there.difference(&here).count();
     }
-    expect![].assert_eq(&format!(
+    expect!["500 texts and 9591 annotations agree, 0 and 0 stand in one only"].assert_eq(&format!(
         "{n_texts} texts and {n_same} annotations agree, {n_here} and {n_there} stand in one only"
     ));
 }
