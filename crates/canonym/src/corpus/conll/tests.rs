@@ -136,8 +136,19 @@ fn broken_tags_are_repaired_or_left_out() {
 
 #[test]
 fn malformed_lines_are_named() {
-    check("pain\tO\ngout\tDisease\n\n# id = 8\ngout\tB\n", expect![[""]]);
-    check("pain\n", expect![[""]]);
+    check(
+        "pain\tO\ngout\tDisease\n\n# id = 8\ngout\tB\n",
+        expect![[r#"
+        in.conll:2: `Disease` is no tag (hint: each line is a token and, in its last column or the one before, a tag such as `B-Disease` or `O`)
+        {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","ids":[]}]}
+    "#]],
+    );
+    check(
+        "pain\n",
+        expect![[r#"
+        in.conll:1: the token `pain` has no tag (hint: each line is a token and, in its last column or the one before, a tag such as `B-Disease` or `O`)
+    "#]],
+    );
     assert!("bmes".parse::<Tags>().is_err());
 }
 
