@@ -71,8 +71,8 @@ fn write_json(
         out.write_all(if n_seen == 1 { b"\n" } else { b",\n" })?;
         Ok(serde_json::to_writer(&mut *out, change)?)
     })?;
-    write!(out, "\n],\n\"n_changes\": {n_seen},\n\"n_equal\": {},\n", summary.n_equal)?;
-    write!(out, "\"counts\": {}\n}}\n", serde_json::to_string(&summary.counts)?)?;
+    writeln!(out, "\n],\n\"n_changes\": {n_seen},\n\"n_equal\": {},", summary.n_equal)?;
+    writeln!(out, "\"counts\": {}\n}}", serde_json::to_string(&summary.counts)?)?;
     out.flush()
 }
 

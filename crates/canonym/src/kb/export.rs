@@ -62,7 +62,7 @@ pub fn export(
 ) -> std::io::Result<Report> {
     let mut report = Report::default();
     if format == ExportFormat::Obo {
-        write!(out, "format-version: 1.4\n")?;
+        writeln!(out, "format-version: 1.4")?;
     }
     for concept in kb.concepts() {
         report.n_read += 1;
@@ -234,7 +234,7 @@ fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report
     report.drop_many("carriage return", "became a blank", texts.filter(|text| text.contains('\r')).count() as u64);
     let plain = |text: &str| escaped(text, &['!', '{']);
     let quoted = |text: &str| escaped(text, &['"']);
-    write!(out, "\n[Term]\nid: {}\n", obo_id(kb.id(concept)))?;
+    writeln!(out, "\n[Term]\nid: {}", obo_id(kb.id(concept)))?;
     for name in kb.names(concept) {
         match kb.scope(name) {
             Scope::Preferred => writeln!(out, "name: {}", plain(kb.name(name)))?,
