@@ -8,12 +8,13 @@ use anyhow::Context;
 use canonym::artifact::AtomicFile;
 use canonym::corpus::OnMismatch;
 use canonym::corpus::format::{CorpusFormat, Reader};
-use canonym::corpus::{self, AnnotatedDocument};
+use canonym::corpus::{self, AnnotatedDocument, Annotation};
+use canonym::link::explain::Explanation;
 use canonym::text::Document;
 use rayon::prelude::*;
 
 use crate::system::{Mentions, System, SystemConfig};
-use crate::{errors, knowledge, progress};
+use crate::{context, errors, explain, knowledge, progress};
 
 /// Documents and bytes that are linked together.
 const BATCH: usize = 256;
@@ -52,6 +53,12 @@ pub struct LinkArguments {
     /// Give mentions inside longer ones, too.
     #[arg(long)]
     nested: bool,
+    /// Say of each mention whether it is negated, possible, of the past, feared, or of a relative.
+    #[arg(long)]
+    context: bool,
+    /// Say why each mention was linked as it was: names, words, parts of the score, definitions.
+    #[arg(long)]
+    explain: bool,
     /// Leave out annotations of the input whose offsets do not fit its text, and count them.
     #[arg(long)]
     skip_bad_offsets: bool,
@@ -103,6 +110,12 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
         Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),
     };
+    if arguments.context {
+        context::check_format(format)?;
+    }
+    if arguments.explain {
+        explain::check_format(format)?;
+    }
     let mut batches = Batches::new(arguments)?;
     let bar = progress::counter("documents", None);
     let mut batch = batches.next_batch()?;
@@ -112,7 +125,7 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
-        let (written, next) = rayon::join(|| link(system, batch, format), || batches.next_batch());
+        let (written, next) = rayon::join(|| link(arguments, system, batch, format), || batches.next_batch());
         for document in written? {
             out.write_all(border).and_then(|()| out.write_all(&document)).context("cannot write the result")?;
             border = frame.between;
@@ -126,7 +139,15 @@ fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> 
 }
 
 /// Links a batch and writes each document into a buffer of its own; as a table where there is no format.
-fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFormat>) -> anyhow::Result<Vec<Vec<u8>>> {
+fn link(
+    arguments: &LinkArguments,
+    system: &System,
+    batch: Vec<AnnotatedDocument>,
+    format: Option<CorpusFormat>,
+) -> anyhow::Result<Vec<Vec<u8>>> {
+    if arguments.explain {
+        return link_explained(arguments, system, batch, format);
+    }
     let encode = |document: &AnnotatedDocument| -> anyhow::Result<Vec<u8>> {
         let mut buffer = Vec::new();
         match format {
@@ -135,7 +156,37 @@ fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFor
         }
         Ok(buffer)
     };
-    system.link(batch)?.par_iter().map(encode).collect()
+    let mut linked = system.link(batch)?;
+    if arguments.context {
+        context::add(&mut linked);
+    }
+    linked.par_iter().map(encode).collect()
+}
+
+/// As [`link`], with explanations: in a field of each annotation, or below the table.
+fn link_explained(
+    arguments: &LinkArguments,
+    system: &System,
+    batch: Vec<AnnotatedDocument>,
+    format: Option<CorpusFormat>,
+) -> anyhow::Result<Vec<Vec<u8>>> {
+    let (mut linked, explanations): (Vec<AnnotatedDocument>, Vec<Vec<Explanation>>) =
+        system.explain(batch)?.into_iter().unzip();
+    if arguments.context {
+        context::add(&mut linked);
+    }
+    let encode = |(document, explanations): (&AnnotatedDocument, &Vec<Explanation>)| -> anyhow::Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        match format {
+            Some(_) => corpus::jsonl::write_explained(document, explanations, &mut buffer)?,
+            None => {
+                table(&mut buffer, document)?;
+                explain::write(&mut buffer, document, explanations)?;
+            }
+        }
+        Ok(buffer)
+    };
+    linked.par_iter().zip(&explanations).map(encode).collect()
 }
 
 /// The documents of all inputs, some at a time.
@@ -209,11 +260,17 @@ fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<(
     if document.annotations.is_empty() {
         return writeln!(out, "  no mention found\n");
     }
-    let mut rows = vec![["mention", "type", "concept", "name", "score"].map(str::to_owned)];
+    let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
+    let last = if document.annotations.iter().any(is_said) { "score  context" } else { "score" };
+    let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
     rows.extend(document.annotations.iter().map(|annotation| {
         let best = annotation.candidates.first().filter(|_| !annotation.nil);
         let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
-        let score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        let mut score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        if is_said(annotation) {
+            let values: Vec<&str> = annotation.attributes.iter().map(|one| one.value.as_str()).collect();
+            score += &format!("   {}", values.join(", "));
+        }
         let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
         [mention, annotation.semantic_type.clone(), id.to_owned(), name.to_owned(), score]
     }));

@@ -1,10 +1,14 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod context;
 mod errors;
 mod eval;
+mod explain;
+mod help;
 mod kb;
 mod knowledge;
 mod link;
+mod manual;
 mod map;
 mod output;
 mod progress;
@@ -13,11 +17,11 @@ mod train;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Link mentions in biomedical text to the concepts of any terminology.
 #[derive(Debug, Parser)]
-#[command(name = "canonym", version, max_term_width = 120)]
+#[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -42,6 +46,12 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionsArguments),
+    /// Write the manual pages of all commands.
+    Man(manual::ManArguments),
+    /// Explain a command or a topic.
+    Help(help::HelpArguments),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +72,9 @@ fn main() -> ExitCode {
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
+        Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
+        Command::Help(arguments) => help::run(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 
 mod damaged;
 mod eval;
+mod help;
 mod interrupt;
 mod kb_build;
 mod kb_read;

@@ -5,6 +5,7 @@ mod architecture;
 mod context;
 mod corpus;
 mod eval;
+mod explain;
 mod import;
 mod import_real;
 mod import_rrf;
