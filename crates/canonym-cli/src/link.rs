@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use canonym::corpus::AnnotatedDocument;
 use canonym::corpus::conll::Scheme;
 use canonym::corpus::format::CorpusFormat;
+use canonym::corpus::{self, AnnotatedDocument, Annotation};
+use canonym::link::explain::Explanation;
 use canonym::text::Document;
 use rayon::prelude::*;
 
@@ -14,7 +15,7 @@ use crate::filter::FilterArguments;
 use crate::reading::{Documents, ReadArguments};
 use crate::sink::{Encoded, Sink};
 use crate::system::{Mentions, System, SystemConfig};
-use crate::{errors, knowledge, progress};
+use crate::{context, errors, explain, knowledge, progress};
 
 /// Documents and bytes that are linked together.
 const BATCH: usize = 256;
@@ -54,6 +55,12 @@ pub struct LinkArguments {
     /// Give mentions inside longer ones, too.
     #[arg(long)]
     nested: bool,
+    /// Say of each mention whether it is negated, possible, of the past, feared, or of a relative.
+    #[arg(long)]
+    context: bool,
+    /// Say why each mention was linked as it was: names, words, parts of the score, definitions.
+    #[arg(long)]
+    explain: bool,
     #[command(flatten)]
     reading: ReadArguments,
     #[command(flatten)]
@@ -103,6 +110,12 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
         Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),
     };
+    if arguments.context {
+        context::check_format(format)?;
+    }
+    if arguments.explain {
+        explain::check_format(format)?;
+    }
     let mut batches = Batches::new(arguments)?;
     let mut sink = Sink::create(arguments.output.as_deref(), format, "a folder with `--output`")?;
     let bar = progress::counter("documents", None);
@@ -111,7 +124,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
-        let (written, next) = rayon::join(|| link(system, batch, format), || batches.next_batch());
+        let (written, next) = rayon::join(|| link(arguments, system, batch, format), || batches.next_batch());
         for document in written? {
             sink.write(document)?;
         }
@@ -123,7 +136,15 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
 }
 
 /// Links a batch and writes each document into a buffer of its own; as a table where there is no format.
-fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFormat>) -> anyhow::Result<Vec<Encoded>> {
+fn link(
+    arguments: &LinkArguments,
+    system: &System,
+    batch: Vec<AnnotatedDocument>,
+    format: Option<CorpusFormat>,
+) -> anyhow::Result<Vec<Encoded>> {
+    if arguments.explain {
+        return link_explained(arguments, system, batch, format);
+    }
     let encode = |document: &AnnotatedDocument| -> anyhow::Result<Encoded> {
         let Some(format) = format else {
             let mut bytes = Vec::new();
@@ -132,7 +153,37 @@ fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFor
         };
         Ok(Encoded::new(document, format, Scheme::default())?)
     };
-    system.link(batch)?.par_iter().map(encode).collect()
+    let mut linked = system.link(batch)?;
+    if arguments.context {
+        context::add(&mut linked);
+    }
+    linked.par_iter().map(encode).collect()
+}
+
+/// As [`link`], with explanations: in a field of each annotation, or below the table.
+fn link_explained(
+    arguments: &LinkArguments,
+    system: &System,
+    batch: Vec<AnnotatedDocument>,
+    format: Option<CorpusFormat>,
+) -> anyhow::Result<Vec<Encoded>> {
+    let (mut linked, explanations): (Vec<AnnotatedDocument>, Vec<Vec<Explanation>>) =
+        system.explain(batch)?.into_iter().unzip();
+    if arguments.context {
+        context::add(&mut linked);
+    }
+    let encode = |(document, explanations): (&AnnotatedDocument, &Vec<Explanation>)| -> anyhow::Result<Encoded> {
+        let mut buffer = Vec::new();
+        match format {
+            Some(_) => corpus::jsonl::write_explained(document, explanations, &mut buffer)?,
+            None => {
+                table(&mut buffer, document)?;
+                explain::write(&mut buffer, document, explanations)?;
+            }
+        }
+        Ok(Encoded { bytes: buffer, ..Encoded::default() })
+    };
+    linked.par_iter().zip(&explanations).map(encode).collect()
 }
 
 /// The documents of all inputs, some at a time.
@@ -198,11 +249,17 @@ fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<(
     if document.annotations.is_empty() {
         return writeln!(out, "  no mention found\n");
     }
-    let mut rows = vec![["mention", "type", "concept", "name", "score"].map(str::to_owned)];
+    let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
+    let last = if document.annotations.iter().any(is_said) { "score  context" } else { "score" };
+    let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
     rows.extend(document.annotations.iter().map(|annotation| {
         let best = annotation.candidates.first().filter(|_| !annotation.nil);
         let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
-        let score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        let mut score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        if is_said(annotation) {
+            let values: Vec<&str> = annotation.attributes.iter().map(|one| one.value.as_str()).collect();
+            score += &format!("   {}", values.join(", "));
+        }
         let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
         [mention, annotation.semantic_type.clone(), id.to_owned(), name.to_owned(), score]
     }));

@@ -1,14 +1,18 @@
 //! The command line of canonym: one file a command, thin over the library.
 
 mod compare;
+mod context;
 mod convert;
 mod errors;
 mod eval;
 mod eval_report;
+mod explain;
 mod filter;
+mod help;
 mod kb;
 mod knowledge;
 mod link;
+mod manual;
 mod map;
 mod output;
 mod progress;
@@ -19,11 +23,11 @@ mod train;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Link mentions in biomedical text to the concepts of any terminology.
 #[derive(Debug, Parser)]
-#[command(name = "canonym", version, max_term_width = 120)]
+#[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -52,6 +56,12 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionsArguments),
+    /// Write the manual pages of all commands.
+    Man(manual::ManArguments),
+    /// Explain a command or a topic.
+    Help(help::HelpArguments),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +84,9 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
+        Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
+        Command::Help(arguments) => help::run(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

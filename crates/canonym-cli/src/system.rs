@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym::index::grams::GramScratch;
 use canonym::kb::KnowledgeBase;
 use canonym::kb::subset::Subset;
+use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
@@ -86,6 +89,51 @@ impl System {
             }
             Model::Gold(linker) => relink(linker, batch, &self.kb, self.raw_ids),
         }
+    }
+}
+
+impl System {
+    /// As [`System::link`], each annotation with its reasons. It takes more time.
+    pub fn explain(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        match &self.model {
+            Model::Detect(annotator) => {
+                let explain = |scratch: &mut ScanScratch, document: AnnotatedDocument| {
+                    let text = document.document;
+                    let explained = annotator.explain_one(&text, scratch);
+                    let (annotations, explanations) = explained
+                        .into_iter()
+                        .map(|(linked, explanation)| {
+                            self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation)
+                        })
+                        .unzip();
+                    (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
+                };
+                Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
+            }
+            Model::Gold(linker) => {
+                let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
+                    let text = &document.document.text;
+                    let reasons = |annotation: Annotation| {
+                        let pieces: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
+                        let (_, explanation) = linker.explain_name(&pieces.join(" "), scratch);
+                        self.named(annotation, explanation)
+                    };
+                    let (annotations, explanations) = document.annotations.into_iter().map(reasons).unzip();
+                    document.annotations = annotations;
+                    (document, explanations)
+                };
+                let linked = relink(linker, batch, &self.kb, self.raw_ids)?;
+                Ok(linked.into_par_iter().map_init(GramScratch::default, explain).collect())
+            }
+        }
+    }
+
+    /// An explanation names its candidates as the annotation does.
+    fn named(&self, annotation: Annotation, mut explanation: Explanation) -> (Annotation, Explanation) {
+        for (explained, record) in explanation.candidates.iter_mut().zip(&annotation.candidates) {
+            explained.id.clone_from(&record.id);
+        }
+        (annotation, explanation)
     }
 }
 

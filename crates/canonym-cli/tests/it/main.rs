@@ -7,6 +7,7 @@ mod damaged;
 mod eval;
 mod eval_report;
 mod filter;
+mod help;
 mod hostile;
 mod interrupt;
 mod kb_build;

@@ -275,10 +275,10 @@ fn json_error(path: &Path, number: u64, error: &serde_json::Error) -> Error {
 
 /// A document as we write it; the order of the fields is part of the contract.
 #[derive(Serialize)]
-struct DocumentOut<'a> {
+struct DocumentOut<'a, E> {
     id: &'a str,
     text: &'a str,
-    annotations: Vec<AnnotationOut<'a>>,
+    annotations: Vec<AnnotationOut<'a, E>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     relations: Vec<RelationOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -334,7 +334,7 @@ fn relation_out(relation: &Relation) -> RelationOut<'_> {
 }
 
 #[derive(Serialize)]
-struct AnnotationOut<'a> {
+struct AnnotationOut<'a, E> {
     spans: Vec<(usize, usize)>,
     text: &'a str,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -353,6 +353,8 @@ struct AnnotationOut<'a> {
     key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes: Option<AttributesOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a E>,
 }
 
 #[derive(Serialize)]
@@ -364,9 +366,25 @@ struct CandidateOut<'a> {
 
 /// Appends one document and a line end to `out`.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    write_line::<()>(annotated, &[], out)
+}
+
+/// Appends one document as `write` does, each annotation with what explains it in a last field `explanation`.
+///
+/// There is one explanation for each annotation. Readers pass over the field.
+pub fn write_explained<E: Serialize>(
+    annotated: &AnnotatedDocument,
+    explanations: &[E],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    write_line(annotated, explanations, out)
+}
+
+fn write_line<E: Serialize>(annotated: &AnnotatedDocument, explanations: &[E], out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
     let map = OffsetMap::new(&document.text);
-    let annotations = annotated.annotations.iter().map(|annotation| annotation_out(annotation, &map)).collect();
+    let explained = |(row, annotation)| annotation_out(annotation, &map, explanations.get(row));
+    let annotations = annotated.annotations.iter().enumerate().map(explained).collect();
     let relations = annotated.relations.iter().map(relation_out).collect();
     let attributes = attributes_out(&annotated.attributes);
     let section = |section: &Section| {
@@ -381,7 +399,11 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> AnnotationOut<'a> {
+fn annotation_out<'a, E>(
+    annotation: &'a Annotation,
+    map: &OffsetMap<'_>,
+    explanation: Option<&'a E>,
+) -> AnnotationOut<'a, E> {
     let code_point =
         |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
     let linked = annotation.is_linked();
@@ -403,6 +425,7 @@ fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> Annota
         parts: &annotation.parts,
         key: &annotation.key,
         attributes: attributes_out(&annotation.attributes),
+        explanation,
     }
 }
 

@@ -48,9 +48,9 @@ impl Default for LinkConfig {
 /// Links mentions by their words alone.
 #[derive(Debug, Clone)]
 pub struct LexicalLinker {
-    kb: Arc<KnowledgeBase>,
-    model: LexicalModel,
-    config: LinkConfig,
+    pub(super) kb: Arc<KnowledgeBase>,
+    pub(super) model: LexicalModel,
+    pub(super) config: LinkConfig,
     subset: Option<Arc<Subset>>,
 }
 
@@ -83,8 +83,19 @@ impl LexicalLinker {
 
     /// Links one name.
     pub fn link_name(&self, name: &str, scratch: &mut GramScratch) -> Link {
-        let mut scored = score_name(View { kb: &self.kb, subset: self.subset.as_deref() }, &self.model, name, scratch);
+        self.calibrate(&self.rank(name, scratch))
+    }
+
+    /// The best name of each concept, best concept first.
+    pub(super) fn rank(&self, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let mut scored = score_name(view, &self.model, name, scratch);
         best_of_each_concept(&mut scored);
+        scored
+    }
+
+    /// The link that ranked concepts make.
+    pub(super) fn calibrate(&self, scored: &[Scored]) -> Link {
         let top = scored.first().map_or(0.0, |first| first.score);
         let next = scored.get(1).map_or(top - 10.0, |second| second.score);
         let mut candidates: Vec<Candidate> = scored

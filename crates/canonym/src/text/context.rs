@@ -4,7 +4,7 @@
 //! ruled out` of what precedes it. A *termination* such as `but` ends its reach, and so does the end of the sentence or
 //! a semicolon. A *pseudo-trigger* such as `no increase in` holds the words of a trigger and says nothing. A heading
 //! such as `Family history:` speaks for all that stands under it. The rules follow NegEx (Chapman 2001) and ConText
-//! (Harkema 2009); the lists in [`triggers`] are our own. They know the English of clinical notes, not that of every
+//! (Harkema 2009); the lists in `triggers.rs` are our own. They know the English of clinical notes, not that of every
 //! text, and look at words only, never at grammar.
 //!
 //! ```

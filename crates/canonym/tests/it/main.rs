@@ -8,6 +8,7 @@ mod context;
 mod corpus;
 mod errors;
 mod eval;
+mod explain;
 mod export;
 mod formats;
 mod import;

@@ -52,8 +52,49 @@ pub const NAMES: [&str; N] = [
     "exact synonym in source with scopes",
 ];
 
+/// The same for people.
+pub const SENTENCES: [&str; N] = [
+    "what holds for every name that is found",
+    "it is written as an acronym of two letters or fewer",
+    "it is written as an acronym of three letters",
+    "it is written as an acronym of four letters or more",
+    "it is one word of three letters or fewer",
+    "it is one word of four letters",
+    "it is one word of five to seven letters",
+    "it has two words",
+    "it has three words or more",
+    "it is inflected or spelt otherwise than the name",
+    "its words stand in another order than in the name",
+    "its words are derived otherwise than those of the name",
+    "it is the preferred name of the concept",
+    "the name means less than the concept",
+    "the name means more than the concept",
+    "the name means something related to the concept",
+    "how common its rarest word is in abstracts",
+    "how common the lone word is in abstracts",
+    "in how many names the lone word stands",
+    "it has letters and digits",
+    "every letter agrees, capitals included",
+    "other concepts have such a name, too",
+    "how many names the concept has",
+    "a hyphen follows",
+    "a hyphen precedes",
+    "the text defines the short form as a name of the concept",
+    "the text defines the short form as something that is no name",
+    "the concept is mentioned elsewhere in the text",
+    "it has a capital inside a sentence",
+    "a word of other names follows",
+    "a word of other names precedes",
+    "it is one word, derived otherwise than the name",
+    "it is an acronym that the text does not define",
+    "the terminology tells kinds of synonyms",
+    "the terminology calls the name an exact synonym",
+];
+
 /// Places of the features that depend on the whole document.
 const HOMONYMS: usize = 21;
+/// The text says what a short form stands for, and that is a name.
+pub(in crate::link) const SAME_MEANING: usize = 25;
 pub(super) const DIFFERS: usize = 26;
 pub(super) const MENTIONED: usize = 27;
 pub(super) const UNDEFINED: usize = 32;

@@ -47,9 +47,9 @@ impl Default for RecogniseConfig {
 /// Finds and links mentions by the names of a knowledge base.
 #[derive(Debug)]
 pub struct DictionaryAnnotator {
-    kb: Arc<KnowledgeBase>,
-    model: AcceptModel,
-    config: RecogniseConfig,
+    pub(super) kb: Arc<KnowledgeBase>,
+    pub(super) model: AcceptModel,
+    pub(super) config: RecogniseConfig,
     subset: Option<Arc<Subset>>,
     scratches: Pool<ScanScratch>,
 }
@@ -96,7 +96,7 @@ impl DictionaryAnnotator {
             .collect()
     }
 
-    fn linked(&self, spotted: &Spotted) -> LinkedMention {
+    pub(super) fn linked(&self, spotted: &Spotted) -> LinkedMention {
         let candidate = |(reading, score): &(Reading, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
@@ -112,7 +112,7 @@ impl DictionaryAnnotator {
     }
 
     /// Mentions below this probability are not given. One that is wanted surer is given without a concept.
-    fn threshold(&self) -> f32 {
+    pub(super) fn threshold(&self) -> f32 {
         self.config.min_score.map_or(self.model.threshold, |wanted| wanted.min(self.model.threshold))
     }
 
@@ -231,7 +231,7 @@ const LIKE: f32 = 0.7;
 const UNLIKELY: f32 = 0.5;
 
 /// Every use of a short form that the text defines, with the long form, in text order.
-fn short_forms(text: &str) -> Vec<(Span, Span)> {
+pub(super) fn short_forms(text: &str) -> Vec<(Span, Span)> {
     let abbreviations = find_abbreviations(text);
     if abbreviations.is_empty() {
         return Vec::new();

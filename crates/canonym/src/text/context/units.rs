@@ -136,13 +136,20 @@ struct Heading {
 
 /// The heading that `text` starts with. Items of lists are none: `- father: stroke`.
 fn heading(text: &str) -> Option<Heading> {
-    let line = text.split(['\n', '\r']).next().unwrap_or_default();
-    let colon = line.bytes().take(MAX_HEADING).position(|byte| byte == b':');
-    let words = colon.map_or(line.trim_end(), |colon| &line[..colon]);
+    // No more than a heading is looked at: a text may be one long line of many units.
+    let head = &text[..text.floor_char_boundary(MAX_HEADING + 2)];
+    let end = head.find(['\n', '\r']).or((head.len() == text.len()).then_some(text.len()));
+    let line = &head[..end.unwrap_or(head.len())];
+    let colon = line.find(':');
+    let words = match colon {
+        Some(colon) => &line[..colon],
+        None => line[..end?].trim_end(),
+    };
     if words.len() > MAX_HEADING || !words.starts_with(char::is_alphabetic) {
         return None;
     }
-    let is_alone = colon.is_none_or(|colon| line[colon + 1..].trim().is_empty());
+    let behind = colon.map_or("", |colon| text[colon + 1..].trim_start_matches([' ', '\t']));
+    let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r']);
     let lower = words.trim_end_matches(':').to_lowercase().replace(" & ", " and ");
     if let Some((_, context)) = SPEAKING.iter().find(|(name, _)| *name == lower) {
         return Some(Heading { context: *context, is_alone });
