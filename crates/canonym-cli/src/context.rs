@@ -19,13 +19,18 @@ pub fn check_format(format: Option<CorpusFormat>) -> anyhow::Result<()> {
     }
 }
 
+/// Whether the attribute says what [`add`] finds, and not something else that the input says.
+pub fn is_context(attribute: &Attribute) -> bool {
+    [EXPERIENCER, NEGATION, TEMPORALITY].contains(&attribute.name.as_str())
+}
+
 /// Adds the attributes to every annotation; those of these names that the input has give way.
 pub fn add(documents: &mut [AnnotatedDocument]) {
     documents.par_iter_mut().for_each(|document| {
         let contexts = Contexts::new(&document.document);
         for annotation in &mut document.annotations {
             let attributes = &mut annotation.attributes;
-            attributes.retain(|one| ![EXPERIENCER, NEGATION, TEMPORALITY].contains(&one.name.as_str()));
+            attributes.retain(|one| !is_context(one));
             let found = contexts.of(&annotation.spans).attributes();
             attributes.extend(found.map(|(name, value)| Attribute { name: name.to_owned(), value: value.to_owned() }));
         }

@@ -117,11 +117,11 @@ pub struct EvalArgs {
     pub note: String,
     #[command(flatten)]
     pub reading: ReadArguments,
-    #[command(flatten)]
-    pub filter: FilterArguments,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub filter: FilterArguments,
     /// Files for people.
     #[command(flatten)]
     pub files: ReportArgs,

@@ -63,8 +63,6 @@ pub struct LinkArguments {
     explain: bool,
     #[command(flatten)]
     reading: ReadArguments,
-    #[command(flatten)]
-    filter: FilterArguments,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
@@ -74,6 +72,8 @@ pub struct LinkArguments {
     /// Where to write, a new folder for brat; standard output where not given.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    filter: FilterArguments,
 }
 
 /// Runs the command.
@@ -250,7 +250,12 @@ fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<(
         return writeln!(out, "  no mention found\n");
     }
     let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
-    let last = if document.annotations.iter().any(is_said) { "score  context" } else { "score" };
+    let mut said = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
+    let last = match said.peek() {
+        None => "score",
+        Some(_) if said.all(context::is_context) => "score  context",
+        Some(_) => "score  attributes",
+    };
     let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
     rows.extend(document.annotations.iter().map(|annotation| {
         let best = annotation.candidates.first().filter(|_| !annotation.nil);

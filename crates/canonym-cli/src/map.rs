@@ -36,8 +36,6 @@ pub struct MapArguments {
     /// Abstain below this probability.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = knowledge::parse_probability)]
     min_score: f32,
-    #[command(flatten)]
-    filter: FilterArguments,
     /// Say why each name was linked as it was, in a field `explanation`.
     #[arg(long)]
     explain: bool,
@@ -47,6 +45,8 @@ pub struct MapArguments {
     /// Threads; all cores where not given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    #[command(flatten)]
+    filter: FilterArguments,
 }
 
 #[derive(Serialize)]

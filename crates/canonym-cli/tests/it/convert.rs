@@ -182,7 +182,7 @@ fn wrong_offsets_are_repaired_and_listed() {
         --- stderr
         shifted.txt:3 document 7: "Fever" 10..15 -> 9..14 (shifted by one)
         error: shifted.txt:4: document `7`: the annotation says `A tail!` at 0..7, the text there is `A title`
-        hint: this cannot be repaired with certainty; drop and count such annotations with `--skip-bad-offsets`
+        hint: this cannot be repaired with certainty; `--skip-bad-offsets` beside it drops and counts such annotations
     "#]],
     );
     place.check(

@@ -135,7 +135,7 @@ impl Checker {
 
     fn hint(&self) -> &'static str {
         if self.repairs {
-            "this cannot be repaired with certainty; drop and count such annotations with `--skip-bad-offsets`"
+            "this cannot be repaired with certainty; `--skip-bad-offsets` beside it drops and counts such annotations"
         } else {
             "repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`"
         }

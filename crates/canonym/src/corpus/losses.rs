@@ -71,7 +71,7 @@ const HELD: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::Annotation, &[Jsonl, Pubtator, BiocXml, BiocJson, Brat, Conll, Texoo, Biosyn]),
     (Loss::Discontinuous, &[Jsonl, BiocXml, BiocJson, Brat]),
     (Loss::IdList, &[Jsonl, BiocXml, BiocJson, Brat]),
-    (Loss::Parts, &[Jsonl, Pubtator, Biosyn]),
+    (Loss::Parts, &[Jsonl, Pubtator, BiocXml, BiocJson, Biosyn]),
     (Loss::Key, &[Jsonl, BiocXml, BiocJson, Brat]),
     (Loss::Attribute, &[Jsonl, BiocXml, BiocJson, Brat]),
     (Loss::DocumentAttribute, &[Jsonl, BiocXml, BiocJson]),
