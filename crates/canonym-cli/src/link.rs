@@ -250,11 +250,11 @@ fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<(
         return writeln!(out, "  no mention found\n");
     }
     let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
-    let mut said = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
-    let last = match said.peek() {
-        None => "score",
-        Some(_) if said.all(context::is_context) => "score  context",
-        Some(_) => "score  attributes",
+    let mut attributes = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
+    let last = match (attributes.peek().is_some(), attributes.all(context::is_context)) {
+        (false, _) => "score",
+        (true, true) => "score  context",
+        (true, false) => "score  attributes",
     };
     let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
     rows.extend(document.annotations.iter().map(|annotation| {

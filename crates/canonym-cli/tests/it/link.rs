@@ -231,3 +231,13 @@ fn explanations_can_be_read_and_other_formats_refuse_them() {
     let plain = place.run(&["map", "--top-k", "1", "-"], "asthmas\n");
     assert!(!String::from_utf8(plain.stdout).unwrap().contains("explanation"));
 }
+
+#[test]
+fn attributes_of_the_input_are_not_called_contexts() {
+    let place = Workplace::new();
+    place.write("note.txt", "Fever.");
+    place.write("note.ann", "T1\tSymptom 0 5\tFever\nA1\tCertainty T1 doubtful\n");
+    let output = place.run(&["link", "note.txt", "--format", "brat", "--mentions", "gold", "--to", "table"], "");
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("score  attributes\n") && table.contains("doubtful"), "{table}");
+}
