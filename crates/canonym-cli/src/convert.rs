@@ -6,7 +6,7 @@ use canonym::corpus::CorpusFormat;
 use canonym::corpus::conll::Tags;
 
 use crate::reading::ReadArguments;
-use crate::sink::{Encoded, Sink};
+use crate::sink::{Encoded, Sink, check_output};
 use crate::{errors, progress};
 
 /// Arguments of `canonym convert`.
@@ -45,6 +45,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
     }
     let mut documents = reading.open(&arguments.input, from)?;
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
+    check_output(output, std::slice::from_ref(&arguments.input))?;
     let mut sink = Sink::create(output, Some(to), "a folder in the place of `-`")?;
     let bar = progress::counter("documents", None);
     let mut next = documents.next().transpose()?;

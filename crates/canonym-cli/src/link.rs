@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::filter::FilterArguments;
 use crate::reading::{Documents, ReadArguments};
-use crate::sink::{Encoded, Sink};
+use crate::sink::{Encoded, Sink, check_output};
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{context, errors, explain, knowledge, progress};
 
@@ -116,6 +116,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     if arguments.explain {
         explain::check_format(format)?;
     }
+    check_output(arguments.output.as_deref(), &arguments.files)?;
     let mut batches = Batches::new(arguments)?;
     let mut sink = Sink::create(arguments.output.as_deref(), format, "a folder with `--output`")?;
     let bar = progress::counter("documents", None);

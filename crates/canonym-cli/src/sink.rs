@@ -1,7 +1,7 @@
 //! Where documents are written: standard output, a file that appears when it is complete, or a folder that does.
 
 use std::io::{BufWriter, Stdout, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use canonym::artifact::{AtomicFile, AtomicFolder};
@@ -32,6 +32,19 @@ impl Encoded {
         let texts = || (document.document.id.clone(), document.document.text.clone());
         let beside = (format == CorpusFormat::Brat).then(texts);
         Ok(Encoded { bytes, beside, losses: losses(document, format) })
+    }
+}
+
+/// Refuses to write over a file that is read: a corpus that people annotated would be gone.
+pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let Some(written) = output.and_then(real) else { return Ok(()) };
+    match inputs.iter().find(|input| real(input).as_ref() == Some(&written)) {
+        None => Ok(()),
+        Some(input) => Err(errors::usage(
+            format!("{} is read and cannot be written", input.display()),
+            "give another name to write to",
+        )),
     }
 }
 

@@ -110,6 +110,20 @@ fn outputs_appear_when_they_are_complete() {
 }
 
 #[test]
+fn what_is_read_is_not_written_over() {
+    let place = Workplace::new();
+    place.write("gold.txt", GOLD);
+    for arguments in
+        [&["convert", "gold.txt", "./gold.txt", "--to", "jsonl"][..], &["link", "gold.txt", "-o", "gold.txt"]]
+    {
+        let output = place.run(arguments, "");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("gold.txt is read and cannot be written"));
+        assert_eq!(std::fs::read_to_string(place.path("gold.txt")).unwrap(), GOLD);
+    }
+}
+
+#[test]
 fn folders_are_new_or_empty() {
     let place = Workplace::new();
     place.write("gold.txt", GOLD);
