@@ -6,6 +6,7 @@
 mod hunt;
 mod knowledge;
 mod mutate;
+mod seeds;
 mod targets;
 
 use std::path::PathBuf;

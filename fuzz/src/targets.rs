@@ -21,6 +21,7 @@ use canonym::text::{Span, biosyn};
 
 use crate::hunt::without_values;
 use crate::knowledge;
+use crate::seeds::{corpus_seeds, import_seeds, input_seeds, table_names, text_seeds};
 
 /// A call with bytes; what it says of them tells one kind of input from another.
 pub type Run = Box<dyn Fn(&[u8]) -> String>;
@@ -67,70 +68,6 @@ pub fn all() -> Vec<Target> {
 /// A target over `run`.
 pub fn target(name: &str, seeds: Vec<Vec<u8>>, run: impl Fn(&[u8]) -> String + 'static) -> Target {
     Target { name: name.to_owned(), seeds, run: Box::new(run) }
-}
-
-fn corpus_seeds() -> Vec<Vec<u8>> {
-    [
-        "7|t|A circle (CRC) in a square.\n7|a|Two lines, é and 😀.\n7\t2\t8\tcircle\tShape\tS1\n7\t22\t28\tsquare\tShape\tS2|S3\n7\tCID\tS1\tS2\n\n",
-        "8|t|\n8|a|\n8\t0\t0\t\tShape\t-1\n\n9|t|red and blue lines\n9\t0\t18\tred and blue lines\tShape\tS1|S2\tred lines|blue lines\n",
-        "{\"id\":\"7\",\"text\":\"A circle in 😀.\",\"annotations\":[{\"spans\":[[2,8]],\"text\":\"circle\",\"type\":\"Shape\",\"score\":0.5,\"nil\":false,\"candidates\":[{\"id\":\"S1\",\"name\":\"Circle\",\"score\":0.5}]}]}\n",
-        "{\"id\":\"8\",\"text\":\"red and blue lines\",\"sections\":[{\"kind\":\"title\",\"span\":[0,3]}],\"annotations\":[{\"spans\":[[0,3],[13,18]],\"text\":\"red lines\",\"ids\":[\"S1\"]}]}\n{}\n",
-        "Some words.\r\n\r\nOther words.",
-        "<?xml version=\"1.0\"?><collection><document><id>7</id><passage><offset>0</offset><text>A circle</text><annotation id=\"1\"><infon key=\"type\">Shape</infon><location offset=\"2\" length=\"6\"/><text>circle</text></annotation></passage></document></collection>",
-        "{\"documents\":[{\"id\":\"7\",\"passages\":[{\"offset\":0,\"text\":\"A circle\",\"annotations\":[{\"id\":\"1\",\"infons\":{\"type\":\"Shape\"},\"text\":\"circle\",\"locations\":[{\"offset\":2,\"length\":6}]}]}]}]}",
-        "A\tO\ncircle\tB-Shape\nof\tI-Shape\nlines\tO\n\n",
-    ]
-    .iter()
-    .map(|text| text.as_bytes().to_vec())
-    .collect()
-}
-
-fn import_seeds(format: SourceFormat) -> Vec<Vec<u8>> {
-    let own: &[&str] = match format {
-        SourceFormat::Tsv => &["S1\tCircle\tround|ring\tCurve|Plane\tAll points.\nS2\tSquare\n\nS1\tDisk\t\t\t\n"],
-        SourceFormat::Jsonl => &[
-            "{\"id\":\"S1\",\"name\":\"Circle\",\"synonyms\":[\"round\",{\"text\":\"bend\",\"scope\":\"related\"}],\"types\":[\"T\"],\"definition\":\"d\",\"parents\":[\"S2\"],\"alternative_ids\":[\"O:1\"],\"source\":\"s\"}\n{\"id\":\"S2\",\"name\":\"Shape\"}\n",
-        ],
-        SourceFormat::Biosyn => &["S1|S2||circle\nS1||round|ring\nD000001||disk\n"],
-        SourceFormat::Obo => &[
-            "format-version: 1.2\ndefault-namespace: geo\n\n[Term]\nid: X:1\nname: circle\nalt_id: X:7\nsynonym: \"round \\\"thing\\\"\" RELATED [a:b]\ndef: \"All points.\" [http://x]\nis_a: X:2 {a=\"b\"} ! shape\nxref: Y:1\n\n[Term]\nid: X:2\nname: shape\n\n[Typedef]\nid: part_of\n\n[Term]\nid: X:3\nname: old\nis_obsolete: true\nreplaced_by: X:1\n",
-        ],
-        SourceFormat::Obographs => &[
-            "{\"graphs\":[{\"id\":\"http://x/geo.owl\",\"nodes\":[{\"id\":\"http://purl.obolibrary.org/obo/X_1\",\"lbl\":\"circle\",\"type\":\"CLASS\",\"meta\":{\"definition\":{\"val\":\"d\"},\"synonyms\":[{\"pred\":\"hasExactSynonym\",\"val\":\"round\"}],\"xrefs\":[{\"val\":\"Y:1\"}],\"deprecated\":false,\"basicPropertyValues\":[{\"pred\":\"http://www.geneontology.org/formats/oboInOwl#hasAlternativeId\",\"val\":\"X:9\"}]}},{\"id\":\"http://purl.obolibrary.org/obo/X_2\",\"lbl\":\"shape\",\"type\":\"CLASS\"}],\"edges\":[{\"sub\":\"http://purl.obolibrary.org/obo/X_1\",\"pred\":\"is_a\",\"obj\":\"http://purl.obolibrary.org/obo/X_2\"}]}]}",
-        ],
-        SourceFormat::Rrf => &[
-            "C0000001|ENG|P|L1|PF|S1|Y|A1||M1|D1|AAA|PT|c1|Circle|0|N|256|\nC0000001|ENG|S|L2|PF|S2|Y|A2||M1|D1|BBB|SY|c2|Ring|0|N||\nC0000002|ENG|P|L5|PF|S5|Y|A5||M2|D2|AAA|PT|c5|Square|0|O||\n\x1eC0000001|T047|B2.2|Round thing|AT1|256|\n\x1eC0000001|A1|AT6||AAA|A curve.|N||\n\x1eC0000001|A1|AUI|PAR|C0000002|A5|AUI|isa|R1||AAA|AAA|||N||\n\x1e0400|BBB|SY|N|\n0300|AAA|PT|N|\n",
-        ],
-        // A format that came later starts from the seeds of all.
-        #[allow(unreachable_patterns)]
-        _ => &["<a><b>c</b></a>", "*NEWRECORD\nMH = Circle\nUI = D1\n", "# a\tb\nc\td\n"],
-    };
-    own.iter().map(|text| text.as_bytes().to_vec()).collect()
-}
-
-fn text_seeds() -> Vec<Vec<u8>> {
-    [
-        "Familial round fever (FRF) and non-round fever (NRF). FRF, or type II FRFs, was seen by Dr. A. Round.\n\nE. coli (Fig. 2).",
-        "breast, skin and/or ovarian cancers and hypo- and hyperthyroidism; types I, II and IV of the shape",
-        "poly(A)-binding 2,4-D, TNF-α, β2‑microglobulin, 5 µm, Sjögren’s ﬁbrosis 😀 e\u{301}",
-        "short form [SF], the (also called \"ABC\") and 10-12 (n = 12; 95% CI)",
-        "a|b|c || 12 left and right ventricular lines/curves",
-    ]
-    .iter()
-    .map(|text| text.as_bytes().to_vec())
-    .collect()
-}
-
-fn input_seeds() -> Vec<Vec<u8>> {
-    let stored: &[u8] =
-        b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\x85\x11\x4a\x0d\x05\0\0\0\x05\0\0\0\x05\0\0\0a.txthellohello";
-    let gzip: &[u8] = &[
-        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0xe7, 0x02, 0, 0x20, 0x30, 0x3a, 0x36, 6, 0,
-        0, 0,
-    ];
-    let zstd: &[u8] =
-        &[0x28, 0xb5, 0x2f, 0xfd, 0x04, 0, 0x31, 0, 0, b'h', b'e', b'l', b'l', b'o', b'\n', 0x2b, 0x1c, 0xa1, 0x4e];
-    vec![stored.to_vec(), gzip.to_vec(), zstd.to_vec(), b"\xef\xbb\xbfone\r\ntwo\n\nthree".to_vec()]
 }
 
 /// Documents hold spans that lie in their text, and what is written is read back equal.
@@ -200,11 +137,9 @@ fn check_written(read: &AnnotatedDocument, from: CorpusFormat) {
 
 /// Records can be built; now and then they are.
 fn import(format: SourceFormat, bytes: &[u8]) -> String {
-    let names = ["MRCONSO.RRF", "MRSTY.RRF", "MRDEF.RRF", "MRREL.RRF", "MRRANK.RRF"];
-    let tables =
-        bytes.split(|byte| *byte == 0x1e).zip(names).map(|(table, name)| Source::from_bytes(name, table.to_vec()));
-    let sources: Vec<Source> =
-        if format == SourceFormat::Rrf { tables.collect() } else { vec![Source::from_bytes("input", bytes.to_vec())] };
+    let names = table_names(format);
+    let tables = bytes.splitn(names.len(), |byte| *byte == 0x1e).zip(names);
+    let sources: Vec<Source> = tables.map(|(table, name)| Source::from_bytes(name, table.to_vec())).collect();
     let config = ImportConfig { prefix: Some("P".to_owned()), xrefs: true, ..ImportConfig::default() };
     let mut report = Report::default();
     let mut builder = KnowledgeBaseBuilder::new();

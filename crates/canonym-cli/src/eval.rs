@@ -1,36 +1,36 @@
 //! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
 
-use std::collections::HashSet;
+pub mod inputs;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym::eval::bootstrap::{BootstrapConfig, SplitMix64};
-use canonym::eval::ids::{IdPolicy, IdSet, known_ids};
+use canonym::eval::curves::CurveConfig;
+use canonym::eval::folds::over_reports;
+use canonym::eval::ids::IdPolicy;
 use canonym::eval::matching::{MatchConfig, Measure};
-use canonym::eval::pairing::{Paired, pair};
-use canonym::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
+use canonym::eval::protocol::{self, Protocol};
 use canonym::eval::ranking::{Composite, RankUnit};
 use canonym::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
-use canonym::input::Input;
+use canonym::eval::strata::Background;
 use canonym::kb::KnowledgeBase;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
 
-use crate::errors::wrong_usage;
-use crate::knowledge::Models;
-use crate::system::{Mentions, System, SystemConfig};
-use crate::{knowledge, output, progress};
-
-/// The most document ids that a warning names.
-const MAX_NAMED: usize = 3;
+use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
+use crate::errors::{usage, wrong_usage};
+use crate::eval_report::{Judged, ReportArgs};
+use crate::filter::FilterArguments;
+use crate::reading::ReadArguments;
+use crate::system::Mentions;
+use crate::{eval_report, knowledge, output};
 
 /// Score predictions against gold annotations.
 #[derive(Debug, clap::Args)]
 pub struct EvalArgs {
     /// The gold annotations: a corpus, or BioSyn queries under `--format biosyn`.
-    #[arg(long, visible_alias = "data", value_name = "FILE")]
-    pub gold: PathBuf,
+    #[arg(long, visible_alias = "data", value_name = "FILE", required_unless_present_any = ["folds", "protocol"])]
+    pub gold: Option<PathBuf>,
     /// The predictions: the output of `canonym link`, or of `canonym map` under `--format biosyn`.
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub pred: Option<PathBuf>,
@@ -47,24 +47,40 @@ pub struct EvalArgs {
     /// The format of the predictions, where it is another one.
     #[arg(long, value_name = "F", value_parser = parse_format)]
     pub pred_format: Option<EvalFormat>,
-    /// When ids agree: any in common, the first gold id, or exactly the same.
-    #[arg(long, value_name = "any|first|exact", default_value = "any")]
-    pub ids: IdPolicy,
+    /// Judge by the rules of a paper, and lead with its number; `list` tells them all. Options given beside it stay.
+    #[arg(long, value_name = "NAME|list", value_parser = parse_protocol)]
+    pub protocol: Option<Chosen>,
+    /// When ids agree: any in common (what is done where nothing is said), the first gold id, or exactly the same.
+    #[arg(long, value_name = "any|first|exact")]
+    pub ids: Option<IdPolicy>,
     /// Measures to report, separated by commas; all of them where not given.
     #[arg(long = "match", value_name = "MEASURE", value_delimiter = ',')]
     pub measures: Vec<Measure>,
-    /// How mentions of several parts are ranked: all parts right, the first part, or left out.
-    #[arg(long, value_name = "all|first|drop", default_value = "all")]
-    pub composite: Composite,
-    /// What takes a place in a ranking.
-    #[arg(long, value_name = "names|entities", default_value = "names")]
-    pub unit: RankUnit,
+    /// How mentions of several parts are ranked: all parts right (where nothing is said), the first part, or left out.
+    #[arg(long, value_name = "all|first|drop")]
+    pub composite: Option<Composite>,
+    /// What takes a place in a ranking; names where nothing is said.
+    #[arg(long, value_name = "names|entities")]
+    pub unit: Option<RankUnit>,
     /// Resolve overlapping predictions before the weak measure: the longest, then the most confident, stay.
     #[arg(long)]
     pub bat: bool,
     /// Report each semantic type on its own, too.
     #[arg(long)]
     pub by_type: bool,
+    /// Report parts of gold: by words, type, composites, gaps and abbreviations; with `--kb` by homonyms and exact names,
+    /// with `--train-gold` by concepts and names that training saw.
+    #[arg(long)]
+    pub slices: bool,
+    /// Report how well scores support abstention: risk and coverage, calibration.
+    #[arg(long)]
+    pub curves: bool,
+    /// Find the smallest threshold at which this share of the answers is right; with it come the curves.
+    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
+    pub want_precision: Option<f32>,
+    /// Bins of the reliability diagram.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub bins: u16,
     /// Annotations that training saw; what it did not see is reported as zero-shot. May be given several times.
     #[arg(long, value_name = "FILE")]
     pub train_gold: Vec<PathBuf>,
@@ -77,6 +93,13 @@ pub struct EvalArgs {
     /// The knowledge base of the predictions, for the share of gold that it can reach; `starter` is the embedded one.
     #[arg(long, value_name = "FILE.kb")]
     pub kb: Option<PathBuf>,
+    /// A dictionary that holds names of the corpus itself, as some papers use: the model runs with it, too, and both are
+    /// reported side by side.
+    #[arg(long, value_name = "FILE.kb", requires = "kb", conflicts_with = "pred")]
+    pub leaky_kb: Option<PathBuf>,
+    /// Lay the JSON reports of folds beside each other instead: their mean is the headline.
+    #[arg(long, value_name = "REPORT.json", num_args = 1.., conflicts_with_all = ["gold", "pred", "model", "protocol"])]
+    pub folds: Vec<PathBuf>,
     /// What the report calls the system.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub system: String,
@@ -86,106 +109,223 @@ pub struct EvalArgs {
     /// What the report calls the part of the corpus.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
-    /// Leave out annotations whose offsets do not fit their text.
-    #[arg(long)]
-    pub skip_bad_offsets: bool,
+    /// The number to compare with, a share from 0 to 1.
+    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
+    pub paper_value: Option<f32>,
+    /// What a reader of the report should know.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub note: String,
+    #[command(flatten)]
+    pub reading: ReadArguments,
+    #[command(flatten)]
+    pub filter: FilterArguments,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Files for people.
+    #[command(flatten)]
+    pub files: ReportArgs,
 }
 
-/// How the files of an evaluation are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EvalFormat {
-    /// Each file shows its format.
-    Auto,
-    /// A corpus format.
-    Corpus(CorpusFormat),
-    /// BioSyn queries, and answers of `canonym map`.
-    Biosyn,
+/// What `--protocol` asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Chosen {
+    /// To tell which there are.
+    List,
+    /// To judge by one.
+    Named(&'static Protocol),
 }
 
-impl EvalFormat {
-    fn corpus(self) -> Option<CorpusFormat> {
-        match self {
-            EvalFormat::Corpus(format) => Some(format),
-            EvalFormat::Auto | EvalFormat::Biosyn => None,
-        }
+fn parse_protocol(name: &str) -> Result<Chosen, String> {
+    if name == "list" {
+        return Ok(Chosen::List);
     }
-}
-
-/// The terminology of an evaluation, for the share of gold that it can reach.
-#[derive(Debug, Clone, Default)]
-pub struct KnownConcepts {
-    /// What the report calls it.
-    pub name: String,
-    /// Its ids, as `canonym::eval::ids::known_ids` writes them.
-    pub ids: HashSet<String>,
-}
-
-impl KnownConcepts {
-    fn of(kb: &KnowledgeBase) -> KnownConcepts {
-        let ids = kb.concepts().flat_map(|concept| kb.alternative_ids(concept).chain([kb.id(concept)]));
-        KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids) }
-    }
+    name.parse().map(Chosen::Named).map_err(|error: canonym::Error| {
+        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{error}{hint}")
+    })
 }
 
 /// Scores two files and prints the report.
 pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
+    if args.protocol == Some(Chosen::List) {
+        return output::print(&protocol::list());
+    }
+    if !args.folds.is_empty() {
+        return lay_folds(args);
+    }
     check(args).map_err(wrong_usage)?;
-    let kb = args.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
-    let report = judge(args, kb)?;
+    let open = |path: &Option<PathBuf>| path.as_deref().map(|path| knowledge::open(Some(path))).transpose();
+    let (kb, leaky) = (open(&args.kb)?, open(&args.leaky_kb)?);
+    let gold = read_gold(args)?;
+    let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
+    eval_report::write(&args.files, &report, judged.as_ref(), kb.as_deref(), &facts(args))?;
+    let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
-fn judge(args: &EvalArgs, kb: Option<Arc<KnowledgeBase>>) -> anyhow::Result<Report> {
-    let predictions = match (&args.pred, &args.model) {
-        (Some(path), _) => Predictions::File(path),
+fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
+    let read = |path: &PathBuf| -> anyhow::Result<Report> {
+        let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+        let parsed: Result<Report, serde_json::Error> = serde_json::from_str(&text);
+        let not_a_report = |error: serde_json::Error| {
+            let message = format!("this is no report of `canonym eval --json`: {error}");
+            canonym::Error::parse(path, error.line() as u64, message).with_hint("judge each fold with `--json` first")
+        };
+        Ok(parsed.map_err(not_a_report)?)
+    };
+    let reports = args.folds.iter().map(read).collect::<anyhow::Result<Vec<Report>>>()?;
+    let folds = over_reports(&reports).context("the folds cannot be laid beside each other")?;
+    if args.json { output::print_json(&folds) } else { output::print(&folds.table()) }
+}
+
+/// What was judged, for the head of a page.
+fn facts(args: &EvalArgs) -> Vec<(String, String)> {
+    let source = match (&args.pred, &args.model) {
+        (Some(path), _) => ("Predictions", path.display().to_string()),
         (None, model) => {
-            let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
-            Predictions::Run(kb.clone().map_or_else(|| knowledge::open(None), Ok)?, Box::new(models))
+            let mode = if args.mentions == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
+            ("Model", format!("{}, {mode}", model.as_deref().unwrap_or("default")))
         }
     };
+    let gold = args.gold.as_ref().map(|path| ("Gold file", path.display().to_string()));
+    gold.into_iter().chain([source]).map(|(label, value)| (label.to_owned(), value)).collect()
+}
+
+fn read_gold(args: &EvalArgs) -> anyhow::Result<Gold> {
+    let Some(path) = &args.gold else {
+        return Err(usage("there is no gold to judge by", "give it by `--gold`"));
+    };
+    Gold::read(path, read_as(args)).context("cannot read gold")
+}
+
+fn read_as(args: &EvalArgs) -> ReadAs {
+    ReadAs { format: args.format, reading: args.reading }
+}
+
+/// The report, and the documents where annotated documents were judged.
+fn judge<'a>(
+    args: &EvalArgs,
+    gold: &'a Gold,
+    kb: Option<Arc<KnowledgeBase>>,
+    leaky: Option<Arc<KnowledgeBase>>,
+) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
+    let training = inputs::training(&args.train_gold, read_as(args))?;
+    let (mut report, judged) = judge_with(args, gold, training.as_ref(), kb)?;
+    if let Some(leaky) = leaky {
+        report.leaky = Some(Box::new(judge_with(args, gold, training.as_ref(), Some(leaky))?.0));
+    }
+    Ok((report, judged))
+}
+
+/// The report with one knowledge base.
+fn judge_with<'a>(
+    args: &EvalArgs,
+    gold: &'a Gold,
+    training: Option<&Training>,
+    kb: Option<Arc<KnowledgeBase>>,
+) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
+    let predictions = match (&args.pred, &args.model) {
+        (Some(path), _) => {
+            let format = args.pred_format.unwrap_or(args.format);
+            Predictions::File(path, ReadAs { format, reading: args.reading })
+        }
+        (None, model) => {
+            let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
+            let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
+            let subset = args.filter.choose(&kb)?;
+            Predictions::Run { kb, models: Box::new(models), mentions: args.mentions, subset }
+        }
+    };
+    let mut config = configure(args, training);
+    if let (Some(strata), Some(kb)) = (&mut config.strata, &kb) {
+        strata.names = Some(inputs::names_of(gold, kb));
+    }
     let kb = kb.map(|kb| KnownConcepts::of(&kb));
     let (kb_name, kb_ids) = kb.map_or_else(Default::default, |kb| (kb.name, Some(kb.ids)));
-    let config = EvalConfig {
-        matching: MatchConfig { ids: args.ids, resolve_overlaps: args.bat },
-        measures: args.measures.clone(),
-        unit: args.unit,
-        composite: args.composite,
-        by_type: args.by_type,
-        kb_ids,
-        training_ids: training_ids(args)?,
-        bootstrap: BootstrapConfig { n_resamples: args.resamples, ..BootstrapConfig::default() },
-    };
+    config.kb_ids = kb_ids;
     let mut rng = SplitMix64::new(args.seed);
-    let mut report = if args.format == EvalFormat::Biosyn {
-        judge_queries(args, &predictions, &config, &mut rng)?
-    } else {
-        let paired = read_pairs(args, &predictions)?;
-        warn_of(&paired);
-        evaluate_pairs(&paired, &config, &mut rng)
+    let (mut report, judged) = match gold {
+        Gold::Queries(queries) => {
+            let ranked = inputs::ranked(queries, &predictions, config.composite)?;
+            (evaluate_ranking(&ranked, &config, &mut rng), None)
+        }
+        Gold::Documents(gold) => {
+            let (predicted, paired) = inputs::paired(gold, &predictions)?;
+            (evaluate_pairs(&paired, &config, &mut rng), Some(Judged { gold, predicted, paired }))
+        }
     };
     report.system = args.system.clone();
     report.dataset = args.dataset.clone();
     report.split = args.split.clone();
+    report.paper_value = args.paper_value.map(decimal);
+    report.note = args.note.clone();
     if let Some(kb) = &mut report.kb {
         kb.name = kb_name;
     }
-    Ok(report)
+    if let Some(Chosen::Named(protocol)) = args.protocol {
+        protocol.mark(&mut report).map_err(wrong_usage)?;
+    }
+    Ok((report, judged))
+}
+
+/// What was asked for; what the protocol says where nothing was; else what is usual.
+fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
+    let protocol = match args.protocol {
+        Some(Chosen::Named(protocol)) => Some(protocol),
+        Some(Chosen::List) | None => None,
+    };
+    let measures = match protocol {
+        Some(protocol) if args.measures.is_empty() => protocol.measures.to_vec(),
+        _ => args.measures.clone(),
+    };
+    let ids = args.ids.or(protocol.map(|protocol| protocol.ids)).unwrap_or_default();
+    let training_ids = training.map(|training| training.ids.clone());
+    let strata = args.slices.then(|| Background {
+        names: None,
+        training_ids: training_ids.clone(),
+        training_names: training.map(|training| training.names.clone()),
+    });
+    let curves = (args.curves || args.want_precision.is_some()).then(|| CurveConfig {
+        n_bins: usize::from(args.bins),
+        wanted_precision: args.want_precision.map(decimal),
+        ..CurveConfig::default()
+    });
+    EvalConfig {
+        matching: MatchConfig { ids, resolve_overlaps: args.bat },
+        measures,
+        unit: args.unit.or(protocol.map(|protocol| protocol.unit)).unwrap_or_default(),
+        composite: args.composite.or(protocol.map(|protocol| protocol.composite)).unwrap_or_default(),
+        by_type: args.by_type || args.files.report.is_some(),
+        kb_ids: None,
+        training_ids,
+        bootstrap: BootstrapConfig { n_resamples: args.resamples, ..BootstrapConfig::default() },
+        curves,
+        strata,
+    }
+}
+
+/// A share such as 0.95 as it was meant: in decimals, of which 32 bits keep about seven.
+fn decimal(share: f32) -> f64 {
+    (f64::from(share) * 1e6).round() / 1e6
 }
 
 /// Refuses options that would be passed over.
 fn check(args: &EvalArgs) -> canonym::Result<()> {
-    if args.gold == Path::new("-") && args.pred.as_deref() == Some(Path::new("-")) {
+    if args.gold.as_deref() == Some(Path::new("-")) && args.pred.as_deref() == Some(Path::new("-")) {
         return Err(canonym::Error::invalid("gold and predictions cannot both come from standard input"));
     }
-    let of_queries = [("--composite", args.composite != Composite::All)];
+    if args.pred.is_some() && args.filter.is_given() {
+        let error = canonym::Error::invalid("filters of concepts have no meaning for predictions of a file");
+        return Err(error.with_hint("leave `--pred` out to run a model, or filter where the predictions are made"));
+    }
+    let of_queries = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
     let of_spans = [
         ("--pred-format", args.pred_format.is_some()),
         ("--match", !args.measures.is_empty()),
         ("--bat", args.bat),
         ("--by-type", args.by_type),
+        ("--errors", args.files.errors.is_some()),
     ];
     let biosyn = args.format == EvalFormat::Biosyn;
     let refused: &[(&str, bool)] = if biosyn { &of_spans } else { &of_queries };
@@ -203,119 +343,6 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
         return Err(canonym::Error::invalid("predictions cannot be BioSyn queries").with_hint("give `--format biosyn`"));
     }
     Ok(())
-}
-
-fn judge_queries(
-    args: &EvalArgs,
-    predictions: &Predictions<'_>,
-    config: &EvalConfig,
-    rng: &mut SplitMix64,
-) -> anyhow::Result<Report> {
-    let queries = Input::open(&args.gold).and_then(|mut input| read_queries(&mut input)).context("cannot read gold")?;
-    let answers = match predictions {
-        Predictions::File(path) => {
-            Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
-        }
-        Predictions::Run(kb, models) => answer(kb, models, &queries),
-    };
-    let mentions = to_mentions(&queries, &answers, args.composite).context("cannot pair queries and answers")?;
-    Ok(evaluate_ranking(&mentions, config, rng))
-}
-
-/// Where predictions come from.
-enum Predictions<'a> {
-    /// A file.
-    File(&'a Path),
-    /// A system that is run here.
-    Run(Arc<KnowledgeBase>, Box<Models>),
-}
-
-/// Candidates that are ranked, where the model runs here.
-const TOP_K: usize = 20;
-
-/// What the model says of every part of every query.
-fn answer(kb: &Arc<KnowledgeBase>, models: &Models, queries: &[Query]) -> Answers {
-    let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
-    let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).link_names(&names);
-    let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
-        query: name.clone(),
-        candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
-        line,
-    });
-    Answers { path: PathBuf::from("the model"), rows: rows.collect() }
-}
-
-fn read_pairs(args: &EvalArgs, predictions: &Predictions<'_>) -> anyhow::Result<Paired> {
-    let gold = read_documents(&args.gold, args.format, args).context("cannot read gold")?;
-    let predicted = match predictions {
-        Predictions::File(path) => {
-            read_documents(path, args.pred_format.unwrap_or(args.format), args).context("cannot read predictions")?
-        }
-        Predictions::Run(kb, models) => {
-            let config =
-                SystemConfig { mentions: args.mentions, top_k: TOP_K, min_score: None, nested: false, raw_ids: false };
-            System::new(kb, Models::clone(models), &config).link(gold.clone())?
-        }
-    };
-    pair(&gold, &predicted).context("cannot pair gold and predictions")
-}
-
-fn read_documents(path: &Path, format: EvalFormat, args: &EvalArgs) -> canonym::Result<Vec<AnnotatedDocument>> {
-    let on_mismatch = if args.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error };
-    let mut reader = Reader::open(path, format.corpus())?.with_on_mismatch(on_mismatch);
-    let documents = reader.by_ref().collect::<canonym::Result<Vec<AnnotatedDocument>>>()?;
-    let n_bad = reader.counts().n_bad_offsets;
-    if n_bad > 0 {
-        progress::say(&format!("left out {n_bad} annotations of {} with wrong offsets", path.display()));
-    }
-    Ok(documents)
-}
-
-/// The ids in the annotations that training saw.
-fn training_ids(args: &EvalArgs) -> anyhow::Result<Option<HashSet<String>>> {
-    if args.train_gold.is_empty() {
-        return Ok(None);
-    }
-    let mut ids = HashSet::new();
-    for path in &args.train_gold {
-        let context = || format!("cannot read training annotations of {}", path.display());
-        if args.format == EvalFormat::Biosyn {
-            let queries = Input::open(path).and_then(|mut input| read_queries(&mut input)).with_context(context)?;
-            ids.extend(queries.iter().flat_map(|query| query.ids.iter().map(str::to_owned)));
-            continue;
-        }
-        let documents = read_documents(path, args.format, args).with_context(context)?;
-        let annotations = documents.iter().flat_map(|document| &document.annotations);
-        ids.extend(known_ids(annotations.flat_map(|annotation| annotation.ids.iter().map(String::as_str))));
-    }
-    Ok(Some(ids))
-}
-
-fn warn_of(paired: &Paired) {
-    let warn = |ids: &[String], what: &str| {
-        if !ids.is_empty() {
-            let rest = if ids.len() > MAX_NAMED { ", …" } else { "" };
-            let named = ids[..ids.len().min(MAX_NAMED)].join(", ");
-            progress::say(&format!("warning: {what}: {} ({named}{rest})", ids.len()));
-        }
-    };
-    if paired.documents.iter().all(|document| document.gold.is_empty()) {
-        progress::say("warning: gold has no annotations; name its format with `--format` if it has");
-    }
-    warn(&paired.missing, "gold documents without predictions");
-    warn(&paired.different_texts, "predicted documents with another text, of which offsets may not agree");
-}
-
-fn parse_format(name: &str) -> Result<EvalFormat, String> {
-    match name {
-        "auto" => Ok(EvalFormat::Auto),
-        "biosyn" => Ok(EvalFormat::Biosyn),
-        _ => name.parse().map(EvalFormat::Corpus).map_err(|error: canonym::Error| {
-            let hint = error.hint().map(|hint| format!("; {hint}, auto, biosyn")).unwrap_or_default();
-            format!("{error}{hint}")
-        }),
-    }
 }
 
 #[cfg(test)]
@@ -341,7 +368,8 @@ mod tests {
         words.extend(options);
         let args = Cli::try_parse_from(words)?.args;
         check(&args)?;
-        judge(&args, None)
+        let gold = read_gold(&args)?;
+        judge(&args, &gold, None, None).map(|(report, _)| report)
     }
 
     const GOLD: (&str, &str) =

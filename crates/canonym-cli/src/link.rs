@@ -1,19 +1,21 @@
 //! `canonym link`: text in, linked concepts out.
 
 use std::collections::VecDeque;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
-use canonym::artifact::AtomicFile;
-use canonym::corpus::OnMismatch;
-use canonym::corpus::format::{CorpusFormat, Reader};
-use canonym::corpus::{self, AnnotatedDocument};
+use canonym::corpus::conll::Scheme;
+use canonym::corpus::format::CorpusFormat;
+use canonym::corpus::{self, AnnotatedDocument, Annotation};
+use canonym::link::explain::Explanation;
 use canonym::text::Document;
 use rayon::prelude::*;
 
+use crate::filter::FilterArguments;
+use crate::reading::{Documents, ReadArguments};
+use crate::sink::{Encoded, Sink};
 use crate::system::{Mentions, System, SystemConfig};
-use crate::{errors, knowledge, progress};
+use crate::{context, errors, explain, knowledge, progress};
 
 /// Documents and bytes that are linked together.
 const BATCH: usize = 256;
@@ -37,10 +39,11 @@ pub struct LinkArguments {
     /// Whether mentions are found or taken from the input.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
-    /// The input format: auto, text, jsonl or pubtator.
+    /// The input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// The output format: table, jsonl or pubtator; a table on a terminal, else jsonl.
+    /// The output format: table, jsonl, pubtator, bioc-xml, bioc-json, brat, conll or texoo; a table on a terminal, else
+    /// jsonl.
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Candidates a mention.
@@ -52,16 +55,23 @@ pub struct LinkArguments {
     /// Give mentions inside longer ones, too.
     #[arg(long)]
     nested: bool,
-    /// Leave out annotations of the input whose offsets do not fit its text, and count them.
+    /// Say of each mention whether it is negated, possible, of the past, feared, or of a relative.
     #[arg(long)]
-    skip_bad_offsets: bool,
+    context: bool,
+    /// Say why each mention was linked as it was: names, words, parts of the score, definitions.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    reading: ReadArguments,
+    #[command(flatten)]
+    filter: FilterArguments,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
     /// Threads; all cores where not given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where to write; standard output where not given.
+    /// Where to write, a new folder for brat; standard output where not given.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -80,62 +90,100 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             min_score: arguments.min_score,
             nested: arguments.nested,
             raw_ids: arguments.raw_ids,
+            subset: arguments.filter.choose(&kb)?,
         },
     );
-    match &arguments.output {
-        Some(path) => {
-            let mut file = AtomicFile::create(path)?;
-            link_all(arguments, &system, &mut file)?;
-            Ok(file.commit()?)
-        }
-        None => link_all(arguments, &system, &mut BufWriter::with_capacity(1 << 16, std::io::stdout())),
-    }
+    link_all(arguments, &system)
 }
 
-fn link_all(arguments: &LinkArguments, system: &System, out: &mut dyn Write) -> anyhow::Result<()> {
+fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
     let format = match arguments.to.as_deref() {
         Some("table") => None,
         None if on_terminal => None,
-        Some("text") => {
-            return Err(errors::usage("plain text cannot hold the result", "give `--to` table, jsonl or pubtator"));
+        Some(name @ ("text" | "pubmed-xml")) => {
+            return Err(errors::usage(
+                format!("{name} cannot hold the result"),
+                "give `--to` table, jsonl, pubtator, bioc-xml or bioc-json",
+            ));
         }
         Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
         None => Some(CorpusFormat::Jsonl),
     };
+    if arguments.context {
+        context::check_format(format)?;
+    }
+    if arguments.explain {
+        explain::check_format(format)?;
+    }
     let mut batches = Batches::new(arguments)?;
+    let mut sink = Sink::create(arguments.output.as_deref(), format, "a folder with `--output`")?;
     let bar = progress::counter("documents", None);
     let mut batch = batches.next_batch()?;
-    let frame = format.map(|format| corpus::format::frame(format, batch.first())).unwrap_or_default();
-    out.write_all(&frame.before).context("cannot write the result")?;
-    let mut border: &[u8] = b"";
+    sink.start(batch.first())?;
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
-        let (written, next) = rayon::join(|| link(system, batch, format), || batches.next_batch());
+        let (written, next) = rayon::join(|| link(arguments, system, batch, format), || batches.next_batch());
         for document in written? {
-            out.write_all(border).and_then(|()| out.write_all(&document)).context("cannot write the result")?;
-            border = frame.between;
+            sink.write(document)?;
         }
         bar.inc(n_documents);
         batch = next?;
     }
     bar.finish_and_clear();
-    out.write_all(frame.after).context("cannot write the result")?;
-    out.flush().context("cannot write the result")
+    sink.finish()
 }
 
 /// Links a batch and writes each document into a buffer of its own; as a table where there is no format.
-fn link(system: &System, batch: Vec<AnnotatedDocument>, format: Option<CorpusFormat>) -> anyhow::Result<Vec<Vec<u8>>> {
-    let encode = |document: &AnnotatedDocument| -> anyhow::Result<Vec<u8>> {
+fn link(
+    arguments: &LinkArguments,
+    system: &System,
+    batch: Vec<AnnotatedDocument>,
+    format: Option<CorpusFormat>,
+) -> anyhow::Result<Vec<Encoded>> {
+    if arguments.explain {
+        return link_explained(arguments, system, batch, format);
+    }
+    let encode = |document: &AnnotatedDocument| -> anyhow::Result<Encoded> {
+        let Some(format) = format else {
+            let mut bytes = Vec::new();
+            table(&mut bytes, document)?;
+            return Ok(Encoded { bytes, ..Encoded::default() });
+        };
+        Ok(Encoded::new(document, format, Scheme::default())?)
+    };
+    let mut linked = system.link(batch)?;
+    if arguments.context {
+        context::add(&mut linked);
+    }
+    linked.par_iter().map(encode).collect()
+}
+
+/// As [`link`], with explanations: in a field of each annotation, or below the table.
+fn link_explained(
+    arguments: &LinkArguments,
+    system: &System,
+    batch: Vec<AnnotatedDocument>,
+    format: Option<CorpusFormat>,
+) -> anyhow::Result<Vec<Encoded>> {
+    let (mut linked, explanations): (Vec<AnnotatedDocument>, Vec<Vec<Explanation>>) =
+        system.explain(batch)?.into_iter().unzip();
+    if arguments.context {
+        context::add(&mut linked);
+    }
+    let encode = |(document, explanations): (&AnnotatedDocument, &Vec<Explanation>)| -> anyhow::Result<Encoded> {
         let mut buffer = Vec::new();
         match format {
-            Some(format) => corpus::format::encode(document, format, &mut buffer)?,
-            None => table(&mut buffer, document)?,
+            Some(_) => corpus::jsonl::write_explained(document, explanations, &mut buffer)?,
+            None => {
+                table(&mut buffer, document)?;
+                explain::write(&mut buffer, document, explanations)?;
+            }
         }
-        Ok(buffer)
+        Ok(Encoded { bytes: buffer, ..Encoded::default() })
     };
-    system.link(batch)?.par_iter().map(encode).collect()
+    linked.par_iter().zip(&explanations).map(encode).collect()
 }
 
 /// The documents of all inputs, some at a time.
@@ -143,8 +191,8 @@ struct Batches {
     text: Option<String>,
     files: VecDeque<PathBuf>,
     format: Option<CorpusFormat>,
-    on_mismatch: OnMismatch,
-    reader: Option<Reader>,
+    reading: ReadArguments,
+    documents: Option<Documents>,
 }
 
 impl Batches {
@@ -157,8 +205,8 @@ impl Batches {
             text: arguments.text.clone(),
             files: arguments.files.iter().cloned().collect(),
             format,
-            on_mismatch: if arguments.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error },
-            reader: None,
+            reading: arguments.reading,
+            documents: None,
         })
     }
 
@@ -170,28 +218,20 @@ impl Batches {
         }
         let (mut batch, mut n_bytes) = (Vec::new(), 0);
         while batch.len() < BATCH && n_bytes < BATCH_BYTES {
-            let Some(reader) = &mut self.reader else {
+            let Some(documents) = &mut self.documents else {
                 match self.files.pop_front() {
-                    Some(file) => {
-                        self.reader = Some(Reader::open(&file, self.format)?.with_on_mismatch(self.on_mismatch));
-                    }
+                    Some(file) => self.documents = Some(self.reading.open(&file, self.format)?),
                     None => break,
                 }
                 continue;
             };
-            match reader.next() {
+            match documents.next() {
                 Some(document) => {
                     let document = document?;
                     n_bytes += document.document.text.len();
                     batch.push(document);
                 }
-                None => {
-                    let n_bad = reader.counts().n_bad_offsets;
-                    if n_bad > 0 {
-                        progress::say(&format!("left out {n_bad} annotations with wrong offsets"));
-                    }
-                    self.reader = None;
-                }
+                None => self.documents = None,
             }
         }
         Ok(batch)
@@ -209,11 +249,17 @@ fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<(
     if document.annotations.is_empty() {
         return writeln!(out, "  no mention found\n");
     }
-    let mut rows = vec![["mention", "type", "concept", "name", "score"].map(str::to_owned)];
+    let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
+    let last = if document.annotations.iter().any(is_said) { "score  context" } else { "score" };
+    let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
     rows.extend(document.annotations.iter().map(|annotation| {
         let best = annotation.candidates.first().filter(|_| !annotation.nil);
         let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
-        let score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        let mut score = format!("{:.2}", annotation.score.unwrap_or(0.0));
+        if is_said(annotation) {
+            let values: Vec<&str> = annotation.attributes.iter().map(|one| one.value.as_str()).collect();
+            score += &format!("   {}", values.join(", "));
+        }
         let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
         [mention, annotation.semantic_type.clone(), id.to_owned(), name.to_owned(), score]
     }));

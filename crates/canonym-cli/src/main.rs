@@ -1,23 +1,33 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod compare;
+mod context;
+mod convert;
 mod errors;
 mod eval;
+mod eval_report;
+mod explain;
+mod filter;
+mod help;
 mod kb;
 mod knowledge;
 mod link;
+mod manual;
 mod map;
 mod output;
 mod progress;
+mod reading;
+mod sink;
 mod system;
 mod train;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Link mentions in biomedical text to the concepts of any terminology.
 #[derive(Debug, Parser)]
-#[command(name = "canonym", version, max_term_width = 120)]
+#[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -40,8 +50,18 @@ enum Command {
     Kb(kb::KbCommand),
     /// Score predictions against gold annotations.
     Eval(eval::EvalArgs),
+    /// Write a corpus in another format.
+    Convert(convert::ConvertArguments),
+    /// Compare two files of predictions on the same gold.
+    Compare(compare::CompareArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionsArguments),
+    /// Write the manual pages of all commands.
+    Man(manual::ManArguments),
+    /// Explain a command or a topic.
+    Help(help::HelpArguments),
 }
 
 fn main() -> ExitCode {
@@ -61,7 +81,12 @@ fn main() -> ExitCode {
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
+        Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
+        Command::Help(arguments) => help::run(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,12 +4,16 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use canonym::index::grams::GramScratch;
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
 use canonym::link::Link;
+use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::filter::FilterArguments;
 use crate::{knowledge, progress};
 
 /// Names that are linked together; enough for every core, little for the memory.
@@ -32,6 +36,11 @@ pub struct MapArguments {
     /// Abstain below this probability.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = knowledge::parse_probability)]
     min_score: f32,
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// Say why each name was linked as it was, in a field `explanation`.
+    #[arg(long)]
+    explain: bool,
     /// Print ids as the source wrote them.
     #[arg(long)]
     raw_ids: bool,
@@ -45,6 +54,8 @@ struct Line<'a> {
     query: &'a str,
     nil: bool,
     candidates: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation>,
 }
 
 #[derive(Serialize)]
@@ -60,7 +71,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open(arguments.kb.as_deref())?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
-    let linker = LexicalLinker::new(kb.clone(), models.ranking, config);
+    let linker = LexicalLinker::new(kb.clone(), models.ranking, config).within(arguments.filter.choose(&kb)?);
     let mut input = Input::open(&arguments.file)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let bar = progress::counter("names", None);
@@ -76,8 +87,8 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         if names.is_empty() {
             break;
         }
-        for (query, link) in names.iter().zip(linker.link_names(&names)) {
-            write_line(&mut out, &kb, query, &link, arguments.raw_ids).context("cannot write the result")?;
+        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)) {
+            write_line(&mut out, &kb, query, linked, arguments.raw_ids).context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);
     }
@@ -85,13 +96,35 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     out.flush().context("cannot write the result")
 }
 
-fn write_line(out: &mut impl Write, kb: &KnowledgeBase, query: &str, link: &Link, raw: bool) -> std::io::Result<()> {
+fn link(linker: &LexicalLinker, names: &[String], explain: bool) -> Vec<(Link, Option<Explanation>)> {
+    if !explain {
+        return linker.link_names(names).into_iter().map(|link| (link, None)).collect();
+    }
+    let explained = |scratch: &mut GramScratch, name: &String| {
+        let (link, explanation) = linker.explain_name(name, scratch);
+        (link, Some(explanation))
+    };
+    names.par_iter().map_init(GramScratch::default, explained).collect()
+}
+
+fn write_line(
+    out: &mut impl Write,
+    kb: &KnowledgeBase,
+    query: &str,
+    (link, mut explanation): (Link, Option<Explanation>),
+    raw: bool,
+) -> std::io::Result<()> {
+    if let Some(explanation) = &mut explanation {
+        for (explained, candidate) in explanation.candidates.iter_mut().zip(&link.candidates) {
+            explained.id = knowledge::shown_id(kb, candidate.concept, raw);
+        }
+    }
     let row = |candidate: &canonym::link::Candidate| Row {
         id: knowledge::shown_id(kb, candidate.concept, raw),
         name: kb.preferred_name(candidate.concept),
         score: (f64::from(candidate.score) * 1e4).round() / 1e4,
     };
-    let line = Line { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect() };
+    let line = Line { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect(), explanation };
     serde_json::to_writer(&mut *out, &line)?;
     out.write_all(b"\n")
 }

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym::index::grams::GramScratch;
 use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
+use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
@@ -22,7 +26,7 @@ pub enum Mentions {
 }
 
 /// How a system links.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SystemConfig {
     /// Where mentions come from.
     pub mentions: Mentions,
@@ -34,6 +38,8 @@ pub struct SystemConfig {
     pub nested: bool,
     /// Whether ids are written as the source has them.
     pub raw_ids: bool,
+    /// The concepts that may be given; all where `None`.
+    pub subset: Option<Arc<Subset>>,
 }
 
 /// Links documents to the concepts of one knowledge base.
@@ -51,15 +57,15 @@ enum Model {
 impl System {
     /// The system that `models` make on `kb`.
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> System {
-        let SystemConfig { mentions, top_k, min_score, nested, raw_ids } = *config;
+        let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
             Mentions::Detect => {
                 let config = RecogniseConfig { top_k, min_score, nested };
-                Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config))
+                Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config).within(subset.clone()))
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                Model::Gold(LexicalLinker::new(kb.clone(), models.ranking, config))
+                Model::Gold(LexicalLinker::new(kb.clone(), models.ranking, config).within(subset.clone()))
             }
         };
         System { kb: kb.clone(), raw_ids, model }
@@ -69,16 +75,65 @@ impl System {
     pub fn link(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<AnnotatedDocument>> {
         match &self.model {
             Model::Detect(annotator) => {
-                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
+                let mut batch = batch;
+                let texts: Vec<Document> =
+                    batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
                 let linked = annotator.annotate(&texts)?;
-                let detected = |(text, linked): (Document, Vec<LinkedMention>)| {
+                // What else the source says of a document stays, so that its format can be written again.
+                let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
                     let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
-                    AnnotatedDocument { annotations: annotations.collect(), document: text, ..Default::default() }
+                    let annotations = annotations.collect();
+                    AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
                 };
-                Ok(texts.into_par_iter().zip(linked).map(detected).collect())
+                Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
             }
             Model::Gold(linker) => relink(linker, batch, &self.kb, self.raw_ids),
         }
+    }
+}
+
+impl System {
+    /// As [`System::link`], each annotation with its reasons. It takes more time.
+    pub fn explain(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        match &self.model {
+            Model::Detect(annotator) => {
+                let explain = |scratch: &mut ScanScratch, document: AnnotatedDocument| {
+                    let text = document.document;
+                    let explained = annotator.explain_one(&text, scratch);
+                    let (annotations, explanations) = explained
+                        .into_iter()
+                        .map(|(linked, explanation)| {
+                            self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation)
+                        })
+                        .unzip();
+                    (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
+                };
+                Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
+            }
+            Model::Gold(linker) => {
+                let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
+                    let text = &document.document.text;
+                    let reasons = |annotation: Annotation| {
+                        let pieces: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
+                        let (_, explanation) = linker.explain_name(&pieces.join(" "), scratch);
+                        self.named(annotation, explanation)
+                    };
+                    let (annotations, explanations) = document.annotations.into_iter().map(reasons).unzip();
+                    document.annotations = annotations;
+                    (document, explanations)
+                };
+                let linked = relink(linker, batch, &self.kb, self.raw_ids)?;
+                Ok(linked.into_par_iter().map_init(GramScratch::default, explain).collect())
+            }
+        }
+    }
+
+    /// An explanation names its candidates as the annotation does.
+    fn named(&self, annotation: Annotation, mut explanation: Explanation) -> (Annotation, Explanation) {
+        for (explained, record) in explanation.candidates.iter_mut().zip(&annotation.candidates) {
+            explained.id.clone_from(&record.id);
+        }
+        (annotation, explanation)
     }
 }
 

@@ -30,13 +30,15 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Removes every file that is still being written; for a signal handler that is about to end the process.
+/// Removes every file and folder that is still being written; for a signal handler that is about to end the process.
 ///
 /// Whoever starts or completes a file after this waits until the process ends.
 pub fn remove_unfinished() {
     let mut paths = unfinished();
     for path in paths.drain(..) {
-        std::fs::remove_file(path).ok();
+        if std::fs::remove_file(&path).is_err() {
+            std::fs::remove_dir_all(path).ok();
+        }
     }
     // Kept locked: else a commit could find its file gone, and report that in place of the interrupt.
     std::mem::forget(paths);
@@ -111,6 +113,55 @@ impl Drop for AtomicFile {
         // After a commit the temporary name no longer exists, and there is nothing to remove.
         self.file.take();
         std::fs::remove_file(&self.temporary).ok();
+        unfinished().retain(|other| *other != self.temporary);
+    }
+}
+
+/// A folder of files that appears under its name only when [`AtomicFolder::commit`] is called.
+#[derive(Debug)]
+pub struct AtomicFolder {
+    path: PathBuf,
+    temporary: PathBuf,
+}
+
+impl AtomicFolder {
+    /// Starts a folder that will stand at `path`, where nothing or an empty folder may be.
+    pub fn create(path: &Path) -> Result<AtomicFolder> {
+        let name = path.file_name().ok_or_else(|| Error::invalid(format!("{} names no folder", path.display())))?;
+        if std::fs::symlink_metadata(path).is_ok() {
+            let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+            if !is_empty {
+                let error = Error::invalid(format!("{} exists and is not an empty folder", path.display()));
+                return Err(error.with_hint("give the name of a new folder; nothing is written over"));
+            }
+        }
+        let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+        unfinished().push(temporary.clone());
+        let folder = AtomicFolder { path: path.to_path_buf(), temporary };
+        match std::fs::create_dir(&folder.temporary) {
+            Ok(()) => Ok(folder),
+            Err(source) => Err(Error::io("create", path, source)),
+        }
+    }
+
+    /// Where the files go until they are complete.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the folder its name.
+    pub fn commit(self) -> Result<()> {
+        let mut paths = unfinished();
+        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
+        paths.retain(|other| *other != self.temporary);
+        drop(paths);
+        Ok(())
+    }
+}
+
+impl Drop for AtomicFolder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.temporary).ok();
         unfinished().retain(|other| *other != self.temporary);
     }
 }

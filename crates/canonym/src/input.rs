@@ -1,7 +1,7 @@
 //! Files, standard input and bytes in memory, read as lines or as a whole, compressed or not.
 //!
-//! `.gz` (several members too), `.zst` and the members of a `.zip` are read where they are; what a file is shows in its
-//! first bytes, not in its name. Nothing is unpacked to disk. A byte order mark and the `\r` of `\r\n` are removed.
+//! `.gz` (several members too), `.zst` and the members of `.zip` and `.tar` (packed as well) are read where they are;
+//! what a file is shows in its first bytes, not in its name. Nothing is unpacked to disk. A byte order mark and the `\r` of `\r\n` are removed.
 //! Text that is not UTF-8, lines without end and streams that expand without end are errors, not panics.
 //! This module knows no format: importers and corpus readers do.
 //!
@@ -17,6 +17,8 @@
 
 mod archive;
 mod stream;
+mod tar;
+pub mod xml;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 use archive::Entry;
 use stream::{LimitPassed, Opened, Peeked};
+use tar::TarEntry;
 
 use crate::{Error, Result};
 
@@ -82,6 +85,7 @@ enum Origin {
     Path(PathBuf),
     Bytes(Arc<[u8]>),
     Member { archive: Box<Origin>, entry: Entry },
+    TarMember { archive: Box<Origin>, entry: TarEntry },
 }
 
 /// A stream of lines, or of bytes through [`Read`] and [`BufRead`].
@@ -127,13 +131,13 @@ impl Source {
         plain_name(&self.label)
     }
 
-    /// The data members of a zip archive in their order, or the source itself where it is no archive.
+    /// The data members of a zip or tar archive in their order, or the source itself where it is no archive.
     ///
     /// Folders and the files that macOS adds are left out. Standard input and pipes are not looked into: each stays one
     /// source, and so does a folder.
     pub fn members(self) -> Result<Vec<Source>> {
         let entries = match &self.origin {
-            Origin::Stdin | Origin::Member { .. } => None,
+            Origin::Stdin | Origin::Member { .. } | Origin::TarMember { .. } => None,
             // Opening a named pipe and closing it again would break it.
             Origin::Path(path) if !is_regular(path)? => None,
             Origin::Path(path) => {
@@ -146,7 +150,7 @@ impl Source {
             }
             Origin::Bytes(_) => None,
         };
-        let Some(entries) = entries else { return Ok(vec![self]) };
+        let Some(entries) = entries else { return self.tar_members() };
         let member = |entry: Entry| Source {
             label: self.label.join(entry.name.trim_start_matches('/')),
             origin: Origin::Member { archive: Box::new(self.origin.clone()), entry },
@@ -155,7 +159,26 @@ impl Source {
         Ok(entries.into_iter().map(member).collect())
     }
 
-    /// Opens the source at its start. A zip archive must have exactly one data member.
+    /// The same for what is no zip archive.
+    fn tar_members(self) -> Result<Vec<Source>> {
+        let mut input = match &self.origin {
+            Origin::Path(path) if is_regular(path)? => self.input(Box::new(open_file(path)?))?,
+            Origin::Bytes(bytes) => self.input(Box::new(Cursor::new(bytes.clone())))?,
+            _ => return Ok(vec![self]),
+        };
+        if !tar::starts_tar(input.head()) {
+            return Ok(vec![self]);
+        }
+        let entries = tar::entries(&self.label, &mut input, &self.limits)?;
+        let member = |entry: TarEntry| Source {
+            label: self.label.join(entry.name.trim_start_matches('/')),
+            origin: Origin::TarMember { archive: Box::new(self.origin.clone()), entry },
+            limits: self.limits,
+        };
+        Ok(entries.into_iter().map(member).collect())
+    }
+
+    /// Opens the source at its start. An archive must have exactly one data member.
     pub fn open(&self) -> Result<Input> {
         match &self.origin {
             Origin::Stdin => self.open_stdin(),
@@ -164,12 +187,17 @@ impl Source {
                 if stream::is_zip(&mut file).map_err(|error| Error::io("read", path, error))? {
                     return self.open_single();
                 }
-                self.input(Box::new(file))
+                self.unless_tar(self.input(Box::new(file))?)
             }
             Origin::Bytes(bytes) if stream::starts_zip(bytes) => self.open_single(),
-            Origin::Bytes(bytes) => self.input(Box::new(Cursor::new(bytes.clone()))),
+            Origin::Bytes(bytes) => self.unless_tar(self.input(Box::new(Cursor::new(bytes.clone())))?),
             Origin::Member { archive, entry } => self.open_member(archive, entry),
+            Origin::TarMember { archive, entry } => self.open_tar_member(archive, entry),
         }
+    }
+
+    fn unless_tar(&self, input: Input) -> Result<Input> {
+        if tar::starts_tar(input.head()) { self.open_single() } else { Ok(input) }
     }
 
     fn open_single(&self) -> Result<Input> {
@@ -189,7 +217,12 @@ impl Source {
         let broken = |error| Error::io("read", &self.label, error);
         let mut peeked = Peeked::magic(Box::new(io::stdin())).map_err(broken)?;
         if !stream::starts_zip(peeked.head()) {
-            return self.input(Box::new(peeked));
+            let input = self.input(Box::new(peeked))?;
+            if tar::starts_tar(input.head()) {
+                let error = Error::artifact(&self.label, "a tar archive on standard input is not read");
+                return Err(error.with_hint("give the file"));
+            }
+            return Ok(input);
         }
         let mut bytes = Vec::new();
         peeked.by_ref().take(self.limits.buffered + 1).read_to_end(&mut bytes).map_err(broken)?;
@@ -212,12 +245,28 @@ impl Source {
                 cursor.set_position(entry.start);
                 Box::new(cursor.take(entry.n_packed))
             }
-            Origin::Stdin | Origin::Member { .. } => {
+            Origin::Stdin | Origin::Member { .. } | Origin::TarMember { .. } => {
                 return Err(Error::artifact(&self.label, "archives are read from files or memory"));
             }
         };
         let opened = stream::open_member(raw, entry, &self.limits);
         self.wrap(opened.map_err(|error| self.opening_error(error))?)
+    }
+
+    fn open_tar_member(&self, archive: &Origin, entry: &TarEntry) -> Result<Input> {
+        let raw: Box<dyn Read + Send> = match archive {
+            Origin::Path(path) => Box::new(open_file(path)?),
+            Origin::Bytes(bytes) => Box::new(Cursor::new(bytes.clone())),
+            Origin::Stdin | Origin::Member { .. } | Origin::TarMember { .. } => {
+                return Err(Error::artifact(&self.label, "archives are read from files or memory"));
+            }
+        };
+        let mut whole = self.input(raw)?;
+        tar::skip(&mut whole, entry.start).map_err(|error| self.opening_error(error))?;
+        let opened = stream::open(Box::new(tar::Whole::new(whole, entry.n_bytes)), &self.limits);
+        let opened = opened.map_err(|error| self.opening_error(error))?;
+        // What is cut off or damaged here is the archive.
+        self.wrap(Opened { packed: true, ..opened })
     }
 
     fn input(&self, raw: Box<dyn Read + Send>) -> Result<Input> {
@@ -247,7 +296,7 @@ impl Source {
 }
 
 impl Input {
-    /// Opens a file, or standard input where the path is `-`. A zip archive must have exactly one data member.
+    /// Opens a file, or standard input where the path is `-`. An archive must have exactly one data member.
     pub fn open(path: &Path) -> Result<Input> {
         Source::from_path(path).open()
     }
@@ -257,7 +306,7 @@ impl Input {
         Source::from_bytes(label, bytes).open()
     }
 
-    /// The data members of a zip archive, or the file itself where it is no archive.
+    /// The data members of a zip or tar archive, or the file itself where it is no archive.
     pub fn members(path: &Path) -> Result<Vec<Source>> {
         Source::from_path(path).members()
     }

@@ -4,36 +4,44 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use canonym::kb::compile::{CompileConfig, compile};
+use canonym::kb::compile::{CompileConfig, CompileSource, compile};
 use canonym::kb::format::Meta;
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, check_config};
+use canonym::kb::import::{ImportConfig, Report};
 
-use crate::errors::{usage, wrong_usage};
+use crate::errors::usage;
 use crate::output::{Sheet, bytes, thousands};
 use crate::progress;
+
+use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
 
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
-    /// Files (plain, .gz, .zst, .zip), or a folder of RRF tables; `-` is standard input.
+    /// Files (plain, .gz, .zst, .zip, .tar), or a folder of RRF, RF2 or NCBI taxonomy tables; `-` is standard input.
+    ///
+    /// Several are merged: where ids are the same, the first source gives the preferred name and the definition. A
+    /// source can have settings of its own before an `@`: `prefix=MESH,name=mesh,format=tsv@mesh.tsv`. The name is what
+    /// concepts are said to be from where the format does not say it; of a file it is the file's name.
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Where to write; an older file is replaced when the new one is complete.
     #[arg(long, value_name = "FILE.kb")]
     out: PathBuf,
-    /// The source format: rrf, obo, obographs, biosyn, tsv or jsonl; told from name and content where not given.
+    /// The format of sources that have none of their own: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd,
+    /// gene-info, taxonomy, biosyn, tsv or jsonl; told from name and content where not given.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// The prefix for ids that have none, such as MESH.
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Source vocabularies to keep (RRF: SAB; OBO: namespace), separated by commas; all where not given.
+    /// Source vocabularies to keep (RRF: SAB; OBO and OWL: namespace; NCBI genes: taxon), by commas; all where not given.
     #[arg(long = "sources", id = "sources_kept", value_name = "A,B", value_delimiter = ',')]
     sources_kept: Vec<String>,
-    /// Languages to keep (RRF), such as en,de; English where not given.
+    /// Languages to keep (RRF, RF2, OWL), such as en,de; English where not given. For RF2 en-US, en-GB or the id of a
+    /// language reference set, too.
     #[arg(long, value_name = "en", value_delimiter = ',')]
     languages: Vec<String>,
-    /// Semantic types to keep, such as T047,T191; all where not given.
+    /// Semantic types to keep, such as T047,T191 (RF2: disorder; MeSH, CTD: C04; taxonomy: rank); all where not given.
     #[arg(long, value_name = "T047", value_delimiter = ',')]
     semantic_types: Vec<String>,
     /// Term types to keep (RRF: TTY), such as PT,SY; all where not given.
@@ -45,6 +53,13 @@ pub struct BuildArguments {
     /// Take cross-references to other terminologies as alternative ids.
     #[arg(long)]
     xrefs: bool,
+    /// Join concepts of different sources that these SSSOM mappings (TSV) say are the same, also through ids that no
+    /// source has. The concept of the first source keeps its id, the ids of the others become alternative ids.
+    #[arg(long, value_name = "MAPPING.sssom.tsv")]
+    join: Vec<PathBuf>,
+    /// The predicates of mappings that join, separated by commas; skos:exactMatch where not given.
+    #[arg(long, value_name = "PREDICATE", value_delimiter = ',', requires = "join")]
+    join_predicates: Vec<String>,
     /// The name of the knowledge base; the name of the first source where not given.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -59,15 +74,14 @@ pub struct BuildArguments {
 /// Runs the command.
 pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     let started = Instant::now();
-    check_out(arguments)?;
-    let format = match arguments.format.as_deref() {
-        Some(word) => named_format(word)?,
-        None => detected_format(&arguments.sources)?,
-    };
-    let config = config(arguments, format);
-    check_config(format, &config.import).map_err(wrong_usage)?;
+    let given: Vec<SourceArgument> =
+        arguments.sources.iter().map(|source| SourceArgument::parse(source)).collect::<anyhow::Result<_>>()?;
+    check_out(arguments, &given)?;
+    let format = arguments.format.as_deref().map(named_format).transpose()?;
+    let sources = resolve(&given, format, &import_config(arguments))?;
+    let config = config(arguments, &sources);
     let bar = progress::counter("concepts", None);
-    let built = compile(&arguments.sources, &config, &arguments.out, &mut |n| bar.set_position(n));
+    let built = compile(&sources, &config, &arguments.out, &mut |n| bar.set_position(n));
     bar.finish_and_clear();
     let (meta, report) = built.context("the knowledge base could not be built")?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();
@@ -76,7 +90,7 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
 }
 
 /// Refuses a destination that cannot be written, before any work is done.
-fn check_out(arguments: &BuildArguments) -> anyhow::Result<()> {
+fn check_out(arguments: &BuildArguments, given: &[SourceArgument]) -> anyhow::Result<()> {
     let out = &arguments.out;
     if std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file()) {
         let message = format!("{} exists and is not a regular file", out.display());
@@ -90,83 +104,74 @@ fn check_out(arguments: &BuildArguments) -> anyhow::Result<()> {
         return Err(usage(format!("there is no folder {}", folder.display()), "create it, or write elsewhere"));
     }
     let real = |path: &Path| std::fs::canonicalize(path).ok();
-    if real(out).is_some_and(|written| arguments.sources.iter().any(|source| real(source).as_ref() == Some(&written))) {
+    let mut inputs = given.iter().map(|source| &source.path).chain(&arguments.join);
+    if real(out).is_some_and(|written| inputs.any(|source| real(source).as_ref() == Some(&written))) {
         let message = format!("{} is a source and cannot be written", out.display());
         return Err(usage(message, "give `--out` another name"));
     }
     Ok(())
 }
 
-fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
-    let word = word.to_ascii_lowercase();
-    if let Some(format) = SourceFormat::from_name(&word) {
-        return Ok(format);
-    }
-    Err(usage(format!("there is no source format `{word}`"), &format!("formats are {}", SourceFormat::list())))
-}
-
-/// The format that all sources show.
-fn detected_format(sources: &[PathBuf]) -> anyhow::Result<SourceFormat> {
-    let mut found: Option<(SourceFormat, &Path)> = None;
-    for path in sources {
-        let format = SourceFormat::detect(path)?;
-        match found {
-            Some((first, earlier)) if first != format => {
-                let message = format!(
-                    "{} looks like {}, and {} like {}",
-                    earlier.display(),
-                    first.name(),
-                    path.display(),
-                    format.name()
-                );
-                return Err(usage(message, "name one format with `--format`, or build two knowledge bases"));
-            }
-            _ => found = Some((format, path)),
-        }
-    }
-    Ok(found.expect("one source is required").0)
-}
-
-fn config(arguments: &BuildArguments, format: SourceFormat) -> CompileConfig {
-    let trimmed = |list: &[String]| -> Vec<String> {
-        list.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
-    };
-    let import = ImportConfig {
-        prefix: arguments.prefix.as_deref().map(|prefix| prefix.trim().trim_end_matches(':').to_owned()),
+/// The settings of all sources.
+fn import_config(arguments: &BuildArguments) -> ImportConfig {
+    ImportConfig {
+        prefix: arguments.prefix.as_deref().map(bare_prefix),
         sources: trimmed(&arguments.sources_kept),
         languages: trimmed(&arguments.languages),
         semantic_types: trimmed(&arguments.semantic_types),
         term_types: trimmed(&arguments.term_types),
         keep_obsolete: arguments.keep_obsolete,
         xrefs: arguments.xrefs,
-    };
-    let options = options(format, &import);
-    CompileConfig {
-        format,
-        import,
-        name: arguments.name.clone(),
-        version: arguments.source_version.clone(),
-        licence: arguments.licence.clone(),
-        options,
     }
 }
 
-/// The options that shaped the content, as the user would write them.
-fn options(format: SourceFormat, import: &ImportConfig) -> Vec<String> {
-    let mut options = vec![format!("--format {}", format.name())];
-    if let Some(prefix) = &import.prefix {
-        options.push(format!("--prefix {prefix}"));
+fn trimmed(list: &[String]) -> Vec<String> {
+    list.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+}
+
+fn config(arguments: &BuildArguments, sources: &[CompileSource]) -> CompileConfig {
+    CompileConfig {
+        name: arguments.name.clone(),
+        version: arguments.source_version.clone(),
+        licence: arguments.licence.clone(),
+        options: options(arguments, sources),
+        mappings: arguments.join.clone(),
+        predicates: trimmed(&arguments.join_predicates),
     }
+}
+
+/// The options that shaped the content, as the user would write them; of paths only the last part.
+fn options(arguments: &BuildArguments, sources: &[CompileSource]) -> Vec<String> {
+    let all = import_config(arguments);
+    let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let mut options = Vec::new();
+    match sources {
+        [only] if only.name.is_empty() => {
+            options.push(format!("--format {}", only.format.name()));
+            options.extend(only.import.prefix.as_ref().map(|prefix| format!("--prefix {prefix}")));
+        }
+        _ => {
+            for source in sources {
+                let prefix =
+                    source.import.prefix.as_ref().map(|prefix| format!("prefix={prefix},")).unwrap_or_default();
+                let settings = format!("format={},{prefix}name={}", source.format.name(), source.name);
+                options.extend(source.paths.iter().map(|path| format!("{settings}@{}", last(path))));
+            }
+        }
+    }
+    let predicates = trimmed(&arguments.join_predicates);
     let lists = [
-        ("--sources", &import.sources),
-        ("--languages", &import.languages),
-        ("--semantic-types", &import.semantic_types),
-        ("--term-types", &import.term_types),
+        ("--sources", &all.sources),
+        ("--languages", &all.languages),
+        ("--semantic-types", &all.semantic_types),
+        ("--term-types", &all.term_types),
+        ("--join-predicates", &predicates),
     ];
     let given = lists.iter().filter(|(_, list)| !list.is_empty());
     options.extend(given.map(|(option, list)| format!("{option} {}", list.join(","))));
-    let flags = [("--keep-obsolete", import.keep_obsolete), ("--xrefs", import.xrefs)];
+    let flags = [("--keep-obsolete", all.keep_obsolete), ("--xrefs", all.xrefs)];
     options.extend(flags.iter().filter(|(_, given)| *given).map(|(option, _)| (*option).to_owned()));
+    options.extend(arguments.join.iter().map(|path| format!("--join {}", last(path))));
     options
 }
 
@@ -183,6 +188,9 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     kept.extend(lists.iter().filter(|(n, _)| *n > 0).map(|(n, what)| (*n as u64, (*what).to_owned())));
     sheet.line("read", format!("{} records", thousands(report.n_read)));
     sheet.counts("kept", &kept);
+    if meta.options.iter().any(|option| option.starts_with("--join ")) {
+        sheet.line("joined", format!("{} concepts with an equivalent one", thousands(report.n_joined)));
+    }
     let dropped: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
     sheet.counts("dropped", &dropped);

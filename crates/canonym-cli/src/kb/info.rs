@@ -8,8 +8,8 @@ use canonym::kb::format::{KIND, SourceFile};
 use canonym::kb::{KnowledgeBase, Scope};
 use serde::Serialize;
 
+use crate::knowledge;
 use crate::output::{self, Sheet, bytes, thousands};
-use crate::{kb::show::scope_word, knowledge};
 
 /// Arguments of `canonym kb info`.
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
     let (mut n_definitions, mut n_with_parents, mut n_alternative_ids) = (0, 0, 0);
     for concept in kb.concepts() {
         kb.types(concept).for_each(|name| *types.entry(name).or_insert(0) += 1);
-        kb.names(concept).for_each(|name| *scopes.entry(scope_word(kb.scope(name))).or_insert(0) += 1);
+        kb.names(concept).for_each(|name| *scopes.entry(kb.scope(name).word()).or_insert(0) += 1);
         n_definitions += u64::from(kb.definition(concept).is_some());
         n_with_parents += u64::from(kb.parents(concept).next().is_some());
         n_alternative_ids += kb.alternative_ids(concept).count() as u64;
@@ -131,7 +131,7 @@ fn text(info: &Info<'_>) -> String {
         (info.n_alternative_ids, "alternative ids"),
     ];
     sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
-    let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(scope_word);
+    let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::word);
     let scopes = order.iter().filter_map(|word| info.scopes.get(word).map(|n| (*n, (*word).to_owned())));
     sheet.counts("names", &scopes.collect::<Vec<_>>());
     sheet.counts("types", &by_count(&info.types));

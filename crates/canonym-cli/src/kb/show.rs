@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use canonym::kb::search::{children, nearest_ids, search};
-use canonym::kb::{ConceptId, KnowledgeBase, Scope};
+use canonym::kb::{ConceptId, KnowledgeBase};
 use serde::Serialize;
 
 use crate::knowledge;
@@ -51,17 +51,6 @@ struct Neighbour<'a> {
     name: &'a str,
 }
 
-/// The word for a scope that people and files see.
-pub fn scope_word(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Preferred => "preferred",
-        Scope::Exact => "exact",
-        Scope::Narrow => "narrow",
-        Scope::Broad => "broad",
-        Scope::Related => "related",
-    }
-}
-
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     let kb = knowledge::open(Some(&arguments.file))?;
@@ -92,7 +81,7 @@ fn collect(kb: &KnowledgeBase, concept: ConceptId) -> Concept<'_> {
         id: kb.id(concept),
         raw_id: kb.raw_id(concept),
         name: kb.preferred_name(concept),
-        names: kb.names(concept).map(|name| Name { text: kb.name(name), scope: scope_word(kb.scope(name)) }).collect(),
+        names: kb.names(concept).map(|name| Name { text: kb.name(name), scope: kb.scope(name).word() }).collect(),
         types: kb.types(concept).collect(),
         definition: kb.definition(concept),
         parents: kb.parents(concept).map(neighbour).collect(),

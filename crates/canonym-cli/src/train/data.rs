@@ -9,7 +9,7 @@ use canonym::eval::bootstrap::SplitMix64;
 use canonym::eval::queries::read_queries;
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
-use canonym::kb::compile::{CompileConfig, compile};
+use canonym::kb::compile::{CompileConfig, CompileSource, compile};
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::link::fit::Labelled;
 use serde::{Deserialize, Serialize};
@@ -140,16 +140,10 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
 }
 
 fn compile_one(source: &Path, format: SourceFormat, work: &Path) -> anyhow::Result<KnowledgeBase> {
-    let config = CompileConfig {
-        format,
-        import: ImportConfig::default(),
-        name: None,
-        version: String::new(),
-        licence: String::new(),
-        options: Vec::new(),
-    };
+    let import = ImportConfig::default();
+    let from = CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new() };
     let out = work.join("fold.kb");
-    compile(&[source.to_path_buf()], &config, &out, &mut |_| {})
+    compile(&[from], &CompileConfig::default(), &out, &mut |_| {})
         .with_context(|| format!("cannot compile {}", source.display()))?;
     let bytes = std::fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
     Ok(KnowledgeBase::from_vec(bytes, &source.display().to_string())?)

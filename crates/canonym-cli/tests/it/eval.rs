@@ -92,9 +92,148 @@ fn faults_of_the_files_and_of_the_call_differ() {
             error: the following required arguments were not provided:
               --gold <FILE>
 
-            Usage: canonym eval --gold <FILE> --pred <FILE>
+            Usage: canonym eval --pred <FILE> --gold <FILE>
 
             For more information, try '--help'.
         "#]],
     );
+}
+
+/// Queries of the shapes: one exact name, one name that no knowledge base has, one concept that none has.
+const QUERIES: &str = "7||0|5||Curve||round||X:S1\n7||6|9||Polygon||three sides||X:S4\n8||0|4||Curve||orb||X:S9\n";
+
+/// A folder with the shapes, the queries, and a knowledge base that holds a name of the queries.
+fn with_queries() -> Workplace {
+    let place = Workplace::with_shapes();
+    place.write("dev.concept", QUERIES);
+    place.write("leaky.tsv", "S1\tCircle\tround\nS4\tTriangle\tthree sides\nS9\tOrb\n");
+    let output = place.run(&["kb", "build", "leaky.tsv", "--prefix", "X", "--out", "leaky.kb"], "");
+    assert!(output.status.success());
+    place
+}
+
+#[test]
+fn protocols_choose_the_headline() {
+    let place = with_queries();
+    let judge = ["eval", "--format", "biosyn", "--gold", "dev.concept", "--kb", "shapes.kb", "--resamples", "0"];
+    place.check(&[&judge[..], &["--protocol", "genbioel"]].concat(), expect![[r#"
+        status 0
+        --- stdout
+        2 documents, 3 gold, 3 answered; ids agree by `any`
+        headline of protocol `genbioel`: accuracy@1, linkable 100.00; accuracy@5, linkable 100.00
+
+        ranking of names       mentions          acc@1          acc@5         acc@10         acc@20            MRR            MAP
+        all                           3          66.67          66.67          66.67          66.67          66.67          66.67
+        normalised                    2         100.00         100.00         100.00         100.00         100.00         100.00
+        linkable *                    2         100.00         100.00         100.00         100.00         100.00         100.00
+
+        shapes (4 ids) covers 66.67% of gold
+        of composite mentions only the first part is asked for
+    "#]]);
+    place.check(
+        &[&judge[..], &["--protocol", "mohan-strict"]].concat(),
+        expect![[r#"
+        status 2
+        --- stderr
+        error: protocol `mohan-strict` leads with strict F1, which this run has not
+        hint: `--protocol list` tells what each protocol is for
+    "#]],
+    );
+    let output = place.run(&["eval", "--protocol", "list"], "");
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("biosyn\n  paper    BioSyn"));
+}
+
+#[test]
+fn clean_and_leaky_dictionaries_stand_side_by_side() {
+    let place = with_queries();
+    let judge = ["eval", "--format", "biosyn", "--data", "dev.concept", "--resamples", "0", "--protocol", "biosyn"];
+    place.check(
+        &[&judge[..], &["--kb", "shapes.kb", "--leaky-kb", "leaky.kb", "--model", "lexical"]].concat(),
+        expect![[r#"
+            status 0
+            --- stdout
+            2 documents, 3 gold, 3 answered; ids agree by `any`
+            headline of protocol `biosyn`: accuracy@1 66.67
+
+            ranking of names       mentions          acc@1          acc@5         acc@10         acc@20            MRR            MAP
+            all *                         3          66.67          66.67          66.67          66.67          66.67          66.67
+            normalised                    2         100.00         100.00         100.00         100.00         100.00         100.00
+            linkable                      2         100.00         100.00         100.00         100.00         100.00         100.00
+
+            dictionary                clean     leaky difference
+            accuracy@1                66.67    100.00     +33.33
+            accuracy@5                66.67    100.00     +33.33
+            accuracy@10               66.67    100.00     +33.33
+            accuracy@20               66.67    100.00     +33.33
+            MRR                       66.67    100.00     +33.33
+            MAP                       66.67    100.00     +33.33
+            accuracy@1, linkable     100.00    100.00      +0.00
+            ids                           4         3
+            coverage                  66.67    100.00
+
+            shapes (4 ids) covers 66.67% of gold
+        "#]],
+    );
+    place.check(&[&judge[..], &["--leaky-kb", "leaky.kb"]].concat(), expect![[r#"
+        status 2
+        --- stderr
+        error: the following required arguments were not provided:
+          --kb <FILE.kb>
+
+        Usage: canonym eval --kb <FILE.kb> --format <F> --gold <FILE> --resamples <N> --protocol <NAME|list> --leaky-kb <FILE.kb>
+
+        For more information, try '--help'.
+    "#]]);
+}
+
+#[test]
+fn parts_and_curves_are_told_when_asked_for() {
+    let place = with_queries();
+    place.write("train.concept", "1||0|5||Curve||round||X:S1\n");
+    let judge = ["eval", "--format", "biosyn", "--gold", "dev.concept", "--kb", "shapes.kb", "--resamples", "0"];
+    let asked = ["--slices", "--train-gold", "train.concept", "--want-precision", "0.95", "--json"];
+    let output = place.run(&[&judge[..], &asked].concat(), "");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["slices"]["dictionary"]["exact name"]["accuracy"]["n"], 1);
+    assert_eq!(report["slices"]["dictionary"]["no name"]["accuracy"]["n"], 2);
+    assert_eq!(report["slices"]["name"]["seen"]["accuracy"]["value"], 1.0);
+    assert_eq!(report["slices"]["concept"]["unseen"]["accuracy"]["n"], 2);
+    let curves = &report["curves"]["mentions"];
+    assert_eq!(curves["wanted"]["precision"], 0.95);
+    assert!(curves["points"].as_array().is_some_and(|points| !points.is_empty()));
+    assert_eq!(curves["calibration"]["bins"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn folds_are_laid_beside_each_other() {
+    let place = with_queries();
+    for (row, queries) in QUERIES.lines().take(2).enumerate() {
+        place.write("fold.concept", format!("{queries}\n"));
+        let judge = ["eval", "--format", "biosyn", "--gold", "fold.concept", "--kb", "shapes.kb", "--resamples", "0"];
+        let output = place.run(&[&judge[..], &["--protocol", "askapatient", "--json"]].concat(), "");
+        place.write(&format!("fold{row}.json"), output.stdout);
+    }
+    place.check(
+        &["eval", "--folds", "fold0.json", "fold1.json"],
+        expect![[r#"
+            status 0
+            --- stdout
+            2 folds, protocol `askapatient`; * marks the headline: its mean over folds
+
+                                     mean      sd  pooled  fold 1  fold 2
+            accuracy@1 *           100.00    0.00  100.00  100.00  100.00
+            accuracy@5             100.00    0.00  100.00  100.00  100.00
+            accuracy@10            100.00    0.00  100.00  100.00  100.00
+            accuracy@20            100.00    0.00  100.00  100.00  100.00
+            MRR                    100.00    0.00  100.00  100.00  100.00
+            MAP                    100.00    0.00  100.00  100.00  100.00
+            accuracy@1, linkable   100.00    0.00  100.00  100.00  100.00
+        "#]],
+    );
+    place.check(&["eval", "--folds", "fold0.json", "dev.concept"], expect![[r#"
+        status 1
+        --- stderr
+        error: dev.concept:1: this is no report of `canonym eval --json`: invalid type: integer `7`, expected struct Report at line 1 column 1
+        hint: judge each fold with `--json` first
+    "#]]);
 }

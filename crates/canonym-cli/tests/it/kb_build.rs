@@ -70,18 +70,9 @@ fn standard_input_needs_a_format() {
 #[test]
 fn formats_that_are_not_there_are_named() {
     let place = Workplace::new();
-    place.write("a.owl", "<rdf:RDF/>");
+    place.write("a.dat", "nothing\n");
     place.check(
-        &["kb", "build", "a.owl", "--out", "a.kb", "--format", "owl"],
-        expect![[r#"
-            status 1
-            --- stderr
-            error: the knowledge base could not be built
-              caused by: a.owl: this source format cannot be read yet
-        "#]],
-    );
-    place.check(
-        &["kb", "build", "a.owl", "--out", "a.kb", "--format", "xls"],
+        &["kb", "build", "a.dat", "--out", "a.kb", "--format", "xls"],
         expect![[r#"
             status 2
             --- stderr
@@ -90,11 +81,11 @@ fn formats_that_are_not_there_are_named() {
         "#]],
     );
     place.check(
-        &["kb", "build", "a.owl", "--out", "a.kb"],
+        &["kb", "build", "a.dat", "--out", "a.kb"],
         expect![[r#"
             status 1
             --- stderr
-            error: cannot tell the format of a.owl
+            error: cannot tell the format of a.dat
             hint: say which it is: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
         "#]],
     );
@@ -168,11 +159,11 @@ fn sources_that_cannot_be_read_are_named() {
         (
             ".",
             expect![[r#"
-            status 1
-            --- stderr
-            error: . holds no MRCONSO.RRF
-            hint: give the folder META of a UMLS release, or the files themselves
-        "#]],
+                status 1
+                --- stderr
+                error: . holds neither MRCONSO.RRF nor a sct2_Concept file
+                hint: give the folder of a UMLS or SNOMED CT release, or the files themselves
+            "#]],
         ),
     ] {
         place.check(&["kb", "build", source, "--out", "a.kb"], expected);
@@ -228,17 +219,146 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
 }
 
 #[test]
-fn sources_of_two_formats_are_refused() {
+fn sources_of_several_formats_are_merged() {
     let place = Workplace::new();
     place.write("shapes.tsv", SHAPES);
-    place.write("names.txt", "S9||cube\n");
+    place.write("names.txt", "X:S1||disc|circle\nX:S9||cube\n");
+    let arguments = ["kb", "build", "prefix=X,name=plane@shapes.tsv", "names.txt", "--out", "a.kb"];
     place.check(
-        &["kb", "build", "shapes.tsv", "names.txt", "--out", "a.kb"],
+        &arguments,
+        expect![[r#"
+        status 0
+        --- stderr
+        built    a.kb ([SIZE] MiB) in [TIME] s
+        format   tsv, biosyn
+        read     6 records
+        kept      5  concepts
+                 14  names
+                 12  distinct names, case and punctuation aside
+                  2  semantic types
+                  2  source vocabularies
+        dropped  nothing
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "a.kb", "X:S1"],
+        expect![[r#"
+        status 0
+        --- stdout
+        id           X:S1
+        raw id       S1
+        name         Circle
+        types        Curve
+        definition   All points at one distance from a centre.
+        other names  exact      round
+                     exact      ring shape
+                     exact      disc
+                     exact      circle
+        source       plane
+    "#]],
+    );
+    let read = |name: &str| std::fs::read(place.path(name)).unwrap();
+    let first = read("a.kb");
+    assert!(place.run(&[&arguments[..5], &["b.kb"]].concat(), "").status.success());
+    assert!(first == read("b.kb"));
+    let filtered = [&arguments[..5], &["c.kb", "--semantic-types", "Curve"]].concat();
+    place.check(
+        &filtered,
+        expect![[r#"
+        status 0
+        --- stderr
+        built    c.kb ([SIZE] MiB) in [TIME] s
+        format   tsv, biosyn
+        read     6 records
+        kept     3  concepts
+                 8  names
+                 7  distinct names, case and punctuation aside
+                 1  semantic types
+                 2  source vocabularies
+        dropped  2  concept: semantic type
+    "#]],
+    );
+    place.check(
+        &["kb", "build", "size=4@shapes.tsv", "--out", "a.kb"],
         expect![[r#"
         status 2
         --- stderr
-        error: shapes.tsv looks like tsv, and names.txt like biosyn
-        hint: name one format with `--format`, or build two knowledge bases
+        error: `size=4` is not a setting of a source
+        hint: settings are format=…, prefix=… and name=…, as in prefix=MESH@mesh.tsv
+    "#]],
+    );
+    place.check(
+        &["kb", "build", "shapes.tsv", "names.txt", "--languages", "de", "--out", "a.kb"],
+        expect![[r#"
+        status 2
+        --- stderr
+        error: a filter on languages was given, but tsv has none
+        hint: leave the filter out
+    "#]],
+    );
+}
+
+#[test]
+fn mappings_join_concepts_of_two_sources() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", SHAPES);
+    place.write("names.txt", "Y:1||disc\nY:2||box\n");
+    place.write(
+        "map.sssom.tsv",
+        "subject_id\tpredicate_id\tobject_id\nx:S1\tskos:exactMatch\tY:1\nX:S2\tskos:closeMatch\tY:2\n",
+    );
+    let arguments =
+        ["kb", "build", "shapes.tsv", "names.txt", "--prefix", "X", "--join", "map.sssom.tsv", "--out", "a.kb"];
+    place.check(
+        &arguments,
+        expect![[r#"
+        status 0
+        --- stderr
+        built    a.kb ([SIZE] MiB) in [TIME] s
+        format   tsv, biosyn
+        read     6 records
+        kept      5  concepts
+                 13  names
+                 12  distinct names, case and punctuation aside
+                  2  semantic types
+                  2  source vocabularies
+        joined   1 concepts with an equivalent one
+        dropped  1  mapping: another predicate
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "a.kb", "Y:1"],
+        expect![[r#"
+        status 0
+        --- stdout
+        id             X:S1
+        raw id         S1
+        name           Circle
+        types          Curve
+        definition     All points at one distance from a centre.
+        other names    exact      round
+                       exact      ring shape
+                       exact      disc
+        also known as  Y:1
+        source         shapes
+    "#]],
+    );
+    let close = [&arguments[..], &["--join-predicates", "skos:exactMatch,skos:closeMatch"]].concat();
+    place.check(
+        &close,
+        expect![[r#"
+        status 0
+        --- stderr
+        built    a.kb ([SIZE] MiB) in [TIME] s
+        format   tsv, biosyn
+        read     6 records
+        kept      4  concepts
+                 13  names
+                 12  distinct names, case and punctuation aside
+                  2  semantic types
+                  2  source vocabularies
+        joined   2 concepts with an equivalent one
+        dropped  nothing
     "#]],
     );
 }

@@ -1,10 +1,19 @@
 //! The command line as users meet it: exit status, standard output and standard error of every command.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod compare;
+mod convert;
 mod damaged;
 mod eval;
+mod eval_report;
+mod filter;
+mod help;
+mod hostile;
 mod interrupt;
 mod kb_build;
+mod kb_diff;
+mod kb_fetch;
+mod kb_lint;
 mod kb_read;
 mod link;
 mod map;

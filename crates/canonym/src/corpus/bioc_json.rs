@@ -1,38 +1,63 @@
-//! BioC as JSON.
+//! BioC as JSON, one document after the other.
+//!
+//! A collection with its `documents`, the answer of PubTator (`{"PubTator3": […]}`), a list of documents, or one document
+//! after the other, such as one a line. Fields and infons that only the source knows, such as `authors`, are kept and
+//! written again; what stands behind the list of documents is left out. The writer makes a collection with one document a
+//! line. [`crate::corpus::bioc`] tells how passages become a text.
 
-use crate::corpus::AnnotatedDocument;
+use crate::Result;
+use crate::corpus::bioc::{BiocDocument, Collection, Kept, kept_of, to_annotated, to_bioc};
 use crate::corpus::check::Checker;
 use crate::corpus::format::Frame;
+use crate::corpus::json_stream::JsonStream;
+use crate::corpus::{AnnotatedDocument, CorpusFormat};
 use crate::input::Input;
-use crate::{Error, Result};
+
+/// Names of lists of documents.
+const LISTS: [&str; 2] = ["documents", "PubTator3"];
 
 /// The documents of an input.
 pub(super) struct Documents {
-    input: Input,
+    pieces: JsonStream,
+    is_first: bool,
 }
 
 impl Documents {
     pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { input })
+        Ok(Documents { pieces: JsonStream::new(input, &LISTS, "passages"), is_first: true })
     }
 
     /// A number that grows while the input is read.
     pub fn n_passed(&self) -> u64 {
-        self.input.n_lines()
+        self.pieces.n_bytes()
     }
 
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
-    pub fn read_next(&mut self, _checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        Err(Error::invalid(format!("{}: this format cannot be read yet", self.input.path().display())))
+    pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+        let Some(piece) = self.pieces.next_piece()? else { return Ok(None) };
+        let input = self.pieces.input();
+        let document: BiocDocument =
+            serde_json::from_str(&piece.text).map_err(|error| piece.json_error(input, &error))?;
+        let is_first = std::mem::take(&mut self.is_first);
+        let collection = if is_first { serde_json::from_str::<Collection>(&self.pieces.head).ok() } else { None };
+        let kept = Kept { collection, layout: None, document };
+        to_annotated(kept, (input.path(), piece.line), CorpusFormat::BiocJson, checker).map(Some)
     }
 }
 
 /// Appends one document to `out`.
-pub(super) fn write(_annotated: &AnnotatedDocument, _out: &mut Vec<u8>) -> Result<()> {
-    Err(Error::invalid("this format cannot be written yet"))
+pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    let bioc = to_bioc(annotated, kept_of(annotated).map(|kept| kept.document));
+    serde_json::to_writer(out, &bioc).expect("strings and numbers in memory are always JSON");
+    Ok(())
 }
 
 /// What stands around documents.
-pub(super) fn frame(_first: Option<&AnnotatedDocument>) -> Frame {
-    Frame::default()
+pub(super) fn frame(first: Option<&AnnotatedDocument>) -> Frame {
+    let mut head = first.and_then(kept_of).and_then(|kept| kept.collection).unwrap_or_default();
+    head.prolog.clear();
+    let mut before = serde_json::to_vec(&head).expect("strings in memory are always JSON");
+    before.pop();
+    before.extend_from_slice(b",\"documents\":[\n");
+    Frame { before, between: b",\n", after: b"\n]}\n" }
 }

@@ -1,38 +1,332 @@
-//! BioC as XML.
+//! BioC as XML, one document after the other.
+//!
+//! Offsets count code points. What the model of this program does not hold, such as sentences, the order of infons and
+//! the head of the collection, is kept and written again, and so is the layout: a file that puts each element on a line,
+//! or all on one line, comes back byte by byte. Comments are left out. A character that XML cannot hold, such as a
+//! form feed, is written as a space, so that offsets hold. [`crate::corpus::bioc`] tells how passages become a text.
 
-use crate::corpus::AnnotatedDocument;
-use crate::corpus::check::Checker;
+use serde_json::Value;
+
+use crate::corpus::bioc::{
+    BiocAnnotation, BiocDocument, BiocRelation, Collection, Infons, Kept, Layout, Location, Node, Passage, kept_of,
+    to_annotated, to_bioc,
+};
+use crate::corpus::check::{Checker, quote};
 use crate::corpus::format::Frame;
+use crate::corpus::{AnnotatedDocument, CorpusFormat, MAX_DOCUMENT_BYTES};
 use crate::input::Input;
+use crate::input::xml::{Element, Event, XmlReader};
 use crate::{Error, Result};
+
+mod write;
+
+pub(super) use write::escape;
+
+/// Every element of BioC.
+const TAGS: [&str; 16] = [
+    "collection",
+    "source",
+    "date",
+    "key",
+    "infon",
+    "document",
+    "id",
+    "passage",
+    "sentence",
+    "offset",
+    "text",
+    "annotation",
+    "relation",
+    "location",
+    "node",
+    "version",
+];
+
+/// What stands before the first document of a collection that is made here.
+const PROLOG: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE collection SYSTEM \"BioC.dtd\">\n";
 
 /// The documents of an input.
 pub(super) struct Documents {
-    input: Input,
+    xml: XmlReader,
+    layout: Layout,
+    /// The head, until the first document takes it.
+    collection: Option<Collection>,
+    prolog: Prolog,
+    /// Where the document that is being read starts, in bytes.
+    start: u64,
+}
+
+/// The declaration and the document type with their lines.
+#[derive(Default)]
+struct Prolog {
+    text: String,
+    line: u64,
+}
+
+/// A child element.
+struct Child {
+    tag: &'static str,
+    attributes: Vec<(String, String)>,
+}
+
+impl Child {
+    fn attribute(&self, name: &str) -> &str {
+        let found = self.attributes.iter().find(|(key, _)| key == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
 }
 
 impl Documents {
     pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { input })
+        let layout = Layout { lines: false, indent: 0, ..Layout::default() };
+        let (collection, prolog) = (Some(Collection::default()), Prolog::default());
+        Ok(Documents { xml: XmlReader::new(input)?, layout, collection, prolog, start: 0 })
     }
 
     /// A number that grows while the input is read.
     pub fn n_passed(&self) -> u64 {
-        self.input.n_lines()
+        self.xml.n_bytes()
     }
 
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
-    pub fn read_next(&mut self, _checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        Err(Error::invalid(format!("{}: this format cannot be read yet", self.input.path().display())))
+    pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+        if self.xml.is_broken() {
+            return Ok(None);
+        }
+        if self.xml.depth() == 0 && !self.enter()? {
+            return Ok(None);
+        }
+        // What is left of a document that was malformed.
+        self.xml.skip_to(1)?;
+        while let Some(child) = self.next_child("collection")? {
+            let line = self.xml.line();
+            if child.tag == "document" {
+                self.start = self.xml.n_bytes();
+                let document = self.document()?;
+                self.layout.quotes |= self.xml.escapes_quotes();
+                let kept = Kept { collection: self.collection.take(), layout: Some(self.layout), document };
+                return to_annotated(kept, (self.xml.path(), line), CorpusFormat::BiocXml, checker).map(Some);
+            }
+            let text = self.xml.read_text()?;
+            // After the first document there is no place for them.
+            let Some(head) = &mut self.collection else { continue };
+            match child.tag {
+                "source" => head.source = text,
+                "date" => head.date = text,
+                "key" => head.key = text,
+                "infon" => head.infons.push(child.attribute("key"), &text),
+                tag => return Err(misplaced(&self.xml, tag, "collection")),
+            }
+        }
+        // Reads on, so that a file that goes on after its end is an error.
+        self.xml.next_event()?;
+        Ok(None)
+    }
+
+    /// Goes into the collection; `false` at the end of the input.
+    fn enter(&mut self) -> Result<bool> {
+        loop {
+            match self.xml.next_event()? {
+                Event::Declaration(text) => self.prolog.text.push_str(&format!("<?{text}?>")),
+                Event::Doctype(text) => {
+                    let text = format!("<!DOCTYPE {text}>");
+                    self.end_prolog_line();
+                    self.prolog.text.push_str(&text);
+                }
+                Event::Start(element) if element.name() == "collection" => break,
+                Event::Start(element) => {
+                    let name = quote(element.name());
+                    return Err(self
+                        .xml
+                        .error(format!("expected the element `collection` of BioC, found {name}"))
+                        .with_hint("name the format of the file"));
+                }
+                Event::Eof => return Ok(false),
+                Event::Text(_) | Event::End => {}
+            }
+            self.prolog.line = self.xml.line();
+        }
+        self.end_prolog_line();
+        if let Some(head) = &mut self.collection {
+            head.prolog = std::mem::take(&mut self.prolog.text);
+        }
+        Ok(true)
+    }
+
+    /// Ends the line of what was read of the prolog, where what comes now is on another one.
+    fn end_prolog_line(&mut self) {
+        if !self.prolog.text.is_empty() && self.xml.line() > self.prolog.line {
+            self.prolog.text.push('\n');
+        }
+    }
+
+    /// The next element in `parent`; `None` at the end of `parent`.
+    fn next_child(&mut self, parent: &str) -> Result<Option<Child>> {
+        let depth = self.xml.depth();
+        if self.xml.n_bytes() - self.start > MAX_DOCUMENT_BYTES as u64 && parent != "collection" {
+            let message = format!("the document at line {} has more than {MAX_DOCUMENT_BYTES} bytes", self.xml.line());
+            return Err(Error::limit(self.xml.path(), message));
+        }
+        loop {
+            match self.xml.next_event()? {
+                Event::Start(element) => {
+                    let Some(tag) = TAGS.into_iter().find(|&tag| tag == element.name()) else {
+                        let name = element.name().to_owned();
+                        return Err(misplaced(&self.xml, &name, parent));
+                    };
+                    note_tag(&mut self.layout, tag, &element);
+                    return Ok(Some(Child { tag, attributes: element.attributes()? }));
+                }
+                Event::Text(text) if text.trim().is_empty() => note_space(&mut self.layout, text, depth),
+                Event::Text(text) => {
+                    let message = format!("text directly in the element `{parent}`: {}", quote(text.trim()));
+                    return Err(self.xml.error(message));
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn document(&mut self) -> Result<BiocDocument> {
+        let mut document = BiocDocument::default();
+        while let Some(child) = self.next_child("document")? {
+            match child.tag {
+                "id" => document.id = self.xml.read_text()?,
+                "infon" => self.infon(&child, &mut document.infons)?,
+                "passage" => {
+                    let mut passage = self.passage("passage")?;
+                    passage.sentences.get_or_insert_default();
+                    document.passages.push(passage);
+                }
+                "annotation" => document.annotations.push(self.annotation(&child)?),
+                "relation" => document.relations.push(self.relation(&child)?),
+                tag => return Err(misplaced(&self.xml, tag, "document")),
+            }
+        }
+        Ok(document)
+    }
+
+    /// A passage or a sentence.
+    fn passage(&mut self, parent: &'static str) -> Result<Passage> {
+        let mut passage = Passage::default();
+        let line = self.xml.line();
+        let mut offset = None;
+        while let Some(child) = self.next_child(parent)? {
+            match child.tag {
+                "infon" => self.infon(&child, &mut passage.infons)?,
+                "offset" => {
+                    let text = self.xml.read_text()?;
+                    offset = Some(number(&self.xml, text.trim())?);
+                }
+                "text" => passage.text.get_or_insert_default().push_str(&self.xml.read_text()?),
+                "sentence" if parent == "passage" => {
+                    let sentence = self.passage("sentence")?;
+                    passage.sentences.get_or_insert_default().push(sentence);
+                }
+                "annotation" => passage.annotations.push(self.annotation(&child)?),
+                "relation" => passage.relations.push(self.relation(&child)?),
+                tag => return Err(misplaced(&self.xml, tag, parent)),
+            }
+        }
+        let missing = || Error::parse(self.xml.path(), line, format!("the {parent} has no offset"));
+        passage.offset = offset.ok_or_else(missing)?;
+        Ok(passage)
+    }
+
+    fn annotation(&mut self, element: &Child) -> Result<BiocAnnotation> {
+        let id = element.attribute("id").to_owned();
+        let mut annotation = BiocAnnotation { id, line: self.xml.line(), ..BiocAnnotation::default() };
+        while let Some(child) = self.next_child("annotation")? {
+            match child.tag {
+                "infon" => self.infon(&child, &mut annotation.infons)?,
+                "location" => {
+                    let offset = number(&self.xml, child.attribute("offset"))?;
+                    let length = number(&self.xml, child.attribute("length"))?;
+                    annotation.locations.push(Location { offset, length });
+                    self.xml.skip_element()?;
+                }
+                "text" => annotation.text.get_or_insert_default().push_str(&self.xml.read_text()?),
+                tag => return Err(misplaced(&self.xml, tag, "annotation")),
+            }
+        }
+        Ok(annotation)
+    }
+
+    fn relation(&mut self, element: &Child) -> Result<BiocRelation> {
+        let mut relation = BiocRelation { id: element.attribute("id").to_owned(), ..BiocRelation::default() };
+        while let Some(child) = self.next_child("relation")? {
+            match child.tag {
+                "infon" => self.infon(&child, &mut relation.infons)?,
+                "node" => {
+                    let (refid, role) = (child.attribute("refid").to_owned(), child.attribute("role").to_owned());
+                    relation.nodes.push(Node { refid, role });
+                    self.xml.skip_element()?;
+                }
+                tag => return Err(misplaced(&self.xml, tag, "relation")),
+            }
+        }
+        Ok(relation)
+    }
+
+    fn infon(&mut self, element: &Child, infons: &mut Infons) -> Result<()> {
+        let text = self.xml.read_text()?;
+        infons.0.push((element.attribute("key").to_owned(), Value::String(text)));
+        Ok(())
+    }
+}
+
+fn misplaced(xml: &XmlReader, tag: &str, parent: &str) -> Error {
+    xml.error(format!("the element {} cannot stand in `{parent}`", quote(tag)))
+}
+
+fn number(xml: &XmlReader, text: &str) -> Result<u64> {
+    text.parse().map_err(|_| {
+        xml.error(format!("{} is no offset or length", quote(text))).with_hint("offsets and lengths are whole numbers")
+    })
+}
+
+/// Learns how the file writes attributes.
+fn note_tag(layout: &mut Layout, tag: &str, element: &Element<'_>) {
+    let single = || element.raw().find(['\'', '"']).is_some_and(|at| element.raw().as_bytes()[at] == b'\'');
+    match tag {
+        "infon" => layout.single_infon = single(),
+        "annotation" | "relation" => layout.single_id = single(),
+        "location" | "node" => {
+            layout.single_place = single();
+            layout.space = element.raw().ends_with(' ');
+        }
+        _ => {}
+    }
+}
+
+/// Learns from the white space before an element how lines are broken.
+fn note_space(layout: &mut Layout, text: &str, depth: usize) {
+    let Some((_, spaces)) = text.rsplit_once('\n') else { return };
+    layout.lines = true;
+    // Before an end tag the space is that of the level above.
+    if depth == 1 && !spaces.is_empty() {
+        layout.indent = spaces.len();
     }
 }
 
 /// Appends one document to `out`.
-pub(super) fn write(_annotated: &AnnotatedDocument, _out: &mut Vec<u8>) -> Result<()> {
-    Err(Error::invalid("this format cannot be written yet"))
+pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    let kept = kept_of(annotated);
+    let layout = kept.as_ref().and_then(|kept| kept.layout).unwrap_or_default();
+    let bioc = to_bioc(annotated, kept.map(|kept| kept.document));
+    write::document(&bioc, layout, out);
+    Ok(())
 }
 
 /// What stands around documents.
-pub(super) fn frame(_first: Option<&AnnotatedDocument>) -> Frame {
-    Frame::default()
+pub(super) fn frame(first: Option<&AnnotatedDocument>) -> Frame {
+    let kept = first.and_then(kept_of).unwrap_or_default();
+    let layout = kept.layout.unwrap_or_default();
+    let mut head = kept.collection.unwrap_or_default();
+    if head.prolog.is_empty() {
+        head.prolog = PROLOG.to_owned();
+    }
+    let mut before = Vec::new();
+    write::head(&head, layout, &mut before);
+    Frame { before, between: b"", after: b"</collection>\n" }
 }

@@ -1,33 +1,254 @@
-//! BioSyn queries, which are mentions without texts.
+//! BioSyn queries: mentions without texts, `document||start|end||type||mention||ids` a line.
+//!
+//! Neighbouring lines of one document make a document, of which the text is the mentions, one a line. The offsets are
+//! those of a text that is not there: they become an attribute, [`OFFSETS`], so that the line can be written again. A
+//! mention `a|b` has two parts. BioSyn keeps its files in folders of one `.concept` file a document; a folder is read
+//! file by file. The writer needs no offsets: where there are none it writes those of the document. It leaves out what
+//! is no mention: texts, relations, scores.
+//! Judging answers to queries is the task of evaluation.
 
-use crate::corpus::AnnotatedDocument;
-use crate::corpus::check::Checker;
+use std::path::Path;
 
+use crate::corpus::check::quote;
+use crate::corpus::{AnnotatedDocument, Annotation, Attribute, MAX_DOCUMENT_BYTES};
 use crate::input::Input;
+use crate::text::offsets::OffsetMap;
+use crate::text::{Document, Mention, Span};
 use crate::{Error, Result};
+
+/// The attribute that holds the offsets of a query, such as `28|57`.
+pub const OFFSETS: &str = "offsets";
+
+const SHAPE: &str = "a query is `document||start|end||type||mention||ids`";
+
+/// What stands in the place of ids where there are none.
+const NO_CONCEPT: &str = "-1";
 
 /// The documents of an input.
 pub(super) struct Documents {
     input: Input,
+    /// The first query of the next document, or the fault that ended the last one.
+    held: Option<Result<(String, Query)>>,
+    /// How often something was held.
+    n_held: u64,
+}
+
+/// One line.
+struct Query {
+    offsets: String,
+    semantic_type: String,
+    mention: String,
+    ids: String,
 }
 
 impl Documents {
-    pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { input })
+    pub fn new(input: Input) -> Documents {
+        Documents { input, held: None, n_held: 0 }
     }
 
     /// A number that grows while the input is read.
     pub fn n_passed(&self) -> u64 {
-        self.input.n_lines()
+        self.input.n_lines() + self.n_held
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
-    pub fn read_next(&mut self, _checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        Err(Error::invalid(format!("{}: this format cannot be read yet", self.input.path().display())))
+    /// The next document, `None` after the last one. After a malformed line the next call goes on behind it.
+    pub fn read_next(&mut self) -> Result<Option<AnnotatedDocument>> {
+        let next = match self.held.take() {
+            Some(held) => {
+                self.n_held += 1;
+                Some(held?)
+            }
+            None => self.next_query()?,
+        };
+        let Some((id, first)) = next else { return Ok(None) };
+        let mut read = AnnotatedDocument { document: Document { id, ..Document::default() }, ..Default::default() };
+        push(&mut read, first);
+        while let Some(next) = self.next_query().transpose() {
+            match next {
+                Ok((id, query)) if id == read.document.id => push(&mut read, query),
+                other => {
+                    self.held = Some(other);
+                    break;
+                }
+            }
+            if read.document.text.len() > MAX_DOCUMENT_BYTES {
+                let id = quote(&read.document.id);
+                let message = format!("document {id} has more than {MAX_DOCUMENT_BYTES} bytes");
+                return Err(Error::limit(self.input.path(), message));
+            }
+        }
+        Ok(Some(read))
+    }
+
+    fn next_query(&mut self) -> Result<Option<(String, Query)>> {
+        let path = self.input.path().to_path_buf();
+        while let Some((number, line)) = self.input.next_line()? {
+            if !line.trim().is_empty() {
+                return query(&path, number, line).map(Some);
+            }
+        }
+        Ok(None)
     }
 }
 
-/// Appends one document to `out`.
-pub(super) fn write(_annotated: &AnnotatedDocument, _out: &mut Vec<u8>) -> Result<()> {
-    Err(Error::invalid("this format cannot be written yet"))
+fn query(path: &Path, number: u64, line: &str) -> Result<(String, Query)> {
+    let fields = parts(line).ok_or_else(|| {
+        let message = format!("expected five fields separated by `||`, found {}", quote(line));
+        Error::parse(path, number, message).with_hint(SHAPE)
+    })?;
+    let [id, offsets, semantic_type, mention, ids] = fields.map(str::to_owned);
+    if id.is_empty() || mention.is_empty() {
+        let what = if id.is_empty() { "document" } else { "mention" };
+        return Err(Error::parse(path, number, format!("the query has no {what}")).with_hint(SHAPE));
+    }
+    Ok((id, Query { offsets, semantic_type, mention, ids }))
+}
+
+fn parts(line: &str) -> Option<[&str; 5]> {
+    let mut fields = line.splitn(4, "||");
+    let (id, offsets, semantic_type) = (fields.next()?, fields.next()?, fields.next()?);
+    let (mention, ids) = fields.next()?.rsplit_once("||")?;
+    Some([id, offsets, semantic_type, mention, ids])
+}
+
+/// Whether a file starts with a query.
+pub(super) fn starts_query(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\n').next().and_then(|line| std::str::from_utf8(line).ok());
+    let Some([id, offsets, ..]) = line.and_then(parts) else { return false };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    !id.is_empty() && offsets.split('|').all(digits)
+}
+
+fn push(read: &mut AnnotatedDocument, query: Query) {
+    let text = &mut read.document.text;
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let start = text.len();
+    text.push_str(&query.mention);
+    let is_composite = query.mention.contains('|');
+    read.annotations.push(Annotation {
+        spans: vec![Span::new(start, text.len())],
+        parts: query.mention.split('|').filter(|_| is_composite).map(str::to_owned).collect(),
+        text: query.mention,
+        semantic_type: query.semantic_type,
+        ids: vec![query.ids],
+        attributes: vec![Attribute { name: OFFSETS.to_owned(), value: query.offsets }],
+        ..Annotation::default()
+    });
+}
+
+/// Appends the mentions of one document to `out`.
+pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    let document = &annotated.document;
+    let map = OffsetMap::new(&document.text);
+    let mut lines = String::new();
+    for annotation in &annotated.annotations {
+        let offsets = annotation.attributes.iter().find(|attribute| attribute.name == OFFSETS);
+        let offsets = offsets.map_or_else(|| offsets_of(annotation, &map), |attribute| attribute.value.clone());
+        let mention = if annotation.parts.is_empty() { annotation.text.clone() } else { annotation.parts.join("|") };
+        let ids = written_ids(annotation);
+        let mention = mention.replace(['\n', '\r'], " ");
+        let fields =
+            [("document id", document.id.as_str()), ("offsets", &offsets), ("type", &annotation.semantic_type)];
+        for (what, value) in fields.into_iter().chain([("ids", ids.as_str())]) {
+            if value.contains("||") || value.contains(['\n', '\r']) {
+                let message =
+                    format!("BioSyn cannot carry {} as {what} in document {}", quote(value), quote(&document.id));
+                return Err(Error::invalid(message).with_hint("remove `||` and line breaks from it, or write jsonl"));
+            }
+        }
+        lines.push_str(&format!("{}||{offsets}||{}||{mention}||{ids}\n", document.id, annotation.semantic_type));
+    }
+    out.extend_from_slice(lines.as_bytes());
+    Ok(())
+}
+
+fn offsets_of(annotation: &Annotation, map: &OffsetMap<'_>) -> String {
+    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 }.hull();
+    let code_point =
+        |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
+    format!("{}|{}", code_point(hull.start), code_point(hull.end))
+}
+
+fn written_ids(annotation: &Annotation) -> String {
+    match annotation.candidates.first() {
+        _ if annotation.nil => NO_CONCEPT.to_owned(),
+        Some(best) => best.id.clone(),
+        None if annotation.ids.is_empty() => NO_CONCEPT.to_owned(),
+        None => annotation.ids.join("|"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::corpus::{CorpusFormat, Reader, format, jsonl};
+
+    /// What is read, as lines of JSON; what is written is what was read.
+    fn check(text: &str, expect: Expect) {
+        let input = Input::from_bytes("in", text.as_bytes().to_vec()).unwrap();
+        let (mut shown, mut back) = (Vec::new(), Vec::new());
+        for item in Reader::from_input(input, Some(CorpusFormat::Biosyn)).unwrap() {
+            match item {
+                Ok(read) => {
+                    jsonl::write(&read, &mut shown).unwrap();
+                    write(&read, &mut back).unwrap();
+                }
+                Err(error) => shown.extend(format!("{error} (hint: {})\n", error.hint().unwrap_or("none")).bytes()),
+            }
+        }
+        expect.assert_eq(&String::from_utf8(shown).unwrap());
+        if !text.contains("no query") {
+            assert_eq!(String::from_utf8(back).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn lines_of_one_document_make_a_document() {
+        check(
+            "7||28|57||Disease||fever|ague||D1|D2\n7||60|64||||gout||-1\n8||0|4||Disease||gout||D3 \n7||0|4||Disease||a||b||D4\n",
+            expect![[r#"
+                {"id":"7","text":"fever|ague\ngout","annotations":[{"spans":[[0,10]],"text":"fever|ague","type":"Disease","ids":["D1|D2"],"parts":["fever","ague"],"attributes":{"offsets":"28|57"}},{"spans":[[11,15]],"text":"gout","ids":["-1"],"attributes":{"offsets":"60|64"}}]}
+                {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","type":"Disease","ids":["D3 "],"attributes":{"offsets":"0|4"}}]}
+                {"id":"7","text":"a||b","annotations":[{"spans":[[0,4]],"text":"a||b","type":"Disease","ids":["D4"],"parts":["a","","b"],"attributes":{"offsets":"0|4"}}]}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn malformed_lines_are_named_and_passed_over() {
+        check(
+            "no query\n7||0|4||D||||D1\n8||0|4||D||gout||D1\n",
+            expect![[r#"
+            in:1: expected five fields separated by `||`, found `no query` (hint: a query is `document||start|end||type||mention||ids`)
+            in:2: the query has no mention (hint: a query is `document||start|end||type||mention||ids`)
+            {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","type":"D","ids":["D1"],"attributes":{"offsets":"0|4"}}]}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn queries_are_known_by_name_and_content() {
+        let detected = |name: &str, head: &str| format::detect(Path::new(name), head.as_bytes()).unwrap();
+        assert_eq!(detected("7.concept", ""), CorpusFormat::Biosyn);
+        assert_eq!(detected("queries.txt", "7||0|4||D||gout||D1\n"), CorpusFormat::Biosyn);
+        assert_eq!(detected("names.txt", "D1||gout\n"), CorpusFormat::Text);
+    }
+
+    #[test]
+    fn mentions_of_a_text_are_written_with_their_own_offsets() {
+        let text = "7|t|No β pain or gout.\n7\t5\t17\tpain or gout\tFinding\tD1|D2\tpain|gout\n7\t3\t4\tβ\tX\n";
+        let input = Input::from_bytes("in", text.as_bytes().to_vec()).unwrap();
+        let read = Reader::from_input(input, None).unwrap().next().unwrap().unwrap();
+        let mut out = Vec::new();
+        write(&read, &mut out).unwrap();
+        expect![[r#"
+            7||5|17||Finding||pain|gout||D1|D2
+            7||3|4||X||β||-1
+        "#]]
+        .assert_eq(&String::from_utf8(out).unwrap());
+    }
 }

@@ -1,33 +1,258 @@
-//! brat standoff.
+//! brat standoff: a `.txt` file and an `.ann` file a document, offsets in code points.
+//!
+//! | line | becomes |
+//! | --- | --- |
+//! | `T1⇥Disease 0 4;9 12⇥text` | an annotation with key `T1` |
+//! | `N1⇥Reference T1 MESH:D003920⇥name` | an id of the annotation |
+//! | `A1⇥Category T1 Modifier`, `M1⇥Negation T1` | an attribute of the annotation, relation or event; without value it is empty |
+//! | `#1⇥AnnotatorNotes T1⇥text` | an attribute, too |
+//! | `R1⇥Cause Arg1:T1 Arg2:T2`, `E1⇥Bind:T1 Theme:T2` | a relation with key and roles; the trigger is the first argument |
+//! | `*⇥Equiv T1 T2` | a relation with key `*` |
+//!
+//! The lines themselves stay with the document. As long as nothing was changed they are written as they were; else they
+//! are written anew: annotations, each with its ids and attributes, then relations. A mention across a line break
+//! is written in parts, as brat does. Attributes of a value with white space become notes. Not held: scores, candidates,
+//! names of parts, sections, attributes of the document, and relations between anything but annotations.
+//! What `annotation.conf` says is neither read nor written.
 
-use crate::corpus::AnnotatedDocument;
-use crate::corpus::check::Checker;
+mod write;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::{
+    AnnotatedDocument, Annotation, Argument, Attribute, CorpusFormat, MAX_DOCUMENT_BYTES, Relation, Residue, plain,
+};
 use crate::input::Input;
+use crate::text::offsets::OffsetMap;
 use crate::{Error, Result};
 
-/// The documents of an input.
+pub(super) use write::{is_held, is_split, type_is_held, write};
+
+/// The one document of a text and its annotations.
 pub(super) struct Documents {
-    input: Input,
+    text: Input,
+    annotations: Option<Input>,
+    is_read: bool,
 }
 
 impl Documents {
-    pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { input })
+    pub fn new(text: Input, annotations: Option<Input>) -> Documents {
+        Documents { text, annotations, is_read: false }
     }
 
-    /// A number that grows while the input is read.
-    pub fn n_passed(&self) -> u64 {
-        self.input.n_lines()
-    }
-
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
-    pub fn read_next(&mut self, _checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        Err(Error::invalid(format!("{}: this format cannot be read yet", self.input.path().display())))
+    /// The document, `None` after it.
+    pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+        if std::mem::replace(&mut self.is_read, true) {
+            return Ok(None);
+        }
+        let mut read = plain::read(&mut self.text)?;
+        let Some(input) = &mut self.annotations else { return Ok(Some(read)) };
+        let path = input.path().to_path_buf();
+        let lines = read_lines(input)?;
+        let parsed = parse(&path, &lines)?;
+        let map = OffsetMap::new(&read.document.text);
+        let found = checker.place_all(&path, &read.document, &map, &parsed.placed())?;
+        for (mut annotation, spans) in parsed.annotations.into_iter().zip(found) {
+            if let Some(spans) = spans {
+                annotation.spans = spans;
+                read.annotations.push(annotation);
+            }
+        }
+        read.relations = parsed.relations;
+        let content = Value::from(lines);
+        read.residue = Some(Box::new(Residue { format: CorpusFormat::Brat, content }));
+        Ok(Some(read))
     }
 }
 
-/// Appends one document to `out`.
-pub(super) fn write(_annotated: &AnnotatedDocument, _out: &mut Vec<u8>) -> Result<()> {
-    Err(Error::invalid("this format cannot be written yet"))
+fn read_lines(input: &mut Input) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let mut n_bytes = 0;
+    let path = input.path().to_path_buf();
+    while let Some((_, line)) = input.next_line()? {
+        n_bytes += line.len() + 1;
+        if n_bytes > MAX_DOCUMENT_BYTES {
+            return Err(Error::limit(&path, format!("annotations may have {MAX_DOCUMENT_BYTES} bytes")));
+        }
+        lines.push(line.to_owned());
+    }
+    Ok(lines)
 }
+
+/// What lines say, with the spans of each annotation as written and the number of its line.
+#[derive(Default)]
+struct Parsed {
+    annotations: Vec<Annotation>,
+    spans: Vec<(u64, Vec<(u64, u64)>)>,
+    relations: Vec<Relation>,
+    /// Where the annotation or relation of a key is.
+    places: HashMap<String, Place>,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Annotation(usize),
+    Relation(usize),
+}
+
+impl Parsed {
+    fn placed(&self) -> Vec<Placed<'_>> {
+        let rows = self.annotations.iter().zip(&self.spans);
+        rows.map(|(annotation, (line, spans))| Placed { line: *line, spans, text: Some(&annotation.text) }).collect()
+    }
+}
+
+/// A line that says something of an annotation or relation that may stand below it.
+struct Remark<'a> {
+    number: u64,
+    target: &'a str,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Id(&'a str),
+    Attribute(&'a str, &'a str),
+}
+
+fn parse(path: &Path, lines: &[String]) -> Result<Parsed> {
+    let mut parser = Parser { path: path.to_path_buf(), parsed: Parsed::default() };
+    let mut remarks = Vec::new();
+    for (line, number) in lines.iter().zip(1..) {
+        if !line.trim().is_empty() {
+            remarks.extend(parser.line(number, line)?);
+        }
+    }
+    for remark in remarks {
+        parser.remark(&remark)?;
+    }
+    Ok(parser.parsed)
+}
+
+struct Parser {
+    path: PathBuf,
+    parsed: Parsed,
+}
+
+impl Parser {
+    fn error(&self, number: u64, message: String) -> Error {
+        Error::parse(&self.path, number, message)
+    }
+
+    fn line<'a>(&mut self, number: u64, line: &'a str) -> Result<Option<Remark<'a>>> {
+        let (key, rest) = line.split_once('\t').ok_or_else(|| {
+            self.error(number, format!("a line of brat has columns by tab, this one is {}", quote(line)))
+        })?;
+        let (head, tail) = rest.split_once('\t').unwrap_or((rest, ""));
+        let (kind, behind) = head.split_once(' ').unwrap_or((head, ""));
+        let (target, value) = behind.split_once(' ').unwrap_or((behind, ""));
+        let remark = |what| Ok(Some(Remark { number, target, what }));
+        match key.as_bytes().first() {
+            Some(b'T') => {
+                let spans = self.spans(number, behind)?;
+                let annotation = Annotation {
+                    key: key.to_owned(),
+                    text: tail.to_owned(),
+                    semantic_type: kind.to_owned(),
+                    ..Annotation::default()
+                };
+                self.keep(number, key, Place::Annotation(self.parsed.annotations.len()))?;
+                self.parsed.annotations.push(annotation);
+                self.parsed.spans.push((number, spans));
+                Ok(None)
+            }
+            Some(b'N') => remark(What::Id(value)),
+            Some(b'A' | b'M') => remark(What::Attribute(kind, value)),
+            Some(b'#') => remark(What::Attribute(kind, tail)),
+            Some(b'R' | b'E' | b'*') => {
+                let relation = relation(key, head);
+                if key != "*" {
+                    self.keep(number, key, Place::Relation(self.parsed.relations.len()))?;
+                }
+                self.parsed.relations.push(relation);
+                Ok(None)
+            }
+            _ => {
+                let message = format!("the line starts with {}, which brat does not know", quote(key));
+                Err(self.error(number, message).with_hint("lines start with T, N, A, M, R, E, * or # and a number"))
+            }
+        }
+    }
+
+    /// Remembers where the annotation or relation of `key` is.
+    fn keep(&mut self, number: u64, key: &str, place: Place) -> Result<()> {
+        match self.parsed.places.insert(key.to_owned(), place) {
+            None => Ok(()),
+            Some(_) => Err(self.error(number, format!("{} stands twice", quote(key)))),
+        }
+    }
+
+    /// `0 4;9 12` as pairs.
+    fn spans(&self, number: u64, text: &str) -> Result<Vec<(u64, u64)>> {
+        let pair = |pair: &str| {
+            let (start, end) = pair.split_once(' ')?;
+            let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            (digits(start) && digits(end)).then_some((start.parse().ok()?, end.parse().ok()?))
+        };
+        let spans: Option<Vec<(u64, u64)>> = text.split(';').map(pair).collect();
+        spans.ok_or_else(|| {
+            self.error(number, format!("{} are no offsets", quote(text)))
+                .with_hint("an annotation is `T1`, its type with start and end, and its text, by tab")
+        })
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) -> Result<()> {
+        let Some(&place) = self.parsed.places.get(remark.target) else {
+            let message = format!("{} is said of {}, which is not there", remark.kind(), quote(remark.target));
+            return Err(self.error(remark.number, message).with_hint("remove the line, or give it the key of another"));
+        };
+        let attribute = |name: &str, value: &str| Attribute { name: name.to_owned(), value: value.to_owned() };
+        match (place, &remark.what) {
+            (Place::Annotation(row), What::Id(id)) => self.parsed.annotations[row].ids.push((*id).to_owned()),
+            (Place::Annotation(row), What::Attribute(name, value)) => {
+                self.parsed.annotations[row].attributes.push(attribute(name, value));
+            }
+            // Events are linked by their triggers; an id of one is kept as what it is called.
+            (Place::Relation(row), What::Id(id)) => {
+                self.parsed.relations[row].attributes.push(attribute("Reference", id))
+            }
+            (Place::Relation(row), What::Attribute(name, value)) => {
+                self.parsed.relations[row].attributes.push(attribute(name, value));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Remark<'_> {
+    fn kind(&self) -> &'static str {
+        match self.what {
+            What::Id(_) => "an id",
+            What::Attribute(..) => "an attribute or note",
+        }
+    }
+}
+
+/// `Cause Arg1:T1 Arg2:T2`, `Bind:T1 Theme:T2` or `Equiv T1 T2`.
+fn relation(key: &str, head: &str) -> Relation {
+    let mut words = head.split(' ').filter(|word| !word.is_empty());
+    let argument = |word: &str| {
+        let (role, target) = word.split_once(':').unwrap_or(("", word));
+        Argument { role: role.to_owned(), target: target.to_owned() }
+    };
+    let mut arguments = Vec::new();
+    let mut kind = words.next().unwrap_or_default();
+    if key.starts_with('E') {
+        let trigger = argument(kind);
+        kind = kind.split_once(':').map_or(kind, |(kind, _)| kind);
+        arguments.push(trigger);
+    }
+    arguments.extend(words.map(argument));
+    Relation { key: key.to_owned(), kind: kind.to_owned(), arguments, attributes: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! Turns the spans of a source into bytes and checks that the annotated text stands there.
 //!
 //! Source spans count code points. A mismatch means that the offsets or the text of the source were changed after
-//! annotation; linking such a mention would judge the wrong words. It does not search for the right place.
+//! annotation; linking such a mention would judge the wrong words. Searching for the right place is left to
+//! [`repair`], and done on request only.
 
 use std::path::Path;
 
+use crate::corpus::conll::Tags;
+use crate::corpus::repair::{self, Fix};
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
 use crate::{Error, Result};
@@ -34,9 +37,18 @@ pub struct ReadCounts {
     pub n_annotations: u64,
     /// Annotations left out because their text is not under their span.
     pub n_bad_offsets: u64,
+    /// Annotations handed out of which the offsets were repaired.
+    pub n_fixed: u64,
+    /// Mentions of which the tags break their scheme: repaired, or left out where tags are read strictly.
+    pub n_broken_tags: u64,
+    /// Files of a folder that belong to no document, such as the notes beside a brat corpus.
+    pub n_other_files: u64,
+    /// Citations that a source only names as deleted.
+    pub n_deleted: u64,
 }
 
 /// One annotation as its source places it.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Placed<'a> {
     /// The line it stands on, from 1.
     pub line: u64,
@@ -50,11 +62,20 @@ pub(super) struct Placed<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Checker {
     pub on_mismatch: OnMismatch,
+    /// Whether wrong offsets are repaired where that is certain.
+    pub repairs: bool,
+    /// How tags of tokens are read.
+    pub tags: Tags,
     pub counts: ReadCounts,
+    /// What was repaired in the last document.
+    pub fixes: Vec<Fix>,
 }
 
 impl Checker {
     /// The spans in bytes, or `None` where the annotation is to be left out.
+    ///
+    /// A reader that has all annotations of a document at hand calls [`Checker::place_all`], which can repair more.
+    #[allow(dead_code, reason = "for readers that meet one annotation at a time")]
     pub fn place(
         &mut self,
         path: &Path,
@@ -62,22 +83,71 @@ impl Checker {
         map: &OffsetMap<'_>,
         placed: &Placed<'_>,
     ) -> Result<Option<Vec<Span>>> {
-        match (find_spans(&document.text, map, placed), self.on_mismatch) {
-            (Ok(spans), _) => Ok(Some(spans)),
-            (Err(_), OnMismatch::Drop) => {
-                self.counts.n_bad_offsets += 1;
-                Ok(None)
+        Ok(self.place_all(path, document, map, std::slice::from_ref(placed))?.pop().flatten())
+    }
+
+    /// For each annotation of a document the spans in bytes, or `None` where it is to be left out.
+    pub fn place_all(
+        &mut self,
+        path: &Path,
+        document: &Document,
+        map: &OffsetMap<'_>,
+        placed: &[Placed<'_>],
+    ) -> Result<Vec<Option<Vec<Span>>>> {
+        let text = document.text.as_str();
+        let mut found: Vec<_> = placed.iter().map(|placed| find_spans(text, map, placed)).collect();
+        if self.repairs {
+            let fits: Vec<bool> = found.iter().map(std::result::Result::is_ok).collect();
+            let repaired = repair::repair(document, map, placed, &fits);
+            for ((found, placed), repaired) in found.iter_mut().zip(placed).zip(repaired) {
+                let Some((spans, repair)) = repaired else { continue };
+                // The spelling was judged already, and only the place is left to be found.
+                let text = placed.text.filter(|_| repair != repair::FixKind::Spelling);
+                *found = find_spans(&document.text, map, &Placed { spans: &spans, text, ..*placed });
+                self.counts.n_fixed += 1;
+                self.fixes.push(Fix {
+                    path: path.to_path_buf(),
+                    line: placed.line,
+                    document: document.id.clone(),
+                    text: placed.text.unwrap_or_default().to_owned(),
+                    before: repair::hull(placed.spans),
+                    after: repair::hull(&spans),
+                    kind: repair,
+                });
             }
-            (Err(message), OnMismatch::Error) => {
-                Err(Error::parse(path, placed.line, format!("document {}: {message}", quote(&document.id)))
-                    .with_hint("correct the offsets, or drop and count such annotations with `--skip-bad-offsets`"))
+        }
+        let mut all = Vec::with_capacity(placed.len());
+        for (found, placed) in found.into_iter().zip(placed) {
+            match (found, self.on_mismatch) {
+                (Ok(spans), _) => all.push(Some(spans)),
+                (Err(_), OnMismatch::Drop) => {
+                    self.counts.n_bad_offsets += 1;
+                    all.push(None);
+                }
+                (Err(message), OnMismatch::Error) => {
+                    let message = format!("document {}: {message}", quote(&document.id));
+                    return Err(Error::parse(path, placed.line, message).with_hint(self.hint()));
+                }
             }
+        }
+        Ok(all)
+    }
+
+    fn hint(&self) -> &'static str {
+        if self.repairs {
+            "this cannot be repaired with certainty; drop and count such annotations with `--skip-bad-offsets`"
+        } else {
+            "repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`"
         }
     }
 }
 
 /// The spans of `placed` in bytes of `text`, or what is wrong with them.
-fn find_spans(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>) -> std::result::Result<Vec<Span>, String> {
+pub(super) fn find_spans(
+    text: &str,
+    map: &OffsetMap<'_>,
+    placed: &Placed<'_>,
+) -> std::result::Result<Vec<Span>, String> {
     let mut spans: Vec<Span> = Vec::with_capacity(placed.spans.len());
     for &(start, end) in placed.spans {
         if start >= end {

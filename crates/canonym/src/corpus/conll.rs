@@ -1,19 +1,103 @@
-//! One token a line with tags.
+//! One token a line with tags in columns: BIO, BIOES or BILOU, as CoNLL started it.
+//!
+//! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document. Columns are
+//! separated by tab, or by blanks where there is no tab. The tag is the last column in which every line has one; the
+//! column behind it holds ids. Two columns of numbers that fit the tokens are their offsets, and then the text has its
+//! tokens at just these places; else tokens are joined by one space and sentences by a line break. A type that looks
+//! like an id (`B-MESH:D003920`) is one.
+//!
+//! The lines themselves stay with the document and are written as they were as long as nothing was changed. Else a line
+//! is `token⇥start⇥end⇥tag⇥ids` (`_` where there are none), and any punctuation mark is a token. What that cannot hold:
+//! discontinuous mentions, and of mentions that overlap all but the longest; white space other than its amount;
+//! whatever a tag has no room for.
 
-use crate::corpus::AnnotatedDocument;
-use crate::corpus::check::Checker;
+mod write;
 
+use std::path::Path;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use crate::corpus::check::{Checker, quote};
+use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat, MAX_DOCUMENT_BYTES, Residue};
 use crate::input::Input;
+use crate::text::tags::{Bilou, Repair, decode_bilou};
+use crate::text::{Document, Span};
 use crate::{Error, Result};
+
+pub(super) use write::{kept, write};
+
+/// The most code points between two tokens whose offsets are believed.
+const MAX_GAP: u64 = 1000;
+
+/// What stands in the column of ids where there are none.
+const NO_IDS: &str = "_";
+
+/// How tags say where a mention ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// Begin, inside, outside.
+    #[default]
+    Bio,
+    /// With the end of a mention, and single tokens.
+    Bioes,
+    /// The same with other letters: last, and unit.
+    Bilou,
+}
+
+/// How tags are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tags {
+    /// The scheme; where there is none, each document shows its own.
+    pub scheme: Option<Scheme>,
+    /// What becomes of tags that break the scheme.
+    pub repair: Repair,
+}
+
+impl Default for Tags {
+    fn default() -> Tags {
+        Tags { scheme: None, repair: Repair::Lenient }
+    }
+}
+
+impl FromStr for Tags {
+    type Err = Error;
+
+    /// `auto`, `bio`, `bioes` or `bilou`, with `-strict` behind it where broken tags make no mention.
+    fn from_str(text: &str) -> Result<Tags> {
+        let (name, repair) = match text.strip_suffix("-strict") {
+            Some(name) => (name, Repair::Strict),
+            None => (text, Repair::Lenient),
+        };
+        let scheme = match name {
+            "auto" => None,
+            "bio" => Some(Scheme::Bio),
+            "bioes" => Some(Scheme::Bioes),
+            "bilou" => Some(Scheme::Bilou),
+            _ => {
+                return Err(Error::invalid(format!("unknown tags {}", quote(text))).with_hint(
+                    "use auto, bio, bioes or bilou, with `-strict` behind it to leave out what breaks them",
+                ));
+            }
+        };
+        Ok(Tags { scheme, repair })
+    }
+}
 
 /// The documents of an input.
 pub(super) struct Documents {
     input: Input,
+    /// The line that starts the next document.
+    held: Option<(u64, String)>,
+    n_documents: u64,
 }
 
+/// A line that is not blank, by its columns; `None` is the end of a sentence.
+type Row<'a> = Option<(u64, Vec<&'a str>)>;
+
 impl Documents {
-    pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { input })
+    pub fn new(input: Input) -> Documents {
+        Documents { input, held: None, n_documents: 0 }
     }
 
     /// A number that grows while the input is read.
@@ -22,12 +106,276 @@ impl Documents {
     }
 
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
-    pub fn read_next(&mut self, _checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        Err(Error::invalid(format!("{}: this format cannot be read yet", self.input.path().display())))
+    pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+        let mut lines: Vec<(u64, String)> = self.held.take().into_iter().collect();
+        let (mut n_bytes, mut has_tokens) = (0, false);
+        while let Some((number, line)) = self.input.next_line()? {
+            let line = (number, line.trim_end_matches('\u{b}').to_owned());
+            n_bytes += line.1.len() + 1;
+            if n_bytes > MAX_DOCUMENT_BYTES {
+                let message = format!("the document at line {number} has more than {MAX_DOCUMENT_BYTES} bytes");
+                return Err(Error::limit(self.input.path(), message));
+            }
+            let starts = starts_document(&line.1);
+            if starts && has_tokens {
+                self.held = Some(line);
+                break;
+            }
+            has_tokens |= !starts && !line.1.trim().is_empty() && !is_comment(&line.1);
+            lines.push(line);
+        }
+        if !has_tokens && !lines.iter().any(|(_, line)| starts_document(line)) {
+            return Ok(None);
+        }
+        self.n_documents += 1;
+        let id = lines.iter().find_map(|(_, line)| id_of(line)).unwrap_or_else(|| self.made_up_id());
+        let (document, annotations, n_broken) = parse(self.input.path(), id, &lines, checker.tags)?;
+        checker.counts.n_broken_tags += n_broken;
+        let content = Value::from(lines.into_iter().map(|(_, line)| line).collect::<Vec<String>>());
+        let residue = Some(Box::new(Residue { format: CorpusFormat::Conll, content }));
+        Ok(Some(AnnotatedDocument { document, annotations, residue, ..AnnotatedDocument::default() }))
+    }
+
+    /// The name of the file, with a number where it holds several documents.
+    fn made_up_id(&self) -> String {
+        let stem = match self.input.file_name() {
+            "-" => "stdin",
+            name => Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name),
+        };
+        if self.n_documents == 1 && self.held.is_none() {
+            stem.to_owned()
+        } else {
+            format!("{stem}-{}", self.n_documents)
+        }
     }
 }
 
-/// Appends one document to `out`.
-pub(super) fn write(_annotated: &AnnotatedDocument, _out: &mut Vec<u8>) -> Result<()> {
-    Err(Error::invalid("this format cannot be written yet"))
+/// `# id = 7` and what other programs write for it.
+fn id_of(line: &str) -> Option<String> {
+    if let Some(rest) = line.strip_prefix("-DOCSTART-") {
+        let id = rest.trim().trim_start_matches('(').trim_end_matches(')');
+        let is_id = !id.is_empty() && !id.split_whitespace().any(|word| matches!(word, "O" | "-X-" | "_" | "-"));
+        return is_id.then(|| id.to_owned());
+    }
+    let (name, id) = line.strip_prefix('#')?.split_once('=')?;
+    let is_id = matches!(name.trim(), "id" | "doc_id" | "document_id" | "newdoc id" | "pmid");
+    is_id.then(|| id.trim().to_owned())
 }
+
+fn starts_document(line: &str) -> bool {
+    line.starts_with("-DOCSTART-") || id_of(line).is_some()
+}
+
+/// A comment has a blank behind its `#`: a `#` may be a token, too.
+fn is_comment(line: &str) -> bool {
+    line.starts_with("# ") && !line.contains('\t')
+}
+
+/// The prefix and the type of a tag.
+fn tag_of(column: &str) -> Option<(char, &str)> {
+    let mut letters = column.chars();
+    let prefix = letters.next()?;
+    match (prefix, letters.as_str()) {
+        ('O', "") => Some(('O', "")),
+        ('B' | 'I' | 'E' | 'S' | 'L' | 'U' | 'M' | 'W', rest) => {
+            if rest.is_empty() {
+                Some((prefix, ""))
+            } else {
+                rest.strip_prefix(['-', '_']).map(|kind| (prefix, kind))
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a file starts with tokens and tags by tab.
+pub(super) fn starts_tokens(head: &[u8]) -> bool {
+    if head.starts_with(b"-DOCSTART-") {
+        return true;
+    }
+    let end = head.iter().rposition(|&byte| byte == b'\n').unwrap_or(head.len());
+    let Ok(text) = std::str::from_utf8(&head[..end]) else { return false };
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !is_comment(line)).take(20).peekable();
+    let is_token =
+        |line: &str| line.contains('\t') && line.split('\t').rev().take(2).any(|column| tag_of(column).is_some());
+    lines.peek().is_some() && lines.all(is_token)
+}
+
+fn columns(line: &str) -> Vec<&str> {
+    if line.contains('\t') { line.split('\t').collect() } else { line.split_whitespace().collect() }
+}
+
+fn rows(lines: &[(u64, String)]) -> Vec<Row<'_>> {
+    let row = |(number, line): &'_ (u64, String)| {
+        (*number, line.trim().is_empty() || starts_document(line), is_comment(line))
+    };
+    let kept = lines.iter().filter(|line| !row(line).2);
+    kept.map(|line| (!row(line).1).then(|| (line.0, columns(&line.1)))).collect()
+}
+
+/// Which column holds what.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    tag: usize,
+    offsets: Option<usize>,
+}
+
+fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
+    let tokens = || rows.iter().flatten();
+    let n_columns = tokens().map(|(_, columns)| columns.len()).min().unwrap_or(2);
+    let is_tag = |column: usize| tokens().all(|(_, columns)| tag_of(columns[column]).is_some());
+    let Some(tag) = (1..n_columns).rev().find(|&column| is_tag(column)) else {
+        let wrong =
+            tokens().find(|(_, columns)| columns.len() < 2 || columns.last().is_some_and(|tag| tag_of(tag).is_none()));
+        let (number, columns) = wrong.or_else(|| tokens().next()).expect("there are tokens");
+        let message = match columns.last() {
+            Some(last) if columns.len() > 1 => format!("{} is no tag", quote(last)),
+            _ => format!("the token {} has no tag", quote(&columns.join(" "))),
+        };
+        return Err(Error::parse(path, *number, message).with_hint(
+            "each line is a token and, in its last column or the one before, a tag such as `B-Disease` or `O`",
+        ));
+    };
+    let offsets = (1..tag.saturating_sub(1)).find(|&column| fits_offsets(rows, column));
+    Ok(Layout { tag, offsets })
+}
+
+/// Whether a column and the next one are the offsets of the tokens.
+fn fits_offsets(rows: &[Row<'_>], column: usize) -> bool {
+    let mut last = 0;
+    rows.iter().flatten().all(|(_, columns)| {
+        let Some((start, end)) = offsets_of(columns, column) else { return false };
+        let n_chars = columns[0].chars().count() as u64;
+        let fits = start >= last && start - last <= MAX_GAP && end.checked_sub(start) == Some(n_chars);
+        last = end;
+        fits
+    })
+}
+
+fn offsets_of(columns: &[&str], column: usize) -> Option<(u64, u64)> {
+    Some((columns[column].parse().ok()?, columns[column + 1].parse().ok()?))
+}
+
+/// The document and its annotations, and how many mentions have broken tags.
+fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result<(Document, Vec<Annotation>, u64)> {
+    let rows = rows(lines);
+    if rows.iter().all(Option::is_none) {
+        return Ok((Document { id, ..Document::default() }, Vec::new(), 0));
+    }
+    let layout = layout(path, &rows)?;
+    let mut text = String::new();
+    let mut n_chars = 0;
+    // Two sentences are two lists of tags: no mention goes over their border.
+    let mut sentences: Vec<Vec<Token<'_>>> = vec![Vec::new()];
+    for row in &rows {
+        let Some((_, columns)) = row else {
+            if sentences.last().is_some_and(|sentence| !sentence.is_empty()) {
+                sentences.push(Vec::new());
+            }
+            continue;
+        };
+        let sentence = sentences.last_mut().expect("there is always one");
+        let gap = match layout.offsets.and_then(|column| offsets_of(columns, column)) {
+            Some((start, _)) => start.saturating_sub(n_chars),
+            None => u64::from(!text.is_empty()),
+        };
+        for place in 0..gap {
+            text.push(if place == 0 && sentence.is_empty() && !text.is_empty() { '\n' } else { ' ' });
+        }
+        let start = text.len();
+        text.push_str(columns[0]);
+        n_chars += gap + columns[0].chars().count() as u64;
+        let (prefix, kind) = tag_of(columns[layout.tag]).expect("the layout was chosen by it");
+        let ids = columns.get(layout.tag + 1).copied().filter(|&ids| !ids.is_empty() && ids != NO_IDS);
+        sentence.push(Token { span: Span::new(start, text.len()), prefix, kind, ids });
+    }
+    let mut annotations = Vec::new();
+    let mut n_broken = 0;
+    let scheme = tags.scheme.unwrap_or_else(|| scheme_of(&sentences));
+    for sentence in &sentences {
+        n_broken += decode(sentence, scheme, tags.repair, &text, &mut annotations);
+    }
+    Ok((Document { id, text, sections: Vec::new() }, annotations, n_broken))
+}
+
+struct Token<'a> {
+    span: Span,
+    prefix: char,
+    kind: &'a str,
+    ids: Option<&'a str>,
+}
+
+fn scheme_of(sentences: &[Vec<Token<'_>>]) -> Scheme {
+    let has = |letters: [char; 2]| sentences.iter().flatten().any(|token| letters.contains(&token.prefix));
+    match () {
+        () if has(['L', 'U']) => Scheme::Bilou,
+        () if has(['E', 'S']) => Scheme::Bioes,
+        () => Scheme::Bio,
+    }
+}
+
+/// Appends the mentions of one sentence; returns how many of them have broken tags.
+fn decode(tokens: &[Token<'_>], scheme: Scheme, repair: Repair, text: &str, annotations: &mut Vec<Annotation>) -> u64 {
+    let tags = bilou(tokens, scheme);
+    let lenient = decode_bilou(&tags, Repair::Lenient);
+    let strict = decode_bilou(&tags, Repair::Strict);
+    let mentions = if repair == Repair::Strict { &strict } else { &lenient };
+    for mention in mentions {
+        let first = &tokens[mention.start];
+        let span = Span { start: first.span.start, end: tokens[mention.end - 1].span.end };
+        let (semantic_type, id) = if looks_like_id(first.kind) { ("", Some(first.kind)) } else { (first.kind, None) };
+        annotations.push(Annotation {
+            spans: vec![span],
+            text: span.of(text).to_owned(),
+            semantic_type: semantic_type.to_owned(),
+            ids: first.ids.or(id).map(str::to_owned).into_iter().collect(),
+            ..Annotation::default()
+        });
+    }
+    lenient.iter().filter(|mention| !strict.contains(mention)).count() as u64
+}
+
+/// The tags of a sentence by their place in a mention. BIO says only in the next tag that a mention ends; a change of
+/// type or of ids ends one as well.
+fn bilou(tokens: &[Token<'_>], scheme: Scheme) -> Vec<Bilou> {
+    let continues = |row: usize| {
+        let (token, before) = (&tokens[row], row.checked_sub(1).map(|before| &tokens[before]));
+        let is_inside = matches!(token.prefix, 'I' | 'M' | 'E' | 'L');
+        is_inside && before.is_some_and(|before| before.prefix != 'O' && before.kind == token.kind)
+    };
+    let tag = |row: usize| {
+        let ends = row + 1 == tokens.len() || !continues(row + 1);
+        match (tokens[row].prefix, scheme) {
+            ('O', _) => Bilou::Outside,
+            // A mention that starts with `I` is broken here and whole in the oldest files; both are read so.
+            ('B', Scheme::Bio) => {
+                if ends {
+                    Bilou::Unit
+                } else {
+                    Bilou::Begin
+                }
+            }
+            ('I', Scheme::Bio) => {
+                if ends {
+                    Bilou::Last
+                } else {
+                    Bilou::Inside
+                }
+            }
+            ('B', _) => Bilou::Begin,
+            ('I' | 'M', _) => Bilou::Inside,
+            ('E' | 'L', _) => Bilou::Last,
+            _ => Bilou::Unit,
+        }
+    };
+    (0..tokens.len()).map(tag).collect()
+}
+
+/// Whether a type is an id: a word, a colon and something with a digit.
+fn looks_like_id(kind: &str) -> bool {
+    let Some((prefix, id)) = kind.split_once(':') else { return false };
+    !prefix.is_empty() && !id.contains(':') && id.contains(|c: char| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests;

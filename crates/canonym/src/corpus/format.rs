@@ -18,24 +18,34 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::corpus::check::{Checker, quote};
+use crate::corpus::conll::{Scheme, Tags};
+use crate::corpus::files::{self, Listing, Waiting};
+use crate::corpus::repair::Fix;
 use crate::corpus::{
     AnnotatedDocument, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain, pubmed,
     pubtator, texoo,
 };
-use crate::input::{Input, Source};
+use crate::input::Input;
 use crate::{Error, Result};
-
-/// Folders in folders that are followed.
-const MAX_DEPTH: usize = 32;
 
 /// The longest document id by which PubTator is recognised, in bytes.
 const MAX_ID: usize = 100;
+
+/// Outermost elements of files of citations.
+const CITATIONS: [&[u8]; 7] = [
+    b"PubmedArticleSet",
+    b"PubmedArticle",
+    b"PubmedBookArticleSet",
+    b"PubmedBookArticle",
+    b"MedlineCitationSet",
+    b"MedlineCitation",
+    b"BookDocument",
+];
 
 /// The corpus formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,7 +135,32 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     if name.ends_with(".pubtator") || name.ends_with(".pubtator.txt") {
         return Ok(CorpusFormat::Pubtator);
     }
+    if name.ends_with(".concept") {
+        return Ok(CorpusFormat::Biosyn);
+    }
+    if [".conll", ".bio", ".iob", ".iob2", ".bioes", ".bilou"].iter().any(|ending| name.ends_with(ending)) {
+        return Ok(CorpusFormat::Conll);
+    }
     let head = head.trim_ascii_start();
+    if name.ends_with(".bioc.xml") {
+        return Ok(CorpusFormat::BiocXml);
+    }
+    if name.ends_with(".bioc.json") {
+        return Ok(CorpusFormat::BiocJson);
+    }
+    match xml_root(head) {
+        Some(b"collection") => return Ok(CorpusFormat::BiocXml),
+        Some(root) if CITATIONS.contains(&root) => return Ok(CorpusFormat::PubmedXml),
+        _ => {}
+    }
+    if head.starts_with(b"{") || head.starts_with(b"[") {
+        if has_member(head, "passages") || has_member(head, "PubTator3") {
+            return Ok(CorpusFormat::BiocJson);
+        }
+        if has_member(head, "documents") {
+            return Ok(if has_member(head, "begin") { CorpusFormat::Texoo } else { CorpusFormat::BiocJson });
+        }
+    }
     if let Some(kind) = foreign_kind(head) {
         return Err(Error::invalid(format!("{} is {kind}, of no corpus format that is known", path.display()))
             .with_hint("name the format; `text` reads a file as it is"));
@@ -133,7 +168,40 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     if starts_with_both(head, b"{", b"\"") {
         return Ok(CorpusFormat::Jsonl);
     }
-    Ok(if starts_pubtator(head) { CorpusFormat::Pubtator } else { CorpusFormat::Text })
+    if starts_pubtator(head) {
+        return Ok(CorpusFormat::Pubtator);
+    }
+    if biosyn::starts_query(head) {
+        return Ok(CorpusFormat::Biosyn);
+    }
+    Ok(if conll::starts_tokens(head) { CorpusFormat::Conll } else { CorpusFormat::Text })
+}
+
+/// The name of the outermost element, which the document type tells, too.
+fn xml_root(mut head: &[u8]) -> Option<&[u8]> {
+    loop {
+        head = head.trim_ascii_start();
+        let closing: &[u8] = match head {
+            [b'<', b'?', ..] => b"?>",
+            [b'<', b'!', b'-', ..] => b"-->",
+            _ => break,
+        };
+        let end = head.windows(closing.len()).position(|window| window == closing)?;
+        head = &head[end + closing.len()..];
+    }
+    let name = match head.strip_prefix(b"<!DOCTYPE") {
+        Some(rest) => rest.trim_ascii_start(),
+        None => head.strip_prefix(b"<")?,
+    };
+    let end = name.iter().position(|&byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/' | b'['))?;
+    Some(&name[..end])
+}
+
+/// Whether an object of the JSON in `head` has a member of that name.
+fn has_member(head: &[u8], name: &str) -> bool {
+    let quoted = format!("\"{name}\"");
+    let is_name = |at: usize| head[at + quoted.len()..].trim_ascii_start().starts_with(b":");
+    head.windows(quoted.len()).enumerate().any(|(at, window)| window == quoted.as_bytes() && is_name(at))
 }
 
 /// What `head` is, where taking it for plain text would be wrong.
@@ -170,13 +238,6 @@ pub struct Reader {
     current: Option<Records>,
 }
 
-#[derive(Debug)]
-enum Waiting {
-    /// A file that may be an archive.
-    File(PathBuf),
-    Source(Source),
-}
-
 /// An open input with what its format has to remember between two documents.
 enum Records {
     Text(Input),
@@ -195,21 +256,20 @@ impl Reader {
     /// Opens a file, a folder, or standard input where the path is `-`.
     ///
     /// A folder is read file by file in the order of the paths, folders in it included; names that start with a dot and
-    /// links to folders are left out. Where no format is given, each file shows its own.
+    /// links to folders are left out. Where no format is given, each file shows its own. A folder in which an `.ann` file
+    /// lies is one of brat: its `.txt` files are the documents.
     pub fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Reader> {
         if path == Path::new("-") {
+            if format == Some(CorpusFormat::Brat) {
+                return Err(Error::invalid("brat cannot be read from standard input: a document has two files")
+                    .with_hint("give the folder, or a `.txt` file with its `.ann` file beside it"));
+            }
             return Reader::from_input(Input::open(path)?, format);
         }
-        let metadata = fs::metadata(path).map_err(|source| Error::io("open", path, source))?;
-        let mut files = vec![path.to_path_buf()];
-        if metadata.is_dir() {
-            files = files_of(path)?;
-            if files.is_empty() {
-                return Err(Error::invalid(format!("the folder {} holds no file", path.display())));
-            }
-        }
-        let waiting = files.into_iter().map(Waiting::File).collect();
-        Ok(Reader { waiting, format, checker: Checker::default(), current: None })
+        let Listing { waiting, n_other } = files::list(path, format)?;
+        let mut checker = Checker::default();
+        checker.counts.n_other_files = n_other;
+        Ok(Reader { waiting, format, checker, current: None })
     }
 
     /// Reads from an open input, in the format it shows where none is given.
@@ -225,25 +285,48 @@ impl Reader {
         self
     }
 
+    /// The same reader, repairing offsets where there is no doubt what they should be.
+    #[must_use]
+    pub fn with_repairs(mut self, repairs: bool) -> Reader {
+        self.checker.repairs = repairs;
+        self
+    }
+
+    /// The same reader with another way to read tags of tokens.
+    #[must_use]
+    pub fn with_tags(mut self, tags: Tags) -> Reader {
+        self.checker.tags = tags;
+        self
+    }
+
     /// What was read so far.
     pub fn counts(&self) -> ReadCounts {
         self.checker.counts
     }
 
+    /// What was repaired in the document that was read last.
+    pub fn fixes(&self) -> &[Fix] {
+        &self.checker.fixes
+    }
+
     /// Opens what waits next.
     fn advance(&mut self, waiting: Waiting) -> Result<()> {
-        let source = match waiting {
-            Waiting::Source(source) => source,
-            Waiting::File(path) => {
-                let mut members = Input::members(&path)?.into_iter();
-                let Some(first) = members.next() else { return Ok(()) };
-                for member in members.rev() {
-                    self.waiting.push_front(Waiting::Source(member));
-                }
-                first
+        self.current = Some(match waiting {
+            Waiting::Source(source) => Records::new(source.open()?, self.format)?,
+            Waiting::Brat(text, annotations) => {
+                let annotations = annotations.map(|source| source.open()).transpose()?;
+                Records::Brat(brat::Documents::new(text.open()?, annotations))
             }
-        };
-        self.current = Some(Records::new(source.open()?, self.format)?);
+            Waiting::Lonely(path) => return Err(files::lonely(&path)),
+            Waiting::File(path) => {
+                let Listing { waiting, n_other } = files::open(&path, self.format)?;
+                self.checker.counts.n_other_files += n_other;
+                for waiting in waiting.into_iter().rev() {
+                    self.waiting.push_front(waiting);
+                }
+                return Ok(());
+            }
+        });
         Ok(())
     }
 }
@@ -261,12 +344,13 @@ impl Iterator for Reader {
                 continue;
             };
             let n_passed = records.n_passed();
+            self.checker.fixes.clear();
             let item = records.next(&mut self.checker);
             let goes_on = match &item {
                 Some(Ok(read)) => {
                     self.checker.counts.n_documents += 1;
                     self.checker.counts.n_annotations += read.annotations.len() as u64;
-                    !matches!(records, Records::Text(_))
+                    !matches!(records, Records::Text(_) | Records::Brat(_))
                 }
                 // An input that fails where it stands fails there for ever, and one that passed a limit is left.
                 Some(Err(Error::Parse { .. })) => records.n_passed() > n_passed,
@@ -294,11 +378,11 @@ impl Records {
             CorpusFormat::Pubtator => Records::Pubtator(pubtator::Blocks::new(input)),
             CorpusFormat::BiocXml => Records::BiocXml(bioc_xml::Documents::new(input)?),
             CorpusFormat::BiocJson => Records::BiocJson(bioc_json::Documents::new(input)?),
-            CorpusFormat::Brat => Records::Brat(brat::Documents::new(input)?),
-            CorpusFormat::Conll => Records::Conll(conll::Documents::new(input)?),
+            CorpusFormat::Brat => Records::Brat(brat::Documents::new(input, None)),
+            CorpusFormat::Conll => Records::Conll(conll::Documents::new(input)),
             CorpusFormat::PubmedXml => Records::PubmedXml(pubmed::Documents::new(input)?),
             CorpusFormat::Texoo => Records::Texoo(texoo::Documents::new(input)?),
-            CorpusFormat::Biosyn => Records::Biosyn(biosyn::Documents::new(input)?),
+            CorpusFormat::Biosyn => Records::Biosyn(biosyn::Documents::new(input)),
         })
     }
 
@@ -310,7 +394,7 @@ impl Records {
             Records::Pubtator(blocks) => blocks.n_lines(),
             Records::BiocXml(documents) => documents.n_passed(),
             Records::BiocJson(documents) => documents.n_passed(),
-            Records::Brat(documents) => documents.n_passed(),
+            Records::Brat(_) => 0,
             Records::Conll(documents) => documents.n_passed(),
             Records::PubmedXml(documents) => documents.n_passed(),
             Records::Texoo(documents) => documents.n_passed(),
@@ -329,45 +413,23 @@ impl Records {
             Records::Conll(documents) => documents.read_next(checker).transpose(),
             Records::PubmedXml(documents) => documents.read_next(checker).transpose(),
             Records::Texoo(documents) => documents.read_next(checker).transpose(),
-            Records::Biosyn(documents) => documents.read_next(checker).transpose(),
+            Records::Biosyn(documents) => documents.read_next().transpose(),
         }
     }
 }
 
-/// The files under `folder` in the order of their paths.
-/// Files of standoff annotations and settings, which lie beside the texts they belong to and are no documents.
-fn is_beside_texts(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "ann" || extension == "conf")
-}
-
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut folders = vec![(folder.to_path_buf(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        if depth > MAX_DEPTH {
-            return Err(Error::limit(&folder, format!("folders may be nested {MAX_DEPTH} deep")));
-        }
-        let entries = fs::read_dir(&folder).map_err(|source| Error::io("read", &folder, source))?;
-        for entry in entries {
-            let entry = entry.map_err(|source| Error::io("read", &folder, source))?;
-            let path = entry.path();
-            if entry.file_name().to_string_lossy().starts_with('.') {
-                continue;
-            }
-            let kind = entry.file_type().map_err(|source| Error::io("read", &path, source))?;
-            if kind.is_dir() {
-                folders.push((path, depth + 1));
-            } else if !path.is_dir() && !is_beside_texts(&path) {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// Appends one document as `format` writes it; nothing where the format cannot carry it.
+/// Appends one document as `format` writes it; nothing where the format cannot carry it. Of brat it is the `.ann` file.
 pub fn encode(document: &AnnotatedDocument, format: CorpusFormat, buffer: &mut Vec<u8>) -> Result<()> {
+    encode_with(document, format, Scheme::default(), buffer)
+}
+
+/// [`encode`] with the tags of tokens in `scheme`, where the format has any.
+pub fn encode_with(
+    document: &AnnotatedDocument,
+    format: CorpusFormat,
+    scheme: Scheme,
+    buffer: &mut Vec<u8>,
+) -> Result<()> {
     match format {
         CorpusFormat::Text => Err(Error::invalid("documents cannot be written as text, which holds no annotations")
             .with_hint("write jsonl or pubtator")),
@@ -376,7 +438,7 @@ pub fn encode(document: &AnnotatedDocument, format: CorpusFormat, buffer: &mut V
         CorpusFormat::BiocXml => bioc_xml::write(document, buffer),
         CorpusFormat::BiocJson => bioc_json::write(document, buffer),
         CorpusFormat::Brat => brat::write(document, buffer),
-        CorpusFormat::Conll => conll::write(document, buffer),
+        CorpusFormat::Conll => conll::write(document, scheme, buffer),
         CorpusFormat::PubmedXml => pubmed::write(document, buffer),
         CorpusFormat::Texoo => texoo::write(document, buffer),
         CorpusFormat::Biosyn => biosyn::write(document, buffer),
@@ -420,11 +482,16 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer into `out`, which messages call `path`. Plain text cannot be written: it holds no annotations.
+    /// A writer into `out`, which messages call `path`. Plain text cannot be written: it holds no annotations; brat is
+    /// written by [`crate::corpus::folder`].
     pub fn new(out: W, path: &Path, format: CorpusFormat) -> Result<Writer<W>> {
         if format == CorpusFormat::Text {
             return Err(Error::invalid("documents cannot be written as text, which holds no annotations")
                 .with_hint("write jsonl or pubtator"));
+        }
+        if format == CorpusFormat::Brat {
+            return Err(Error::invalid("brat cannot be written into one stream: a document has two files")
+                .with_hint("write into a folder, or write jsonl"));
         }
         Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new(), frame: None })
     }
@@ -483,8 +550,24 @@ mod tests {
     }
 
     #[test]
+    fn structured_files_show_what_they_are() {
+        check("a.bioc.xml.gz", "", CorpusFormat::BiocXml);
+        check("a.bioc.json", "", CorpusFormat::BiocJson);
+        check("a.xml", "<?xml version='1.0'?>\n<!-- x -->\n<collection>", CorpusFormat::BiocXml);
+        check("a.xml", "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>", CorpusFormat::BiocXml);
+        check("a.xml", "<!DOCTYPE PubmedArticleSet PUBLIC '' ''>\n", CorpusFormat::PubmedXml);
+        check("-", "<MedlineCitation Owner='NLM'>", CorpusFormat::PubmedXml);
+        check("a.json", r#"{"source": "", "documents": [{"id": "1"#, CorpusFormat::BiocJson);
+        check("a.json", r#"{"PubTator3": [{"#, CorpusFormat::BiocJson);
+        check("a.json", r#"[{"id": "1", "passages": ["#, CorpusFormat::BiocJson);
+        check("a.json", r#"{"name": "", "documents": [{"begin": 0"#, CorpusFormat::Texoo);
+        check("a.json", r#"{"text": "a \"passages\": b"}"#, CorpusFormat::Jsonl);
+    }
+
+    #[test]
     fn foreign_files_are_not_taken_for_text() {
         let message = |head: &[u8]| detect(Path::new("a"), head).unwrap_err().to_string();
+        assert_eq!(message(b"<?xml version='1.0'?><pmc-articleset>"), "a is XML, of no corpus format that is known");
         assert_eq!(message(b"<?xml version='1.0'?>"), "a is XML, of no corpus format that is known");
         assert_eq!(message(b"[\n {\"id\": 1}"), "a is a JSON list, of no corpus format that is known");
         assert_eq!(message(b"ab\0"), "a is binary, of no corpus format that is known");

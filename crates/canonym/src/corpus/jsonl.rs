@@ -4,8 +4,8 @@
 //! points. `title` and `abstract` may stand in the place of `text` and are joined by one space; a missing id is the
 //! `pmid`, else the number of the line. An annotation carries `ids` (or `id`) where a person made it, `score`, `nil`
 //! and `candidates` where a system did; then its id is that of the first candidate, and there is none where the system
-//! abstains. `parts`, `key`, `attributes` and `relations` are written only where there are any. Other fields are passed over. Sections are
-//! not written.
+//! abstains. `parts`, `key`, `attributes`, `relations` and `sections` are written only where there are any, and so is the
+//! `type` of an annotation that a person made. Other fields are passed over.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::corpus::check::{Checker, Placed, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, Argument, Attribute, CandidateRecord, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Span};
+use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
 
 /// Scores are written to this many units of one, so that the last bits of a sum do not show.
@@ -43,6 +43,16 @@ struct DocumentLine {
     relations: Option<Vec<RelationLine>>,
     #[serde(default)]
     attributes: Option<Attributes>,
+    #[serde(default)]
+    sections: Option<Vec<SectionLine>>,
+}
+
+/// A part of the text, in code points.
+#[derive(Deserialize, Serialize)]
+struct SectionLine {
+    #[serde(rename = "type")]
+    kind: String,
+    span: (u64, u64),
 }
 
 /// `["CID", "D003042", "D012640"]`, or an object where a relation has a key, roles or attributes.
@@ -188,7 +198,7 @@ fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Re
     }
     let parsed: DocumentLine = serde_json::from_str(line).map_err(|error| json_error(path, number, &error))?;
     let id = parsed.id.or(parsed.pmid).map_or_else(|| number.to_string(), Id::into_text);
-    let document = match parsed.text {
+    let mut document = match parsed.text {
         Some(text) => Document { id, text, sections: Vec::new() },
         None if parsed.title.is_none() && parsed.summary.is_none() => {
             return Err(Error::parse(path, number, format!("document {} has no text", quote(&id)))
@@ -197,16 +207,31 @@ fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Re
         None => join_passages(id, parsed.title.as_deref(), parsed.summary.as_deref()),
     };
     let map = OffsetMap::new(&document.text);
-    let mut annotations = Vec::new();
-    for annotation in parsed.annotations.unwrap_or_default() {
-        let placed = Placed { line: number, spans: &annotation.spans, text: annotation.text.as_deref() };
-        if let Some(spans) = checker.place(path, &document, &map, &placed)? {
-            annotations.push(annotation.with_spans(spans, &document.text));
-        }
-    }
+    let section = |line: SectionLine| section(&map, line).map_err(|message| Error::parse(path, number, message));
+    let sections = parsed.sections.map(|lines| lines.into_iter().map(section).collect::<Result<Vec<Section>>>());
+    let sections = sections.transpose()?;
+    let lines = parsed.annotations.unwrap_or_default();
+    let placed: Vec<Placed<'_>> =
+        lines.iter().map(|line| Placed { line: number, spans: &line.spans, text: line.text.as_deref() }).collect();
+    let found = checker.place_all(path, &document, &map, &placed)?;
+    let annotations =
+        lines.into_iter().zip(found).filter_map(|(line, spans)| Some(line.with_spans(spans?, &document.text)));
+    let annotations = annotations.collect();
     let relations = parsed.relations.unwrap_or_default().into_iter().filter_map(RelationLine::into_relation).collect();
     let attributes = parsed.attributes.map(Attributes::into_attributes).unwrap_or_default();
+    if let Some(sections) = sections {
+        document.sections = sections;
+    }
     Ok(AnnotatedDocument { document, annotations, relations, attributes, residue: None })
+}
+
+fn section(map: &OffsetMap<'_>, line: SectionLine) -> std::result::Result<Section, String> {
+    let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
+    let (start, end) = line.span;
+    match (byte(start), byte(end)) {
+        (Some(first), Some(last)) if first <= last => Ok(Section { kind: line.kind, span: Span::new(first, last) }),
+        _ => Err(format!("the section {} at {start}..{end} is not within the text", quote(&line.kind))),
+    }
 }
 
 impl AnnotationLine {
@@ -250,14 +275,16 @@ fn json_error(path: &Path, number: u64, error: &serde_json::Error) -> Error {
 
 /// A document as we write it; the order of the fields is part of the contract.
 #[derive(Serialize)]
-struct DocumentOut<'a> {
+struct DocumentOut<'a, E> {
     id: &'a str,
     text: &'a str,
-    annotations: Vec<AnnotationOut<'a>>,
+    annotations: Vec<AnnotationOut<'a, E>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     relations: Vec<RelationOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes: Option<AttributesOut<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sections: Vec<SectionLine>,
 }
 
 #[derive(Serialize)]
@@ -307,11 +334,11 @@ fn relation_out(relation: &Relation) -> RelationOut<'_> {
 }
 
 #[derive(Serialize)]
-struct AnnotationOut<'a> {
+struct AnnotationOut<'a, E> {
     spans: Vec<(usize, usize)>,
     text: &'a str,
-    #[serde(rename = "type")]
-    semantic_type: &'a str,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    semantic_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -326,6 +353,8 @@ struct AnnotationOut<'a> {
     key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes: Option<AttributesOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a E>,
 }
 
 #[derive(Serialize)]
@@ -337,18 +366,44 @@ struct CandidateOut<'a> {
 
 /// Appends one document and a line end to `out`.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    write_line::<()>(annotated, &[], out)
+}
+
+/// Appends one document as `write` does, each annotation with what explains it in a last field `explanation`.
+///
+/// There is one explanation for each annotation. Readers pass over the field.
+pub fn write_explained<E: Serialize>(
+    annotated: &AnnotatedDocument,
+    explanations: &[E],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    write_line(annotated, explanations, out)
+}
+
+fn write_line<E: Serialize>(annotated: &AnnotatedDocument, explanations: &[E], out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
     let map = OffsetMap::new(&document.text);
-    let annotations = annotated.annotations.iter().map(|annotation| annotation_out(annotation, &map)).collect();
+    let explained = |(row, annotation)| annotation_out(annotation, &map, explanations.get(row));
+    let annotations = annotated.annotations.iter().enumerate().map(explained).collect();
     let relations = annotated.relations.iter().map(relation_out).collect();
     let attributes = attributes_out(&annotated.attributes);
-    let line = DocumentOut { id: &document.id, text: &document.text, annotations, relations, attributes };
+    let section = |section: &Section| {
+        let code_point =
+            |byte: u32| map.byte_to_char(byte as usize).expect("sections lie on character boundaries") as u64;
+        SectionLine { kind: section.kind.clone(), span: (code_point(section.span.start), code_point(section.span.end)) }
+    };
+    let sections = document.sections.iter().map(section).collect();
+    let line = DocumentOut { id: &document.id, text: &document.text, annotations, relations, attributes, sections };
     serde_json::to_writer(&mut *out, &line).expect("strings and numbers in memory are always JSON");
     out.push(b'\n');
     Ok(())
 }
 
-fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> AnnotationOut<'a> {
+fn annotation_out<'a, E>(
+    annotation: &'a Annotation,
+    map: &OffsetMap<'_>,
+    explanation: Option<&'a E>,
+) -> AnnotationOut<'a, E> {
     let code_point =
         |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
     let linked = annotation.is_linked();
@@ -362,7 +417,7 @@ fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> Annota
     AnnotationOut {
         spans: annotation.spans.iter().map(|span| (code_point(span.start), code_point(span.end))).collect(),
         text: &annotation.text,
-        semantic_type: &annotation.semantic_type,
+        semantic_type: (linked || !annotation.semantic_type.is_empty()).then_some(&annotation.semantic_type),
         score: annotation.score.map(rounded),
         nil: linked.then_some(annotation.nil),
         candidates: linked.then(|| candidates.collect()),
@@ -370,6 +425,7 @@ fn annotation_out<'a>(annotation: &'a Annotation, map: &OffsetMap<'_>) -> Annota
         parts: &annotation.parts,
         key: &annotation.key,
         attributes: attributes_out(&annotation.attributes),
+        explanation,
     }
 }
 
@@ -410,7 +466,7 @@ mod tests {
         check(
             r#"{"id":7,"text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","ids":["D1","D2"]},{"id":"D3","spans":[[0,1]],"type":"Letter","other":[1]},{"spans":[[0,1]]}]}"#,
             expect![[r#"
-                {"id":"7","text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","type":"","ids":["D1","D2"]},{"spans":[[0,1]],"text":"β","type":"Letter","ids":["D3"]},{"spans":[[0,1]],"text":"β","type":"","ids":[]}]}
+                {"id":"7","text":"β pain","annotations":[{"spans":[[2,6]],"text":"pain","ids":["D1","D2"]},{"spans":[[0,1]],"text":"β","type":"Letter","ids":["D3"]},{"spans":[[0,1]],"text":"β","ids":[]}]}
             "#]],
         );
     }
@@ -434,9 +490,9 @@ mod tests {
         check(
             "{\"title\":\"A.\",\"abstract\":\"B.\"}\n\n{\"pmid\":3,\"abstract\":\"B.\"}\n{\"id\":null,\"title\":\"\",\"abstract\":\"B.\",\"annotations\":null}",
             expect![[r#"
-                {"id":"1","text":"A. B.","annotations":[]}
-                {"id":"3","text":"B.","annotations":[]}
-                {"id":"4","text":" B.","annotations":[]}
+                {"id":"1","text":"A. B.","annotations":[],"sections":[{"type":"title","span":[0,2]},{"type":"abstract","span":[3,5]}]}
+                {"id":"3","text":"B.","annotations":[],"sections":[{"type":"abstract","span":[0,2]}]}
+                {"id":"4","text":" B.","annotations":[],"sections":[{"type":"title","span":[0,0]},{"type":"abstract","span":[1,3]}]}
             "#]],
         );
     }
@@ -463,8 +519,8 @@ mod tests {
         check(
             r#"{"text":"pain","annotations":[{"spans":[],"text":"pain"}]}"#,
             expect![[r#"
-            in:1: document `1`: `pain` has no span (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
-        "#]],
+                in:1: document `1`: `pain` has no span (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            "#]],
         );
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,-4]]}]}"#,
@@ -475,8 +531,8 @@ mod tests {
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,4]],"text":"gain"}]}"#,
             expect![[r#"
-            in:1: document `1`: the annotation says `gain` at 0..4, the text there is `pain` (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
-        "#]],
+                in:1: document `1`: the annotation says `gain` at 0..4, the text there is `pain` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            "#]],
         );
         check(
             &"[".repeat(100_000),

@@ -3,17 +3,23 @@
 //! Readers turn the offsets of a format into bytes and check each against its text; writers turn them
 //! back. Concepts are written as ids such as `MESH:D003924`, never as numbers of one knowledge base.
 
+mod bioc;
 pub mod bioc_json;
 pub mod bioc_xml;
 pub mod biosyn;
 pub mod brat;
 mod check;
 pub mod conll;
+mod files;
+pub mod folder;
 pub mod format;
+mod json_stream;
 pub mod jsonl;
+pub mod losses;
 pub mod plain;
 pub mod pubmed;
 pub mod pubtator;
+pub mod repair;
 pub mod texoo;
 
 pub use check::{OnMismatch, ReadCounts};

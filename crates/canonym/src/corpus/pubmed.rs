@@ -1,38 +1,262 @@
-//! Citations of PubMed as XML.
+//! Citations of PubMed as XML: sets of articles and book chapters, baseline files, single citations.
+//!
+//! The text is the title, a space and the abstract, its parts joined by a space and each part with a label as
+//! `LABEL: text`, as PubMed shows it and PubTator counts it; the label `UNLABELLED` is not shown. Title and parts are
+//! sections, of kind `title`, `abstract` or the label. Markup in texts (`<i>`, `<sub>`, formulas) leaves its text; a run
+//! of white space with a line break becomes one space. Journal, year and the ids of MeSH headings are attributes.
+//! Titles and abstracts in other languages are not taken. Citations of which the file only says that they are deleted
+//! are counted. The writer makes a set with id, title and abstract: the format holds no annotations.
 
-use crate::corpus::AnnotatedDocument;
-use crate::corpus::check::Checker;
+use crate::corpus::bioc_xml::escape;
+use crate::corpus::check::{Checker, quote};
 use crate::corpus::format::Frame;
+use crate::corpus::{AnnotatedDocument, Attribute, MAX_DOCUMENT_BYTES};
 use crate::input::Input;
+use crate::input::xml::{Event, XmlReader};
+use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
+
+/// Elements that hold citations.
+const SETS: [&str; 6] = [
+    "PubmedArticleSet",
+    "MedlineCitationSet",
+    "PubmedBookArticleSet",
+    "PubmedArticle",
+    "PubmedBookArticle",
+    "PubmedData",
+];
+
+/// The label of a part that PubMed shows without one.
+const UNLABELLED: &str = "UNLABELLED";
+
+/// What stands before the first citation of a set that is made here.
+const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<PubmedArticleSet>\n";
 
 /// The documents of an input.
 pub(super) struct Documents {
-    input: Input,
+    xml: XmlReader,
+    /// How many elements are open around the citation that was read last.
+    outside: usize,
+}
+
+/// What is read of a citation.
+#[derive(Default)]
+struct Citation {
+    pmid: String,
+    title: String,
+    /// Labels and texts.
+    parts: Vec<(String, String)>,
+    journal: String,
+    year: String,
+    headings: Vec<String>,
+}
+
+/// What an element of a citation is.
+enum Place {
+    /// Holds more of the citation.
+    Inside,
+    Pmid,
+    Title,
+    Part(String),
+    Journal,
+    Year,
+    Heading(String),
+    Other,
 }
 
 impl Documents {
     pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { input })
+        Ok(Documents { xml: XmlReader::new(input)?, outside: 0 })
     }
 
     /// A number that grows while the input is read.
     pub fn n_passed(&self) -> u64 {
-        self.input.n_lines()
+        self.xml.n_bytes()
     }
 
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
-    pub fn read_next(&mut self, _checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        Err(Error::invalid(format!("{}: this format cannot be read yet", self.input.path().display())))
+    pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
+        if self.xml.is_broken() {
+            return Ok(None);
+        }
+        self.xml.skip_to(self.outside)?;
+        loop {
+            let depth = self.xml.depth();
+            let name = match self.xml.next_event()? {
+                Event::Start(element) => element.name(),
+                Event::Eof => return Ok(None),
+                _ => continue,
+            };
+            match name {
+                "MedlineCitation" | "BookDocument" => {
+                    self.outside = depth;
+                    let line = self.xml.line();
+                    let citation = self.citation()?;
+                    if citation.pmid.is_empty() {
+                        return Err(Error::parse(self.xml.path(), line, "the citation has no PMID"));
+                    }
+                    return Ok(Some(citation.into_document()));
+                }
+                "DeleteCitation" => checker.counts.n_deleted += self.deleted()?,
+                name if SETS.contains(&name) => {}
+                name if depth == 0 => {
+                    let message = format!("the XML holds {}, not citations of PubMed", quote(name));
+                    return Err(self.xml.error(message).with_hint("citations stand in a `PubmedArticleSet`"));
+                }
+                _ => self.xml.skip_element()?,
+            }
+        }
+    }
+
+    fn deleted(&mut self) -> Result<u64> {
+        let outside = self.xml.depth() - 1;
+        let mut n_deleted = 0;
+        while self.xml.depth() > outside {
+            n_deleted += u64::from(matches!(self.xml.next_event()?, Event::Start(_)));
+        }
+        Ok(n_deleted)
+    }
+
+    /// The rest of a citation whose start was read.
+    fn citation(&mut self) -> Result<Citation> {
+        let (outside, start) = (self.xml.depth() - 1, self.xml.n_bytes());
+        let mut citation = Citation::default();
+        while self.xml.depth() > outside {
+            let depth = self.xml.depth() - outside;
+            let place = match self.xml.next_event()? {
+                Event::Start(element) => match (depth, element.name()) {
+                    (_, "Article" | "Journal" | "JournalIssue" | "PubDate" | "Abstract" | "Book") => Place::Inside,
+                    (_, "MeshHeadingList" | "MeshHeading") => Place::Inside,
+                    (1, "PMID") => Place::Pmid,
+                    (1 | 2, "ArticleTitle") => Place::Title,
+                    (2, "BookTitle") if citation.title.is_empty() => Place::Title,
+                    (2 | 3, "AbstractText") => Place::Part(element.attribute("Label")?.unwrap_or_default()),
+                    (3, "Title") => Place::Journal,
+                    (3..=5, "Year" | "MedlineDate") => Place::Year,
+                    (3, "DescriptorName") => Place::Heading(element.attribute("UI")?.unwrap_or_default()),
+                    _ => Place::Other,
+                },
+                _ => continue,
+            };
+            match place {
+                Place::Inside => {}
+                Place::Pmid => citation.pmid = self.text()?,
+                Place::Title => citation.title = self.text()?,
+                Place::Part(label) => {
+                    let text = self.text()?;
+                    citation.parts.push((label, text));
+                }
+                Place::Journal => citation.journal = self.text()?,
+                Place::Year => citation.year = self.text()?.chars().take(4).collect(),
+                Place::Heading(id) => {
+                    citation.headings.push(id);
+                    self.xml.skip_element()?;
+                }
+                Place::Other => self.xml.skip_element()?,
+            }
+            if self.xml.n_bytes() - start > MAX_DOCUMENT_BYTES as u64 {
+                let message =
+                    format!("the citation before line {} has more than {MAX_DOCUMENT_BYTES} bytes", self.xml.line());
+                return Err(Error::limit(self.xml.path(), message));
+            }
+        }
+        Ok(citation)
+    }
+
+    /// The text of the element that began last, on one line.
+    fn text(&mut self) -> Result<String> {
+        let text = self.xml.read_text()?;
+        let text = text.trim();
+        if !text.contains(['\n', '\t']) {
+            return Ok(text.to_owned());
+        }
+        let mut line = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['\n', '\t']) {
+            line.push_str(rest[..at].trim_end());
+            line.push(' ');
+            rest = rest[at..].trim_start();
+        }
+        line.push_str(rest);
+        Ok(line)
     }
 }
 
-/// Appends one document to `out`.
-pub(super) fn write(_annotated: &AnnotatedDocument, _out: &mut Vec<u8>) -> Result<()> {
-    Err(Error::invalid("this format cannot be written yet"))
+impl Citation {
+    fn into_document(self) -> AnnotatedDocument {
+        let mut document = Document { id: self.pmid, ..Document::default() };
+        let mut add = |kind: &str, text: &str| {
+            if !document.text.is_empty() {
+                document.text.push(' ');
+            }
+            let start = document.text.len();
+            document.text.push_str(text);
+            document.sections.push(Section { kind: kind.to_owned(), span: Span::new(start, document.text.len()) });
+        };
+        if !self.title.is_empty() {
+            add("title", &self.title);
+        }
+        for (label, text) in self.parts.iter().filter(|(_, text)| !text.is_empty()) {
+            match label.trim() {
+                "" | UNLABELLED => add("abstract", text),
+                label => add(label, &format!("{label}: {text}")),
+            }
+        }
+        let mesh = self.headings.join("|");
+        let named = [("journal", self.journal), ("year", self.year), ("mesh", mesh)];
+        let attributes = named.into_iter().filter(|(_, value)| !value.is_empty());
+        let attributes = attributes.map(|(name, value)| Attribute { name: name.to_owned(), value }).collect();
+        AnnotatedDocument { document, attributes, ..AnnotatedDocument::default() }
+    }
+}
+
+/// Appends one document to `out`, without its annotations.
+pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    let document = &annotated.document;
+    let mut element = |before: &str, text: &str, after: &str| {
+        out.extend_from_slice(before.as_bytes());
+        escape(text, false, false, out);
+        out.extend_from_slice(after.as_bytes());
+    };
+    element("<PubmedArticle><MedlineCitation><PMID Version=\"1\">", &document.id, "</PMID><Article>");
+    let title = document.sections.first().filter(|section| section.kind == "title" && section.span.start == 0);
+    let end = title.map_or(0, |title| title.span.end as usize);
+    element("<ArticleTitle>", &document.text[..end], "</ArticleTitle>");
+    let mut parts: Vec<(Option<&str>, &str)> = Vec::new();
+    let mut done = end;
+    for section in document.sections.iter().skip(usize::from(title.is_some())) {
+        let (start, end) = (section.span.start as usize, section.span.end as usize);
+        if start < done {
+            continue;
+        }
+        parts.push((None, &document.text[done..start]));
+        let text = section.span.of(&document.text);
+        let body = text.strip_prefix(section.kind.as_str()).and_then(|rest| rest.strip_prefix(": "));
+        parts.push(body.filter(|_| !section.kind.is_empty()).map_or((None, text), |body| (Some(&section.kind), body)));
+        done = end;
+    }
+    parts.push((None, &document.text[done..]));
+    parts.retain(|(_, text)| !text.trim().is_empty());
+    if !parts.is_empty() {
+        element("<Abstract>", "", "");
+        for (label, text) in parts {
+            match label {
+                Some(label) => {
+                    let mut value = Vec::new();
+                    escape(label, true, true, &mut value);
+                    let value = String::from_utf8_lossy(&value).into_owned();
+                    element(&format!("<AbstractText Label=\"{value}\">"), text.trim(), "</AbstractText>");
+                }
+                None => element("<AbstractText>", text.trim(), "</AbstractText>"),
+            }
+        }
+        element("", "", "</Abstract>");
+    }
+    element("", "", "</Article></MedlineCitation></PubmedArticle>\n");
+    Ok(())
 }
 
 /// What stands around documents.
 pub(super) fn frame(_first: Option<&AnnotatedDocument>) -> Frame {
-    Frame::default()
+    Frame { before: HEAD.as_bytes().to_vec(), between: b"", after: b"</PubmedArticleSet>\n" }
 }

@@ -128,10 +128,16 @@ fn is_relation(column: &str) -> bool {
     column.starts_with(|c: char| c.is_alphabetic())
 }
 
+/// A line of an annotation by its columns.
+struct AnnotationLine<'a> {
+    number: u64,
+    spans: [(u64, u64); 1],
+    columns: Vec<&'a str>,
+}
+
 fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<AnnotatedDocument> {
     let (document, n_passages) = read_text(path, rows)?;
-    let map = OffsetMap::new(&document.text);
-    let mut annotations = Vec::new();
+    let mut lines: Vec<AnnotationLine<'_>> = Vec::new();
     let mut relations = Vec::new();
     for (number, line) in &rows[n_passages..] {
         let columns = read_columns(path, *number, line, &document.id)?;
@@ -140,18 +146,25 @@ fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<Annot
             continue;
         }
         let span = (offset(path, *number, columns[1])?, offset(path, *number, columns[2])?);
-        let placed = Placed { line: *number, spans: &[span], text: Some(columns[3]) };
-        if let Some(spans) = checker.place(path, &document, &map, &placed)? {
-            annotations.push(Annotation {
-                spans,
-                text: columns[3].to_owned(),
-                semantic_type: columns[4].to_owned(),
-                ids: columns.get(5).map(|&ids| ids.to_owned()).into_iter().collect(),
-                parts: columns.get(6).map(|parts| parts.split('|').map(str::to_owned).collect()).unwrap_or_default(),
-                ..Annotation::default()
-            });
-        }
+        lines.push(AnnotationLine { number: *number, spans: [span], columns });
     }
+    let placed: Vec<Placed<'_>> = lines
+        .iter()
+        .map(|line| Placed { line: line.number, spans: &line.spans, text: Some(line.columns[3]) })
+        .collect();
+    let found = checker.place_all(path, &document, &OffsetMap::new(&document.text), &placed)?;
+    let annotation = |(spans, line): (Option<Vec<Span>>, &AnnotationLine<'_>)| {
+        let columns = &line.columns;
+        Some(Annotation {
+            spans: spans?,
+            text: columns[3].to_owned(),
+            semantic_type: columns[4].to_owned(),
+            ids: columns.get(5).map(|&ids| ids.to_owned()).into_iter().collect(),
+            parts: columns.get(6).map(|parts| parts.split('|').map(str::to_owned).collect()).unwrap_or_default(),
+            ..Annotation::default()
+        })
+    };
+    let annotations = found.into_iter().zip(&lines).filter_map(annotation).collect();
     Ok(AnnotatedDocument { document, annotations, relations, ..AnnotatedDocument::default() })
 }
 

@@ -180,8 +180,13 @@ pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
 
 /// Counts the agreements of one document under one measure.
 pub fn count(measure: Measure, document: &DocumentPair, config: MatchConfig) -> Counts {
-    let gold = views(&document.gold, measure, config, Side::Gold);
-    let predicted = views(&document.predicted, measure, config, Side::Predicted);
+    count_entries(measure, &document.gold, &document.predicted, config)
+}
+
+/// [`count`] of annotations that stand in lists of their own.
+pub fn count_entries(measure: Measure, gold: &[Entry], predicted: &[Entry], config: MatchConfig) -> Counts {
+    let gold = views(gold, measure, config, Side::Gold);
+    let predicted = views(predicted, measure, config, Side::Predicted);
     match measure {
         Measure::Strict | Measure::MentionRecognition | Measure::Type | Measure::Nil => {
             count_identical(&unique(gold), &unique(predicted), config.ids)

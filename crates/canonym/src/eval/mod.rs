@@ -24,14 +24,23 @@
 
 pub mod assignment;
 pub mod bootstrap;
+pub mod compare;
+pub mod curves;
+pub mod errors;
+pub mod folds;
+pub mod html;
 pub mod ids;
 pub mod matching;
 pub mod overlap;
 pub mod pairing;
+pub mod protocol;
 pub mod queries;
 pub mod ranking;
 pub mod report;
+mod sections;
+pub mod significance;
 pub mod slices;
+pub mod strata;
 pub mod table;
 pub mod tagging;
 
@@ -51,6 +60,23 @@ pub struct Entry {
     pub score: f32,
     /// What the system considered, best first; empty in gold data.
     pub candidates: Vec<IdSet>,
+    /// The words under the spans, as the source gives them; empty where it gives none.
+    pub text: String,
+    /// The name of the best candidate; empty in gold data.
+    pub name: String,
+}
+
+/// What is known of a gold mention beside its place and its concepts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surface {
+    /// Its words.
+    pub text: String,
+    /// Its semantic types.
+    pub types: IdSet,
+    /// Whether it has several spans.
+    pub discontinuous: bool,
+    /// Whether it means several concepts, or has several parts.
+    pub composite: bool,
 }
 
 impl Entry {
@@ -64,7 +90,17 @@ impl Entry {
                 _ => merged.push(span),
             }
         }
-        Entry { spans: merged, ids, types: IdSet::default(), score: 1.0, candidates: Vec::new() }
+        Entry { spans: merged, ids, score: 1.0, ..Entry::default() }
+    }
+
+    /// What it shows of itself.
+    pub fn surface(&self) -> Surface {
+        Surface {
+            text: self.text.clone(),
+            types: self.types.clone(),
+            discontinuous: self.spans.len() > 1,
+            composite: self.ids.len() > 1,
+        }
     }
 }
 

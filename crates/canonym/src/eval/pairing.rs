@@ -74,6 +74,21 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
     Ok(paired)
 }
 
+/// The text of each pair that [`pair`] makes of `gold`, to which the spans of its entries refer.
+pub fn texts(gold: &[AnnotatedDocument]) -> Vec<String> {
+    let mut rows: HashMap<&str, usize> = HashMap::new();
+    let mut texts: Vec<Texts<'_>> = Vec::new();
+    for annotated in gold {
+        let row = *rows.entry(annotated.document.id.as_str()).or_insert_with(|| {
+            texts.push(Texts::default());
+            texts.len() - 1
+        });
+        texts[row].add(&annotated.document.text);
+    }
+    let joined = |texts: Texts<'_>| texts.parts.iter().map(|(text, _)| *text).collect::<Vec<&str>>().join("\n");
+    texts.into_iter().map(joined).collect()
+}
+
 /// Refuses a document of which so many annotations overlap that no person made them.
 fn check_size(document: &DocumentPair) -> Result<()> {
     let ends_of = |end: fn(&Entry) -> Option<u32>| {
@@ -146,12 +161,14 @@ impl Place<'_> {
         let mut entry = Entry::new(spans.collect(), ids);
         entry.types = IdSet::parse_types(&annotation.semantic_type);
         entry.score = annotation.score.unwrap_or(1.0);
+        entry.text.clone_from(&annotation.text);
         entry
     }
 
     fn predicted_entry(&self, annotation: &Annotation) -> Entry {
         let mut entry = self.entry(annotation, predicted_ids(annotation));
         entry.candidates = annotation.candidates.iter().map(|candidate| IdSet::parse_one(&candidate.id)).collect();
+        entry.name = annotation.candidates.first().map_or_else(String::new, |best| best.name.clone());
         entry
     }
 }

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::Surface;
 use super::ids::IdSet;
 use super::ranking::{Composite, RankedMention};
 use crate::input::Input;
@@ -44,7 +45,7 @@ pub struct Query {
 }
 
 /// The ranked candidates for one name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// The name that was asked for.
     pub query: String,
@@ -52,10 +53,14 @@ pub struct Answer {
     pub candidates: Vec<IdSet>,
     /// Where it stands in its file, from 1.
     pub line: u64,
+    /// How sure the system is of the first candidate; `None` where it does not say.
+    pub score: Option<f32>,
+    /// The name of the first candidate; empty where it has none.
+    pub name: String,
 }
 
 /// The answers of one file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
     /// What messages call the file.
     pub path: PathBuf,
@@ -72,6 +77,9 @@ struct AnswerLine {
 #[derive(Deserialize)]
 struct CandidateLine {
     id: String,
+    #[serde(default)]
+    name: String,
+    score: Option<f32>,
 }
 
 /// Reads queries; blank lines are passed over.
@@ -119,7 +127,9 @@ pub fn read_answers(input: &mut Input) -> Result<Answers> {
             }
         };
         let candidates = parsed.candidates.iter().map(|candidate| IdSet::parse_one(&candidate.id)).collect();
-        answers.rows.push(Answer { query: parsed.query, candidates, line });
+        let score = parsed.candidates.first().and_then(|best| best.score);
+        let name = parsed.candidates.into_iter().next().map_or_else(String::new, |best| best.name);
+        answers.rows.push(Answer { query: parsed.query, candidates, line, score, name });
     }
 }
 
@@ -150,14 +160,34 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
     for query in queries {
         let n_answers = if all_parts { query.parts.len() } else { n_asked(query) };
         let mut parts = vec![Vec::new(); query.parts.len()];
-        for (part, (name, answer)) in parts.iter_mut().zip(query.parts.iter().zip(rows.by_ref().take(n_answers))) {
+        let (mut score, mut names) = (None, Vec::new());
+        let asked = query.parts.iter().zip(rows.by_ref().take(n_answers));
+        for (row, (name, answer)) in asked.enumerate() {
             if answer.query.trim() != name {
                 let message = format!("the answer is to `{}`, the query is `{name}`", answer.query);
                 return Err(Error::parse(&answers.path, answer.line, message).with_hint(ANSWER_HINT));
             }
-            *part = answer.candidates.clone();
+            parts[row] = answer.candidates.clone();
+            if row >= n_asked(query) {
+                continue;
+            }
+            // A mention is as sure as its least sure part.
+            score = match (score, answer.score) {
+                (Some(least), Some(new)) => Some(f32::min(least, new)),
+                (known, new) => known.or(new),
+            };
+            if !answer.name.is_empty() {
+                names.push(answer.name.as_str());
+            }
         }
-        mentions.push(RankedMention { document: query.document.clone(), gold: query.ids.clone(), parts });
+        let surface = Surface {
+            text: query.parts.join("|"),
+            types: IdSet::parse_types(&query.semantic_type),
+            discontinuous: false,
+            composite: query.parts.len() > 1,
+        };
+        let (document, gold) = (query.document.clone(), query.ids.clone());
+        mentions.push(RankedMention { document, gold, parts, surface, score, name: names.join(" / ") });
     }
     Ok(mentions)
 }

@@ -11,9 +11,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use super::curves::{Outcome as Answered, Outcomes};
 use super::ids::{IdPolicy, IdSet};
 use super::matching::ratio;
-use super::{DocumentPair, Entry};
+use super::{DocumentPair, Entry, Surface};
 use crate::text::Span;
 use crate::{Error, Result};
 
@@ -26,6 +27,12 @@ pub struct RankedMention {
     pub gold: IdSet,
     /// One list for each part, best first; an empty list is no answer.
     pub parts: Vec<Vec<IdSet>>,
+    /// What the mention looks like.
+    pub surface: Surface,
+    /// How sure the system is of its first candidates, of all parts the least; `None` where it does not say.
+    pub score: Option<f32>,
+    /// The names of the first candidates, where they carry them, joined by ` / `.
+    pub name: String,
 }
 
 /// What takes a place in a ranking.
@@ -207,15 +214,49 @@ pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
                 let same_type = |row: &usize| document.predicted[*row].types.intersects(&gold.types);
                 rows.remove(rows.iter().position(same_type).unwrap_or(0))
             });
-            let candidates = answer.map_or_else(Vec::new, |row| candidates_of(&document.predicted[row]));
+            let answer = answer.map(|row| &document.predicted[row]);
             mentions.push(RankedMention {
                 document: document.id.clone(),
                 gold: gold.ids.clone(),
-                parts: vec![candidates],
+                parts: vec![answer.map_or_else(Vec::new, candidates_of)],
+                surface: gold.surface(),
+                score: answer.map(|answer| answer.score),
+                name: answer.map_or_else(String::new, |answer| answer.name.clone()),
             });
         }
     }
     mentions
+}
+
+/// Whether the first candidates of each mention are right; `None` for mentions that are left out.
+pub fn first_right(mentions: &[RankedMention], config: &RankingConfig) -> Vec<Option<bool>> {
+    let judged = |mention: &RankedMention| !is_left_out(mention, config);
+    let right = |mention: &RankedMention| judge(mention, 0, config).rank == Some(1);
+    mentions.iter().map(|mention| judged(mention).then(|| right(mention))).collect()
+}
+
+fn is_left_out(mention: &RankedMention, config: &RankingConfig) -> bool {
+    mention.gold.is_nil() || config.composite == Composite::Drop && mention.parts.len() > 1
+}
+
+/// The first answers as outcomes: what a mention without a concept is linked to is wrong, and no answer is none.
+///
+/// Empty where the mentions carry no scores.
+pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    for mention in mentions.iter().filter(|mention| mention.gold.is_nil() || !is_left_out(mention, config)) {
+        outcomes.n_gold += u64::from(!mention.gold.is_nil());
+        let asked = if config.composite == Composite::First { 1 } else { mention.parts.len() };
+        let answered = mention.parts.iter().take(asked).any(|part| !part.is_empty());
+        match mention.score.filter(|_| answered) {
+            Some(score) => {
+                let right = judge(mention, 0, config).rank == Some(1);
+                outcomes.answered.push(Answered { score: f64::from(score), right });
+            }
+            None => outcomes.n_unanswered += 1,
+        }
+    }
+    outcomes
 }
 
 /// What was considered; the linked concept alone where no list is given.
@@ -361,7 +402,8 @@ mod tests {
 
     fn mention(gold: &str, parts: &[&[&str]]) -> RankedMention {
         let part = |ids: &&[&str]| ids.iter().map(|id| IdSet::parse_one(id)).collect();
-        RankedMention { document: "d".into(), gold: IdSet::parse_one(gold), parts: parts.iter().map(part).collect() }
+        let parts = parts.iter().map(part).collect();
+        RankedMention { document: "d".into(), gold: IdSet::parse_one(gold), parts, ..RankedMention::default() }
     }
 
     fn judged(mentions: &[RankedMention], change: impl Fn(&mut RankingConfig)) -> Ranking {

@@ -7,10 +7,15 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use super::curves::{CurveConfig, Curves, Outcomes, curves, links};
 use super::ids::IdPolicy;
 use super::matching::{Counts, MatchConfig, Measure, Score, count, macro_score, ratio};
 use super::pairing::{Paired, pair};
-use super::ranking::{Composite, RankUnit, RankedMention, Ranking, RankingConfig, from_documents, rank};
+use super::protocol::HeadlineScore;
+use super::ranking::{
+    Composite, RankUnit, RankedMention, Ranking, RankingConfig, first_right, from_documents, outcomes, rank,
+};
+use super::strata::{Background, RankedOutcome, Strata, add_accuracies, recalls};
 use super::{DocumentPair, slices};
 use crate::Result;
 use crate::corpus::AnnotatedDocument;
@@ -34,6 +39,10 @@ pub struct EvalConfig {
     pub training_ids: Option<HashSet<String>>,
     /// How intervals are made.
     pub bootstrap: BootstrapConfig,
+    /// How risk and calibration are told; `None` for not at all.
+    pub curves: Option<CurveConfig>,
+    /// What parts of gold are made by; `None` for no parts.
+    pub strata: Option<Background>,
 }
 
 /// What a system scored.
@@ -51,6 +60,9 @@ pub struct Report {
     pub kb: Option<KbSummary>,
     /// The rules.
     pub policy: Policy,
+    /// The numbers that the protocol leads with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headlines: Vec<HeadlineScore>,
     /// The number of gold documents; of mentions' documents where only rankings are judged.
     pub n_documents: u64,
     /// Gold documents without a predicted one.
@@ -84,6 +96,16 @@ pub struct Report {
     /// How well candidates are ranked, where predictions carry them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
+    /// What scores are worth, where asked for and where there are scores: of `links` the predicted links, right by
+    /// [`Measure::Strict`]; of `mentions` the first candidates of gold mentions, those without a concept included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub curves: BTreeMap<String, Curves>,
+    /// What is found of parts of gold, by property and value, where asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub slices: Strata,
+    /// The same system with a dictionary that holds names of the corpus, where one is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaky: Option<Box<Report>>,
     /// The number to compare with, a share.
     pub paper_value: Option<f64>,
     /// What a reader should know.
@@ -104,6 +126,9 @@ pub struct KbSummary {
 /// The rules of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
+    /// The protocol that set them, where one did; what was chosen beside it stands below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// When ids agree.
     pub ids: IdPolicy,
     /// What takes a place in a ranking.
@@ -121,6 +146,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Policy {
         Policy {
+            protocol: None,
             ids: IdPolicy::default(),
             unit: RankUnit::default(),
             composite: Composite::default(),
@@ -199,7 +225,21 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
         report.zero_shot = Some(judge_slice(&slices::zero_shot(documents, training_ids), &of_links, config));
     }
     if documents.iter().flat_map(|document| &document.predicted).any(|entry| !entry.candidates.is_empty()) {
-        report.ranking = Some(rank(&from_documents(documents), &ranking_config(config), rng));
+        let mentions = from_documents(documents);
+        report.ranking = Some(rank(&mentions, &ranking_config(config), rng));
+        report.add_mentions(&mentions, config);
+    }
+    if let Some(curve_config) = &config.curves {
+        report.add_curves("links", &links(documents, config.matching.ids), curve_config);
+    }
+    if let Some(background) = &config.strata {
+        let few = [Measure::Strict, Measure::PartialBinary];
+        let asked = |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
+        let of_links: Vec<Measure> = measures.iter().copied().filter(asked).collect();
+        report.slices = recalls(documents, &of_links, background, (config.matching, config.bootstrap), rng);
+        if report.ranking.is_some() {
+            report.add_accuracies(&from_documents(documents), config, background, rng);
+        }
     }
     report
 }
@@ -208,7 +248,7 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
 pub fn evaluate_ranking(mentions: &[RankedMention], config: &EvalConfig, rng: &mut SplitMix64) -> Report {
     let documents: HashSet<&str> = mentions.iter().map(|mention| mention.document.as_str()).collect();
     let ranking = rank(mentions, &ranking_config(config), rng);
-    Report {
+    let mut report = Report {
         policy: policy(config),
         n_documents: documents.len() as u64,
         n_gold: mentions.len() as u64,
@@ -221,7 +261,12 @@ pub fn evaluate_ranking(mentions: &[RankedMention], config: &EvalConfig, rng: &m
         }),
         ranking: Some(ranking),
         ..Report::default()
+    };
+    report.add_mentions(mentions, config);
+    if let Some(background) = &config.strata {
+        report.add_accuracies(mentions, config, background, rng);
     }
+    report
 }
 
 fn policy(config: &EvalConfig) -> Policy {
@@ -255,6 +300,36 @@ fn judge_slice(documents: &[DocumentPair], measures: &[Measure], config: &EvalCo
 }
 
 impl Report {
+    fn add_mentions(&mut self, mentions: &[RankedMention], config: &EvalConfig) {
+        if let Some(curve_config) = &config.curves {
+            self.add_curves("mentions", &outcomes(mentions, &ranking_config(config)), curve_config);
+        }
+    }
+
+    /// Adds curves, except where every answer has the same score, as where none has one.
+    fn add_curves(&mut self, of: &str, outcomes: &Outcomes, config: &CurveConfig) {
+        if outcomes.answered.windows(2).any(|two| two[0].score != two[1].score) {
+            self.curves.insert(of.to_owned(), curves(outcomes, config));
+        }
+    }
+
+    fn add_accuracies(
+        &mut self,
+        mentions: &[RankedMention],
+        config: &EvalConfig,
+        background: &Background,
+        rng: &mut SplitMix64,
+    ) {
+        let judged = mentions.iter().zip(first_right(mentions, &ranking_config(config)));
+        let ranked: Vec<RankedOutcome<'_>> = judged
+            .filter_map(|(mention, right)| {
+                let RankedMention { document, surface, gold: ids, .. } = mention;
+                Some(RankedOutcome { document, surface, ids, right: right? })
+            })
+            .collect();
+        add_accuracies(&mut self.slices, &ranked, background, config.bootstrap, rng);
+    }
+
     fn count(&mut self, documents: &[DocumentPair], measures: &[Measure], config: &EvalConfig, rng: &mut SplitMix64) {
         let of_document = |measure: &Measure| -> Vec<Counts> {
             documents.iter().map(|document| count(*measure, document, config.matching)).collect()

@@ -6,9 +6,10 @@ use super::bootstrap::Interval;
 use super::matching::{Counts, Measure, Score};
 use super::ranking::{Composite, RankUnit, Ranking, RankingScores};
 use super::report::{Report, Slice};
+use super::{folds, sections};
 
 /// The width of the first column.
-const LABEL: usize = 21;
+pub(super) const LABEL: usize = 21;
 
 /// The widths of the other columns: of scores of spans, of their slices, and of rankings.
 const SPAN_WIDTHS: [usize; 7] = [7, 7, 7, 14, 9, 14, 14];
@@ -25,6 +26,9 @@ impl Report {
             line(&mut out, &title.join(", "));
         }
         line(&mut out, &self.summary());
+        if !self.headlines.is_empty() {
+            line(&mut out, &sections::headlines(&self.headlines, self.policy.protocol.as_deref()));
+        }
         if !self.metrics.is_empty() {
             line(&mut out, "");
             line(
@@ -43,6 +47,14 @@ impl Report {
         }
         if let Some(ranking) = &self.ranking {
             self.write_ranking(&mut out, ranking);
+        }
+        sections::strata(&mut out, self);
+        for (of, curves) in &self.curves {
+            sections::curves(&mut out, of, curves);
+        }
+        if let Some(leaky) = &self.leaky {
+            line(&mut out, "");
+            out.push_str(&folds::side_by_side(self, leaky));
         }
         for remark in self.remarks() {
             line(&mut out, &remark);
@@ -64,7 +76,27 @@ impl Report {
         let (right, found) = self.counts.get(&measure).map_or_else(Default::default, shares);
         let scores = [percent(score.precision), percent(score.recall), percent(score.f1)];
         let [precision, recall, f1] = scores;
-        cells(measure.name(), &[precision, recall, f1, interval, macro_f1, right, found], &SPAN_WIDTHS)
+        cells(
+            &self.marked(measure.name(), "F1"),
+            &[precision, recall, f1, interval, macro_f1, right, found],
+            &SPAN_WIDTHS,
+        )
+    }
+
+    /// The label with a star where `label what` is a headline.
+    fn marked(&self, label: &str, what: &str) -> String {
+        let is_headline = self.headlines.iter().any(|score| score.name == format!("{label} {what}"));
+        if is_headline { format!("{label} *") } else { label.to_owned() }
+    }
+
+    /// The label with a star where an accuracy of these mentions is a headline.
+    fn marked_ranking(&self, label: &str, part: &str) -> String {
+        let of_fold = |name: &str| part.is_empty() && (name == "MAP" || name.ends_with(" of this fold"));
+        let is_accuracy = |name: &str| {
+            name.strip_prefix("accuracy@").is_some_and(|rest| rest.trim_start_matches(char::is_numeric) == part)
+        };
+        let is_headline = self.headlines.iter().any(|score| is_accuracy(&score.name) || of_fold(&score.name));
+        if is_headline { format!("{label} *") } else { label.to_owned() }
     }
 
     fn write_ranking(&self, out: &mut String, ranking: &Ranking) {
@@ -75,11 +107,11 @@ impl Report {
         let unit = if self.policy.unit == RankUnit::Names { "names" } else { "entities" };
         line(out, "");
         line(out, &header(&format!("ranking of {unit}"), &names, &RANKING_WIDTHS));
-        write_scores(out, "all", &ranking.all);
+        write_scores(out, &self.marked_ranking("all", ""), &ranking.all);
         write_intervals(out, &ranking.all);
         write_scores(out, "normalised", &ranking.normalised);
         if let Some(scores) = &ranking.linkable {
-            write_scores(out, "linkable", scores);
+            write_scores(out, &self.marked_ranking("linkable", ", linkable"), scores);
         }
         if let Some(scores) = &ranking.zero_shot {
             write_scores(out, "zero-shot", scores);
@@ -130,7 +162,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.2}", rounded / 100.0)
 }
 
-fn range(interval: Interval) -> String {
+pub(super) fn range(interval: Interval) -> String {
     format!("{}-{}", percent(interval.0), percent(interval.1))
 }
 
@@ -166,12 +198,12 @@ fn write_intervals(out: &mut String, scores: &RankingScores) {
     }
 }
 
-fn header(label: &str, names: &[&str], widths: &[usize]) -> String {
+pub(super) fn header(label: &str, names: &[&str], widths: &[usize]) -> String {
     cells(label, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), widths)
 }
 
 /// One row: the label to the left, every other cell to the right of its column; columns beyond `widths` are as the last.
-fn cells(label: &str, values: &[String], widths: &[usize]) -> String {
+pub(super) fn cells(label: &str, values: &[String], widths: &[usize]) -> String {
     let mut row = format!("{label:<LABEL$}");
     let mut widths = widths.iter();
     let mut width = 0;
@@ -182,13 +214,13 @@ fn cells(label: &str, values: &[String], widths: &[usize]) -> String {
     row
 }
 
-fn line(out: &mut String, text: &str) {
+pub(super) fn line(out: &mut String, text: &str) {
     out.push_str(text.trim_end());
     out.push('\n');
 }
 
 /// The name under which a value of an enum is written.
-fn serde_name(value: &impl serde::Serialize) -> String {
+pub(super) fn serde_name(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

@@ -177,6 +177,17 @@ struct List<'a> {
 impl GramIndexView<'_> {
     /// The `k` names most similar to `folded`, best first; equal cosines in row order.
     pub fn search(&self, folded: &str, k: usize, scratch: &mut GramScratch) -> Vec<GramHit> {
+        self.search_among(folded, k, None, scratch)
+    }
+
+    /// [`GramIndexView::search`] among the rows that `is_wanted` says yes to, where it is given.
+    pub fn search_among(
+        &self,
+        folded: &str,
+        k: usize,
+        is_wanted: Option<&dyn Fn(u32) -> bool>,
+        scratch: &mut GramScratch,
+    ) -> Vec<GramHit> {
         let GramScratch { sums, grams, .. } = scratch;
         distinct_grams(clip(folded), grams);
         let n_rows = self.names.len();
@@ -209,7 +220,7 @@ impl GramIndexView<'_> {
             lists.push(List { rows, weight: (weight * weight * scale) as u16 });
         }
         let wide = 2 * k + 32;
-        let rows = self.best_sums(&mut lists, wide, sums);
+        let rows = self.best_sums(&mut lists, wide, is_wanted, sums);
         let cosines = self.cosines(folded, &rows, scratch);
         let hits = rows.into_iter().zip(cosines).map(|(row, cosine)| GramHit { row, cosine });
         let mut hits: Vec<GramHit> = hits.collect();
@@ -255,7 +266,13 @@ impl GramIndexView<'_> {
     }
 
     /// The rows with the `k` greatest sums over `lists`, each divided by the norm of its row.
-    fn best_sums(&self, lists: &mut [List<'_>], k: usize, sums: &mut [u16]) -> Vec<u32> {
+    fn best_sums(
+        &self,
+        lists: &mut [List<'_>],
+        k: usize,
+        is_wanted: Option<&dyn Fn(u32) -> bool>,
+        sums: &mut [u16],
+    ) -> Vec<u32> {
         let n_rows = self.names.len();
         let mut best: Vec<(f32, u32)> = Vec::with_capacity(2 * k);
         let mut threshold = 0.0f32;
@@ -293,8 +310,9 @@ impl GramIndexView<'_> {
                 }
                 for (offset, (sum, norm)) in sums.iter().zip(U32s(norms).iter()).enumerate() {
                     let score = f32::from(*sum) * f32::from_bits(norm);
-                    if score > threshold {
-                        best.push((score, (base + chunk * 32 + offset) as u32));
+                    let row = (base + chunk * 32 + offset) as u32;
+                    if score > threshold && is_wanted.is_none_or(|is_wanted| is_wanted(row)) {
+                        best.push((score, row));
                     }
                 }
                 if best.len() >= 2 * k {

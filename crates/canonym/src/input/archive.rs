@@ -64,7 +64,8 @@ pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -
     Ok(entries)
 }
 
-fn is_clutter(name: &str) -> bool {
+/// Whether a member is one of the files that macOS adds, or has no name.
+pub(super) fn is_clutter(name: &str) -> bool {
     let mut parts = name.split(['/', '\\']);
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     parts.any(|part| part == "__MACOSX") || last.starts_with("._") || last == ".DS_Store" || last.is_empty()

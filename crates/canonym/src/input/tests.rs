@@ -198,3 +198,70 @@ proptest::proptest! {
         }
     }
 }
+
+/// A member of a tar archive: a header of ustar, the bytes, zeros up to the next block.
+fn tar_member(name: &str, kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut header = vec![0; 512];
+    header[..name.len()].copy_from_slice(name.as_bytes());
+    header[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
+    header[156] = kind;
+    header[257..265].copy_from_slice(b"ustar\x0000");
+    header[148..156].fill(b' ');
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    header.extend_from_slice(bytes);
+    header.resize(header.len().next_multiple_of(512), 0);
+    header
+}
+
+fn tar(members: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = members.concat();
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
+}
+
+fn members_of(bytes: Vec<u8>) -> String {
+    match Source::from_bytes("some.tar", bytes).members() {
+        Ok(members) => {
+            members.iter().map(|member| format!("{}: {}\n", member.path().display(), read(member))).collect()
+        }
+        Err(error) => format!("{error}"),
+    }
+}
+
+#[test]
+fn members_of_a_tar_are_read_where_they_are() {
+    let long = "l".repeat(150);
+    let bytes = tar(&[
+        tar_member("dump/", b'5', b""),
+        tar_member("dump/one.dmp", b'0', &b"one\n".repeat(300)),
+        tar_member("dump/._one.dmp", b'0', b"x"),
+        tar_member("link", b'2', b""),
+        tar_member("@LongLink", b'L', format!("dump/{long}\0").as_bytes()),
+        tar_member("short", b'0', b"two"),
+        tar_member("pax", b'x', b"26 path=../../etc/three.x\n"),
+        tar_member("short", 0, &gzip(b"five\n")),
+    ]);
+    for bytes in [gzip(&bytes), bytes] {
+        let text = members_of(bytes);
+        assert!(text.starts_with("some.tar/dump/one.dmp: 1 one\n2 one\n"), "{text}");
+        assert!(
+            text.contains(&format!("300 one\nsome.tar/dump/{long}: 1 two\nsome.tar/../../etc/three.x: 1 five\n")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn damaged_tar_archives_are_refused() {
+    let whole = tar(&[tar_member("one.txt", b'0', b"one\n"), tar_member("two.txt", b'0', &[b'x'; 600])]);
+    expect!["cannot use some.tar: the archive is cut off"].assert_eq(&members_of(whole[..1700].to_vec()));
+    let mut wrong = whole.clone();
+    wrong[1024 + 150] ^= 1;
+    expect!["cannot use some.tar: the archive is damaged (the check sum of a header is wrong)"]
+        .assert_eq(&members_of(wrong));
+    expect!["cannot use some.tar: the archive holds 2 files (one.txt, two.txt, …), one is needed (hint: unpack the file that is meant)"].assert_eq(&read(&Source::from_bytes("some.tar", whole)));
+    let huge = [tar_member("x", b'x', &vec![b'1'; 70_000])];
+    expect!["some.tar: a header of the archive has 70000 bytes, at most 65536 are read"]
+        .assert_eq(&members_of(tar(&huge)));
+}

@@ -1,6 +1,7 @@
 //! Collects records and compiles them into a knowledge base.
 //!
-//! Records with one id are merged in the order they come. The result depends only on the records and the
+//! Records with one id are merged in the order they come; where they come from several sources, the first source that
+//! names a concept gives its preferred name, its definition and its source. Mappings can make concepts one. The result depends only on the records and the
 //! [`Meta`] given, not on the number of threads or the time of day.
 
 use std::collections::HashMap;
@@ -9,8 +10,9 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::format::{KIND, Meta};
+use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
+use super::join::{self, Mappings};
 use super::lexicon::Lexicon;
 use super::record::{ConceptRecord, Scope};
 use crate::artifact::{AtomicFile, ContainerWriter};
@@ -18,6 +20,11 @@ use crate::{Error, Result};
 
 /// Longer names are dropped: nobody writes them, and they would bound every window of the recogniser.
 pub const MAX_NAME_BYTES: usize = 1000;
+
+/// The owner of a concept that no source has named.
+const NO_ORIGIN: u16 = u16::MAX;
+/// Parents that are not in the knowledge base are counted; this many are named.
+const MAX_UNKNOWN: usize = 100;
 
 /// Texts one behind the other, with the offset of each.
 #[derive(Debug)]
@@ -54,6 +61,14 @@ pub struct KnowledgeBaseBuilder {
     ids: Arena,
     sources: Vec<u16>,
     source_rows: HashMap<String, u16>,
+    /// The number of the source that records come from, and for each name that it starts with, the first such row.
+    origin: u16,
+    origins: Vec<String>,
+    origin_starts: Vec<(u32, u16)>,
+    /// The origin of the first name of each concept.
+    owners: Vec<u16>,
+    /// What mappings join: `(concept, the one that it becomes a part of)`.
+    joined: Vec<(u32, u32)>,
     names: Arena,
     name_of: Vec<(u32, Scope)>,
     types: Vec<(u32, u16)>,
@@ -65,6 +80,16 @@ pub struct KnowledgeBaseBuilder {
     alternatives: Arena,
     alternative_of: Vec<u32>,
     report: Report,
+}
+
+/// The final order of what was collected.
+struct Order {
+    /// Concepts with a name that were not joined with another, sorted by id.
+    concepts: Vec<u32>,
+    /// For each row of a concept its new one; of a joined concept that of its target.
+    new_row: Vec<u32>,
+    /// `(new concept, name, scope)` without repeats.
+    names: Vec<(u32, u32, Scope)>,
 }
 
 impl Default for KnowledgeBaseBuilder {
@@ -81,6 +106,11 @@ impl KnowledgeBaseBuilder {
             ids: Arena::new(),
             sources: Vec::new(),
             source_rows: HashMap::new(),
+            origin: 0,
+            origins: Vec::new(),
+            origin_starts: Vec::new(),
+            owners: Vec::new(),
+            joined: Vec::new(),
             names: Arena::new(),
             name_of: Vec::new(),
             types: Vec::new(),
@@ -108,12 +138,11 @@ impl KnowledgeBaseBuilder {
                 let row = self.ids.push("concept ids", id)?;
                 self.rows.insert(id.into(), row);
                 self.sources.push(0);
+                self.owners.push(NO_ORIGIN);
                 row
             }
         };
-        if !record.source.is_empty() {
-            self.sources[concept as usize] = row_of(&mut self.source_rows, &record.source, "sources")? + 1;
-        }
+        self.note_source(concept as usize, &record)?;
         for name in &record.names {
             let text = name.text.trim();
             if text.is_empty() {
@@ -144,6 +173,67 @@ impl KnowledgeBaseBuilder {
         Ok(())
     }
 
+    /// Says that the records that follow are of another source, called `name` where they name no source themselves.
+    ///
+    /// Sources have priority in the order of the calls; a name that was given before means that source again.
+    pub fn begin_source(&mut self, name: &str) -> Result<()> {
+        let n_origins = self.origins.len();
+        let known = self.origins.iter().position(|known| known == name).unwrap_or(n_origins);
+        self.origin = match u16::try_from(known) {
+            Ok(origin) if origin < NO_ORIGIN => origin,
+            _ => return Err(Error::invalid(format!("there are more than {NO_ORIGIN} sources"))),
+        };
+        if known == n_origins {
+            self.origins.push(name.to_owned());
+        }
+        self.origin_starts.push((self.name_of.len() as u32, self.origin));
+        Ok(())
+    }
+
+    /// The first source that names a concept says which source it is of.
+    fn note_source(&mut self, concept: usize, record: &ConceptRecord) -> Result<()> {
+        let named = !record.names.is_empty();
+        if self.owners[concept] == NO_ORIGIN && named {
+            self.owners[concept] = self.origin;
+        }
+        let own = self.owners[concept] == NO_ORIGIN || self.owners[concept] == self.origin;
+        let name = match self.origins.get(self.origin as usize) {
+            _ if !record.source.is_empty() => &record.source,
+            Some(name) if named && self.sources[concept] == 0 => name,
+            _ => return Ok(()),
+        };
+        if own && !name.is_empty() {
+            self.sources[concept] = row_of(&mut self.source_rows, name, "sources")? + 1;
+        }
+        Ok(())
+    }
+
+    /// The number of the source that a name comes from.
+    fn origin_of(&self, name: u32) -> u16 {
+        let behind = self.origin_starts.partition_point(|(start, _)| *start <= name);
+        behind.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
+    }
+
+    /// Joins concepts that mappings say are the same: names, types, definitions, parents and other ids become those of
+    /// the concept of the first source, the ids of the others its alternative ids. How many were joined with another.
+    pub fn join(&mut self, mappings: &Mappings, report: &mut Report) -> Result<u64> {
+        let named = |row: &u32| self.owners[*row as usize] != NO_ORIGIN;
+        let ids = (0..self.owners.len() as u32).filter(named).map(|row| (row, self.ids.get(row)));
+        let alternatives = self.alternative_of.iter().enumerate();
+        let alternatives = alternatives
+            .filter(|(_, concept)| named(concept))
+            .map(|(row, concept)| (*concept, self.alternatives.get(row as u32)));
+        let source_of = |row: u32| self.owners[row as usize];
+        self.joined = join::plan(mappings, ids, alternatives, source_of, report);
+        for (concept, target) in &self.joined {
+            for id in self.ids.get(*concept).split('|') {
+                self.alternatives.push("alternative ids", id)?;
+                self.alternative_of.push(*target);
+            }
+        }
+        Ok(self.joined.len() as u64)
+    }
+
     /// How many concepts were added, those without a name included.
     pub fn n_concepts(&self) -> usize {
         self.sources.len()
@@ -170,14 +260,10 @@ impl KnowledgeBaseBuilder {
 
     fn compile<W: Write + Seek>(mut self, meta: &mut Meta, out: W, path: &Path) -> Result<(W, Report)> {
         let mut report = std::mem::take(&mut self.report);
-        let (order, name_order) = self.order(&mut report);
+        let Order { concepts: order, new_row, names: name_order } = self.order(&mut report);
         if order.is_empty() {
             return Err(Error::invalid("no concept with a name is left to compile")
                 .with_hint("check the source format and the filters"));
-        }
-        let mut new_row = vec![u32::MAX; self.sources.len()];
-        for (row, old) in order.iter().enumerate() {
-            new_row[*old as usize] = row as u32;
         }
         meta.n_concepts = order.len() as u32;
         meta.n_names = name_order.len() as u32;
@@ -187,13 +273,16 @@ impl KnowledgeBaseBuilder {
         meta.n_forms = lexicon.n_forms() as u32;
         let (types, type_order) = sorted_rows(&self.type_rows);
         let (sources, source_order) = sorted_rows(&self.source_rows);
+        let (parents, unknown) = self.known_parents(&new_row);
+        report.drop_many("parent", "not in the knowledge base", unknown.n);
+        meta.unknown_parents = Some(unknown);
         meta.types = types;
         meta.sources = sources;
 
         let write_error = |source| Error::io("write", path, source);
         let mut writer = ContainerWriter::new(KIND, out).map_err(write_error)?;
         let json = serde_json::to_vec(&meta).expect("metadata is plain data");
-        let mut write = || -> std::io::Result<()> {
+        let write = || -> std::io::Result<()> {
             writer.section("meta", [&json[..]])?;
             strings(&mut writer, "id", order.iter().map(|row| self.ids.get(*row)))?;
             let mut first_names = vec![0; order.len() + 1];
@@ -217,10 +306,6 @@ impl KnowledgeBaseBuilder {
                 }
             }
             strings(&mut writer, "def", definitions.iter().copied())?;
-            let (parents, n_unknown) = self.known_parents(&new_row);
-            if n_unknown > 0 {
-                report.dropped.insert(("parent".into(), "not in the knowledge base".into()), n_unknown);
-            }
             lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
             let source_of = |row: u32| match self.sources[row as usize] {
                 0 => u32::MAX,
@@ -235,20 +320,25 @@ impl KnowledgeBaseBuilder {
         Ok((writer.finish().map_err(write_error)?, report))
     }
 
-    /// Concepts with a name, sorted by id; and `(new concept, name, scope)` in final order without repeats.
-    fn order(&self, report: &mut Report) -> (Vec<u32>, Vec<(u32, u32, Scope)>) {
+    /// Puts concepts and names in their final order; what is left out on the way is counted.
+    fn order(&self, report: &mut Report) -> Order {
         let mut named = vec![false; self.sources.len()];
         for (concept, _) in &self.name_of {
             named[*concept as usize] = true;
         }
-        let mut order: Vec<u32> = (0..named.len() as u32).filter(|row| named[*row as usize]).collect();
-        for _ in order.len()..named.len() {
-            report.drop_one("concept", "no name");
+        let n_nameless = named.iter().filter(|named| !**named).count();
+        report.drop_many("concept", "no name", n_nameless as u64);
+        for (concept, _) in &self.joined {
+            named[*concept as usize] = false;
         }
+        let mut order: Vec<u32> = (0..named.len() as u32).filter(|row| named[*row as usize]).collect();
         order.par_sort_unstable_by(|a, b| self.ids.get(*a).cmp(self.ids.get(*b)));
         let mut new_row = vec![u32::MAX; named.len()];
         for (row, old) in order.iter().enumerate() {
             new_row[*old as usize] = row as u32;
+        }
+        for (concept, target) in &self.joined {
+            new_row[*concept as usize] = new_row[*target as usize];
         }
         let mut names: Vec<(u32, u32, Scope)> = self
             .name_of
@@ -262,7 +352,9 @@ impl KnowledgeBaseBuilder {
         for of_concept in names.chunk_by(|a, b| a.0 == b.0) {
             seen.clear();
             let first = kept.len();
-            let preferred = of_concept.iter().position(|(_, _, scope)| *scope == Scope::Preferred).unwrap_or(0);
+            let merit = |(_, row, scope): &(u32, u32, Scope)| (self.origin_of(*row), *scope != Scope::Preferred);
+            let places = 0..of_concept.len();
+            let preferred = places.min_by_key(|place| merit(&of_concept[*place])).unwrap_or(0);
             let mut ordered: Vec<(u32, u32, Scope)> = of_concept.to_vec();
             ordered[..=preferred].rotate_right(1);
             for (place, (concept, row, scope)) in ordered.into_iter().enumerate() {
@@ -284,11 +376,11 @@ impl KnowledgeBaseBuilder {
             }
             kept[first].2 = Scope::Preferred;
         }
-        (order, kept)
+        Order { concepts: order, new_row, names: kept }
     }
 
-    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, u64) {
-        let mut n_unknown = 0;
+    fn known_parents(&self, new_row: &[u32]) -> (Vec<(u32, u32)>, UnknownParents) {
+        let mut unknown = UnknownParents::default();
         let mut known = Vec::with_capacity(self.parents.len());
         for (concept, wanted) in &self.parents {
             if new_row[*concept as usize] == u32::MAX {
@@ -296,11 +388,19 @@ impl KnowledgeBaseBuilder {
             }
             let row = self.rows.get(self.wanted_parents.get(*wanted)).map(|row| new_row[*row as usize]);
             match row.filter(|row| *row != u32::MAX) {
+                // Joining can make a concept its own parent.
+                Some(row) if row == new_row[*concept as usize] && !self.joined.is_empty() => {}
                 Some(row) => known.push((*concept, row)),
-                None => n_unknown += 1,
+                None => {
+                    unknown.n += 1;
+                    if unknown.first.len() < MAX_UNKNOWN {
+                        let parent = self.wanted_parents.get(*wanted).to_owned();
+                        unknown.first.push((self.ids.get(*concept).to_owned(), parent));
+                    }
+                }
             }
         }
-        (known, n_unknown)
+        (known, unknown)
     }
 
     fn write_alternatives<W: Write + Seek>(

@@ -7,16 +7,27 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::builder::KnowledgeBaseBuilder;
 use super::format::{Meta, SourceFile};
-use super::import::{ImportConfig, Report, SourceFormat, import};
+use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, sssom};
+use super::join::Mappings;
+use crate::input::Input;
 use crate::{Error, Result};
 
-/// What to compile, and what to write beside it.
+/// Files of one format that are imported with the same settings. Earlier sources have priority over later ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompileConfig {
+pub struct CompileSource {
+    /// Files, archives, or a folder.
+    pub paths: Vec<PathBuf>,
     /// The source format.
     pub format: SourceFormat,
     /// What to keep.
     pub import: ImportConfig,
+    /// The source of concepts where the format names none; may be empty.
+    pub name: String,
+}
+
+/// What to write beside the content, and which concepts to join.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompileConfig {
     /// The short name; the first file's stem where `None`.
     pub name: Option<String>,
     /// The release, where the user names one.
@@ -25,11 +36,15 @@ pub struct CompileConfig {
     pub licence: String,
     /// The options as the user would write them.
     pub options: Vec<String>,
+    /// SSSOM files with mappings that join concepts of different sources.
+    pub mappings: Vec<PathBuf>,
+    /// The predicates that join; `skos:exactMatch` where empty.
+    pub predicates: Vec<String>,
 }
 
 /// Imports `sources` and writes the knowledge base to `out`; `progress` hears the number of records now and then.
 pub fn compile(
-    sources: &[PathBuf],
+    sources: &[CompileSource],
     config: &CompileConfig,
     out: &Path,
     progress: &mut dyn FnMut(u64),
@@ -37,22 +52,39 @@ pub fn compile(
     let mut builder = KnowledgeBaseBuilder::new();
     let mut report = Report::default();
     let mut n_records = 0u64;
-    import(config.format, sources, &config.import, &mut report, &mut |record| {
-        n_records += 1;
-        if n_records.is_multiple_of(4096) {
-            progress(n_records);
-        }
-        builder.add(record)
-    })?;
+    let mappings = read_mappings(config, &mut report)?;
+    for source in sources {
+        builder.begin_source(&source.name)?;
+        import(source.format, &source.paths, &source.import, &mut report, &mut |record| {
+            n_records += 1;
+            if n_records.is_multiple_of(4096) {
+                progress(n_records);
+            }
+            builder.add(record)
+        })?;
+    }
     progress(n_records);
     if builder.n_names() == 0 {
         return Err(nothing_left(&report));
+    }
+    if !config.mappings.is_empty() {
+        report.n_joined = builder.join(&mappings, &mut report)?;
     }
     let (meta, built) = builder.write(describe(sources, config)?, out)?;
     for ((kind, reason), n) in built.dropped {
         report.drop_many(&kind, &reason, n);
     }
     Ok((meta, report))
+}
+
+fn read_mappings(config: &CompileConfig, report: &mut Report) -> Result<Mappings> {
+    let exact = [sssom::EXACT_MATCH.to_owned()];
+    let predicates = if config.predicates.is_empty() { &exact[..] } else { &config.predicates };
+    let mut mappings = Mappings::default();
+    for path in &config.mappings {
+        sssom::read(&mut Input::open(path)?, predicates, &mut mappings, report)?;
+    }
+    Ok(mappings)
 }
 
 /// What was dropped is all that tells why nothing is left.
@@ -66,22 +98,27 @@ fn nothing_left(report: &Report) -> Error {
     }
 }
 
-fn describe(sources: &[PathBuf], config: &CompileConfig) -> Result<Meta> {
+fn describe(sources: &[CompileSource], config: &CompileConfig) -> Result<Meta> {
     let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let added_prefixes = match (&config.import.prefix, config.format) {
-        (Some(prefix), _) => vec![prefix.clone()],
-        (None, SourceFormat::Biosyn) => vec!["MESH".to_owned(), "OMIM".to_owned()],
-        (None, SourceFormat::Rrf) => vec!["UMLS".to_owned()],
-        (None, _) => Vec::new(),
-    };
+    let paths = || sources.iter().flat_map(|source| &source.paths);
     let mut files = Vec::new();
-    for path in sources.iter().filter(|path| path.as_os_str() != "-" && path.is_file()) {
+    for path in paths().chain(&config.mappings).filter(|path| path.as_os_str() != "-" && path.is_file()) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         files.push(SourceFile { name, xxh3: hash_file(path)? });
     }
+    let mut formats: Vec<&str> = Vec::new();
+    let mut added_prefixes: Vec<String> = Vec::new();
+    for source in sources {
+        let prefixes = added_prefixes_of(source);
+        let new = prefixes.into_iter().filter(|prefix| !added_prefixes.contains(prefix)).collect::<Vec<_>>();
+        added_prefixes.extend(new);
+        if !formats.contains(&source.format.name()) {
+            formats.push(source.format.name());
+        }
+    }
     Ok(Meta {
-        name: config.name.clone().or_else(|| sources.first().and_then(stem)).unwrap_or_default(),
-        source_format: config.format.name().to_owned(),
+        name: config.name.clone().or_else(|| paths().next().and_then(stem)).unwrap_or_default(),
+        source_format: formats.join(", "),
         files,
         version: config.version.clone(),
         licence: config.licence.clone(),
@@ -89,6 +126,14 @@ fn describe(sources: &[PathBuf], config: &CompileConfig) -> Result<Meta> {
         options: config.options.clone(),
         ..Meta::default()
     })
+}
+
+/// The prefixes that a source puts before ids that have none.
+fn added_prefixes_of(source: &CompileSource) -> Vec<String> {
+    match &source.import.prefix {
+        Some(prefix) => vec![prefix.clone()],
+        None => default_prefixes(source.format).iter().map(|&prefix| prefix.to_owned()).collect(),
+    }
 }
 
 /// The XXH3-128 of the bytes of a file, in hexadecimal.

@@ -60,6 +60,18 @@ pub struct Meta {
     pub types: Vec<String>,
     /// Source vocabularies, sorted.
     pub sources: Vec<String>,
+    /// Parents that the file does not hold; `None` in files of builders that did not write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_parents: Option<UnknownParents>,
+}
+
+/// Parents that concepts name and the knowledge base does not hold, because the source or a filter leaves them out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownParents {
+    /// How many.
+    pub n: u64,
+    /// The first of them: the concept and its parent.
+    pub first: Vec<(String, String)>,
 }
 
 /// A file that went into a knowledge base.

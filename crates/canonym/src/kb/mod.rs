@@ -2,12 +2,17 @@
 
 pub mod builder;
 pub mod compile;
+pub mod diff;
+pub mod export;
 pub mod format;
 pub mod import;
+pub mod join;
 pub mod lexicon;
+pub mod lint;
 pub mod reader;
 pub mod record;
 pub mod search;
+pub mod subset;
 
 pub use builder::KnowledgeBaseBuilder;
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};

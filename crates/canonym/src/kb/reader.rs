@@ -255,6 +255,13 @@ impl KnowledgeBase {
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
+    /// The broader concept at `place`, counted from 0; `None` behind the last.
+    pub fn parent_at(&self, concept: ConceptId, place: usize) -> Option<ConceptId> {
+        let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
+        let rows = self.u32s(&self.sections.parent_row).slice(range);
+        (place < rows.len()).then(|| ConceptId(rows.get(place)))
+    }
+
     /// Whether any concept has a broader one.
     pub fn has_parents(&self) -> bool {
         !self.sections.parent_row.is_empty()

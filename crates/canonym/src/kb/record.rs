@@ -16,6 +16,19 @@ pub enum Scope {
     Related = 4,
 }
 
+impl Scope {
+    /// The word that people and files see.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Preferred => "preferred",
+            Scope::Exact => "exact",
+            Scope::Narrow => "narrow",
+            Scope::Broad => "broad",
+            Scope::Related => "related",
+        }
+    }
+}
+
 /// One name of a concept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameRecord {

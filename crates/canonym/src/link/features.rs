@@ -2,6 +2,7 @@
 
 use crate::index::grams::{GramHit, GramScratch};
 use crate::kb::lexicon::{bag_key, hash_form, token_hash};
+use crate::kb::subset::View;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
@@ -57,6 +58,54 @@ pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "disease added",
     "tokens resembled, both sides",
     "tokens resembled, cosine",
+];
+
+/// The same for people: each completes "for or against it speaks …".
+pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
+    "both are equal but for case and punctuation",
+    "both are equal but for blanks",
+    "both have the same words but for spelling and plurals",
+    "both have words of the same roots",
+    "no word that carries meaning is missing on either side",
+    "how many groups of letters both share",
+    "that both share many groups of letters",
+    "the share of the words looked up that the name has",
+    "the share of the words of the name that were looked up",
+    "the share of the words looked up of which the name has the root",
+    "the share of the words of the name of which the root was looked up",
+    "the share of the words looked up that the name has or has like it",
+    "the share of the words of the name that were looked up or something like them",
+    "the share of telling words looked up that the name lacks",
+    "the share of telling words of the name that were not looked up",
+    "the number of telling words looked up that the name lacks",
+    "the number of telling words of the name that were not looked up",
+    "modifiers looked up that the name lacks",
+    "modifiers of the name that were not looked up",
+    "words for a trouble looked up that the name lacks",
+    "words for a trouble in the name that were not looked up",
+    "one word for a trouble stands for another",
+    "one word stands for the parts of another",
+    "numbers or letters looked up that the name lacks",
+    "numbers or letters of the name that were not looked up",
+    "both have numbers or letters that the other lacks",
+    "the first words have the same root",
+    "the last words have the same root",
+    "the words stand in the same order",
+    "the difference in length",
+    "how many groups of letters a lone word shares with the name",
+    "the name has more words than the lone word looked up",
+    "how alike two lone words are spelt",
+    "one is made of the initials of the other",
+    "the name goes on where what was looked up ends",
+    "what was looked up goes on where the name ends",
+    "words looked up of which the name has one like it",
+    "the weight of the words looked up that the name lacks",
+    "the weight of the words of the name that were not looked up",
+    "the name has one word, what was looked up has more",
+    "the name says disease where another trouble was looked up",
+    "the name adds the word disease",
+    "how far the words of both are alike",
+    "how far both words and letters are alike",
 ];
 
 /// The place of the cosine among the features.
@@ -138,11 +187,16 @@ impl Query {
     }
 
     /// The forms worth comparing: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form.
-    pub fn candidates(&self, kb: &KnowledgeBase, scratch: &mut GramScratch) -> Vec<FormFeatures> {
-        let hits = kb.grams().search(&self.folded, N_NEAREST, scratch);
+    /// Only forms that name a concept of the view.
+    pub fn candidates<'a>(&self, view: impl Into<View<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
+        let view = view.into();
+        let kb = view.kb;
+        let has_row = |row| view.has_form(FormId(row));
+        let wanted: Option<&dyn Fn(u32) -> bool> = if view.subset.is_some() { Some(&has_row) } else { None };
+        let hits = kb.grams().search_among(&self.folded, N_NEAREST, wanted, scratch);
         let mut forms: Vec<(FormId, Option<f32>)> =
             hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
-        self.add_equal(kb, &mut forms);
+        self.add_equal(view, &mut forms);
         // A form with a cosine sorts behind the same form without one, and is the one kept.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);
@@ -163,13 +217,15 @@ impl Query {
     }
 
     /// Adds the forms with equal tokens or roots, modifiers and words of trouble left out or replaced by others.
-    fn add_equal(&self, kb: &KnowledgeBase, forms: &mut Vec<(FormId, Option<f32>)>) {
+    fn add_equal(&self, view: View<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
+        let kb = view.kb;
+        let has_row = |row: &u32| view.has_form(FormId(*row));
         if self.tokens.is_empty() {
             return;
         }
         let counted = || self.tokens.iter().filter(|token| token.weight > 0.0);
         let canonical_key = bag_key(counted().map(|token| token.hash));
-        forms.extend(kb.keys().get(canonical_key).iter().take(256).map(|row| (FormId(row), None)));
+        forms.extend(kb.keys().get(canonical_key).iter().filter(has_row).take(256).map(|row| (FormId(row), None)));
         let mut keys = vec![bag_key(counted().map(|token| token.root))];
         let mut core = 0u64;
         let (mut n_plain, mut n_modifiers) = (0, 0);
@@ -206,9 +262,9 @@ impl Query {
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            forms.extend(kb.roots().get(key).iter().take(N_EQUAL).map(|row| (FormId(row), None)));
+            forms.extend(kb.roots().get(key).iter().filter(has_row).take(N_EQUAL).map(|row| (FormId(row), None)));
         }
-        forms.extend(kb.find_form(&self.squeezed).map(|form| (form, None)));
+        forms.extend(kb.find_form(&self.squeezed).filter(|form| view.has_form(*form)).map(|form| (form, None)));
     }
 
     fn compare(&self, text: &str, name: &[Token], aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {

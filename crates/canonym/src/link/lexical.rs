@@ -14,6 +14,7 @@ use super::model::{Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, Linker, Marked};
 use crate::Result;
 use crate::index::grams::GramScratch;
+use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 
 /// A candidate before calibration.
@@ -47,15 +48,22 @@ impl Default for LinkConfig {
 /// Links mentions by their words alone.
 #[derive(Debug, Clone)]
 pub struct LexicalLinker {
-    kb: Arc<KnowledgeBase>,
-    model: LexicalModel,
-    config: LinkConfig,
+    pub(super) kb: Arc<KnowledgeBase>,
+    pub(super) model: LexicalModel,
+    pub(super) config: LinkConfig,
+    subset: Option<Arc<Subset>>,
 }
 
 impl LexicalLinker {
     /// A linker to the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: LexicalModel, config: LinkConfig) -> LexicalLinker {
-        LexicalLinker { kb, model, config }
+        LexicalLinker { kb, model, config, subset: None }
+    }
+
+    /// The same linker, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge base.
+    #[must_use]
+    pub fn within(self, subset: Option<Arc<Subset>>) -> LexicalLinker {
+        LexicalLinker { subset, ..self }
     }
 
     /// Links names without context, in order. A name that comes again is looked up once.
@@ -75,8 +83,19 @@ impl LexicalLinker {
 
     /// Links one name.
     pub fn link_name(&self, name: &str, scratch: &mut GramScratch) -> Link {
-        let mut scored = score_name(&self.kb, &self.model, name, scratch);
+        self.calibrate(&self.rank(name, scratch))
+    }
+
+    /// The best name of each concept, best concept first.
+    pub(super) fn rank(&self, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let mut scored = score_name(view, &self.model, name, scratch);
         best_of_each_concept(&mut scored);
+        scored
+    }
+
+    /// The link that ranked concepts make.
+    pub(super) fn calibrate(&self, scored: &[Scored]) -> Link {
         let top = scored.first().map_or(0.0, |first| first.score);
         let next = scored.get(1).map_or(top - 10.0, |second| second.score);
         let mut candidates: Vec<Candidate> = scored
@@ -108,13 +127,24 @@ impl Linker for LexicalLinker {
 }
 
 /// Every concept of every compared form, with features and score, in no order.
-pub fn score_name(kb: &KnowledgeBase, model: &LexicalModel, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
+pub fn score_name<'a>(
+    view: impl Into<View<'a>>,
+    model: &LexicalModel,
+    name: &str,
+    scratch: &mut GramScratch,
+) -> Vec<Scored> {
+    let view = view.into();
+    let kb = view.kb;
     let query = Query::new(kb, name);
-    let forms = query.candidates(kb, scratch);
+    let forms = query.candidates(view, scratch);
     let mut scored = Vec::with_capacity(2 * forms.len());
     for FormFeatures { form, values } in &forms {
         let before = scored.len();
         for name_id in kb.names_of_form(*form) {
+            let concept = kb.concept_of(name_id);
+            if !view.has(concept) {
+                continue;
+            }
             let mut features = [0.0; N_FEATURES + N_NAME_FEATURES];
             features[..N_FEATURES].copy_from_slice(values);
             match kb.scope(name_id) {
@@ -125,7 +155,6 @@ pub fn score_name(kb: &KnowledgeBase, model: &LexicalModel, name: &str, scratch:
                 Scope::Related => features[N_FEATURES + 3] = 1.0,
             }
             features[N_FEATURES + 4] = f32::from(u8::from(kb.name(name_id) == name));
-            let concept = kb.concept_of(name_id);
             scored.push(Scored { concept, name: name_id, features, score: 0.0 });
         }
         let shared = f32::from(u8::from(scored[before..].windows(2).any(|pair| pair[0].concept != pair[1].concept)));

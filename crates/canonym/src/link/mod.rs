@@ -4,6 +4,7 @@
 //! Every method takes a batch and keeps its order.
 
 mod alignment;
+pub mod explain;
 pub mod features;
 pub mod fit;
 pub mod lexical;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::features::{FEATURE_NAMES, N_FEATURES};
+use super::features::{FEATURE_NAMES, FEATURE_SENTENCES, N_FEATURES};
 use crate::{Error, Result};
 
 /// How many features a name has beside those of its form.
@@ -22,6 +22,20 @@ pub const NAME_FEATURE_NAMES: [&str; N_NAME_FEATURES] = [
     "second best cosine of the concept",
     "name of several concepts",
     "lead of the best cosine of the concept",
+];
+
+/// The same for people.
+pub const NAME_FEATURE_SENTENCES: [&str; N_NAME_FEATURES] = [
+    "it is the preferred name of the concept",
+    "the name means less than the concept",
+    "the name means more than the concept",
+    "the name means something related to the concept",
+    "every letter agrees, capitals included",
+    "how many names the concept has",
+    "how many names of the concept came near",
+    "how near the second name of the concept came",
+    "the name belongs to several concepts",
+    "how far the concept's nearest name is behind the nearest of all",
 ];
 
 /// How many features a candidate has.
@@ -74,6 +88,11 @@ fn all_names() -> impl Iterator<Item = &'static str> {
 /// What the feature at `row` is.
 pub fn feature_name(row: usize) -> &'static str {
     all_names().nth(row).unwrap_or("none")
+}
+
+/// The feature at `row` in words for people.
+pub fn feature_sentence(row: usize) -> &'static str {
+    FEATURE_SENTENCES.into_iter().chain(NAME_FEATURE_SENTENCES).nth(row).unwrap_or("none")
 }
 
 impl LexicalModel {

@@ -6,9 +6,11 @@
 pub mod abbreviations;
 pub mod biosyn;
 pub mod composite;
+pub mod context;
 pub mod normalise;
 pub mod offsets;
 pub mod sentences;
+pub mod tags;
 pub mod tokens;
 pub mod variants;
 mod variants_plurals;

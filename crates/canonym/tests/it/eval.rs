@@ -449,7 +449,8 @@ fn real_queries_are_read_with_their_parts() {
         let queries =
             read_queries(&mut Input::open(&path).expect("the data can be read")).expect("the data can be read");
         assert_eq!(queries.len(), n_queries);
-        let answer = |(query, candidates): (&String, _)| Answer { query: query.clone(), candidates, line: 0 };
+        let answer =
+            |(query, candidates): (&String, _)| Answer { query: query.clone(), candidates, ..Answer::default() };
         let asked = queries.iter().flat_map(|query| query.parts.iter().zip(std::iter::repeat(vec![query.ids.clone()])));
         let answers = Answers { path, rows: asked.map(answer).collect() };
         let mentions = to_mentions(&queries, &answers, Composite::All).expect("the data can be read");

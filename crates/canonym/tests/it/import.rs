@@ -7,7 +7,9 @@ use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
+use crate::import_owl::{SMALL_XML, TURTLE};
 use crate::import_rrf::MRCONSO;
+use crate::{import_mesh_xml, import_tables};
 
 fn run(format: SourceFormat, sources: &[Source], config: &ImportConfig) -> Result<(Vec<ConceptRecord>, Report)> {
     let mut report = Report::default();
@@ -476,13 +478,20 @@ fn errors_of_the_sink_come_through() {
     }
 }
 
-const FIXTURES: [(SourceFormat, &str); 6] = [
+const FIXTURES: [(SourceFormat, &str); 13] = [
     (SourceFormat::Tsv, TSV),
     (SourceFormat::Jsonl, JSONL),
     (SourceFormat::Biosyn, BIOSYN),
     (SourceFormat::Obo, OBO),
     (SourceFormat::Obographs, GRAPH),
+    (SourceFormat::Owl, TURTLE),
+    (SourceFormat::Owl, SMALL_XML),
     (SourceFormat::Rrf, MRCONSO),
+    (SourceFormat::MeshXml, import_mesh_xml::DESCRIPTORS),
+    (SourceFormat::MeshAscii, import_tables::DESCRIPTORS),
+    (SourceFormat::Ctd, import_tables::CHEMICALS),
+    (SourceFormat::GeneInfo, import_tables::GENES),
+    (SourceFormat::Taxonomy, import_tables::NAMES),
 ];
 
 proptest! {

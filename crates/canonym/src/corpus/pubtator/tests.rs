@@ -146,9 +146,9 @@ fn malformed_blocks_are_named_and_passed_over() {
     check(
         "1|t|A pain.\n1\t0\t1\tB\tD\tX\n\n2|t|B.\n",
         expect![[r#"
-        in:2: document `1`: the annotation says `B` at 0..1, the text there is `A` (hint: correct the offsets, or drop and count such annotations with `--skip-bad-offsets`)
-        2 "B."
-    "#]],
+            in:2: document `1`: the annotation says `B` at 0..1, the text there is `A` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            2 "B."
+        "#]],
     );
 }
 

@@ -61,7 +61,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     Ok(())
 }
 
-fn id_of(ids: &str, config: &ImportConfig) -> String {
+/// Ids as they are shown: with the prefix of `config`, else with that of their shape.
+pub(in crate::kb) fn id_of(ids: &str, config: &ImportConfig) -> String {
     if config.prefix.is_some() {
         return map_parts(ids, &['+'], |id| with_prefix(id, config));
     }

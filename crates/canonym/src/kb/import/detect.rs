@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{SourceFormat, rrf};
-use crate::input::{Input, Source};
+use super::{SourceFormat, ctd, rf2, rrf, taxonomy};
+use crate::input::Input;
 use crate::{Error, Result};
 
 impl SourceFormat {
@@ -61,16 +61,30 @@ impl SourceFormat {
             return Err(unknown(path));
         }
         if path.is_dir() {
-            rrf::folder(path)?;
-            return Ok(SourceFormat::Rrf);
+            if rrf::folder(path).is_ok() {
+                return Ok(SourceFormat::Rrf);
+            }
+            if rf2::folder(path).is_ok() {
+                return Ok(SourceFormat::Rf2);
+            }
+            if taxonomy::folder(path).is_ok() {
+                return Ok(SourceFormat::Taxonomy);
+            }
+            let message = format!("{} holds neither MRCONSO.RRF, a sct2_Concept file nor names.dmp", path.display());
+            let hint = "give the folder of a UMLS, SNOMED CT or taxonomy release, or the files themselves";
+            return Err(Error::invalid(message).with_hint(hint));
         }
         let members = Input::members(path)?;
         if !path.is_file() {
             return Err(unknown(path));
         }
-        let rrf = |source: &Source| suits_name(SourceFormat::Rrf, source.file_name());
-        if members.iter().any(rrf) {
-            return Ok(SourceFormat::Rrf);
+        for format in [SourceFormat::Rrf, SourceFormat::Rf2] {
+            if members.iter().any(|source| suits_name(format, source.file_name())) {
+                return Ok(format);
+            }
+        }
+        if members.iter().any(taxonomy::is_names) {
+            return Ok(SourceFormat::Taxonomy);
         }
         let mut is_empty = true;
         for source in &members {
@@ -92,6 +106,9 @@ impl SourceFormat {
         if suits_name(SourceFormat::Rrf, file_name) {
             return Some(SourceFormat::Rrf);
         }
+        if suits_name(SourceFormat::Rf2, file_name) {
+            return Some(SourceFormat::Rf2);
+        }
         // The head may end inside a character.
         let text = String::from_utf8_lossy(head);
         let text = text.trim_start();
@@ -103,7 +120,24 @@ impl SourceFormat {
             let jsonl = suits_name(SourceFormat::Jsonl, file_name);
             return Some(if graphs && !jsonl { SourceFormat::Obographs } else { SourceFormat::Jsonl });
         }
+        let rdf = text.starts_with('<') && (text.contains("<rdf:RDF") || text.contains("/1999/02/22-rdf-syntax-ns#"));
+        let turtle = text.lines().any(|line| line.starts_with("@prefix ") || line.starts_with("@base "));
+        if rdf || turtle || suits_name(SourceFormat::Owl, file_name) {
+            return Some(SourceFormat::Owl);
+        }
+        if text.starts_with('<') {
+            return detect_xml(text);
+        }
+        if text.starts_with("*NEWRECORD") {
+            return Some(SourceFormat::MeshAscii);
+        }
         let line = text.lines().next()?;
+        if line.starts_with('#') {
+            return detect_commented(text);
+        }
+        if line.contains("\t|\t") && line.ends_with("\t|") {
+            return Some(SourceFormat::Taxonomy);
+        }
         match (line.find('\t'), line.find("||")) {
             (Some(tab), Some(bars)) if bars < tab => Some(SourceFormat::Biosyn),
             (None, Some(_)) => Some(SourceFormat::Biosyn),
@@ -111,6 +145,26 @@ impl SourceFormat {
             (None, None) => suits_name(SourceFormat::Obo, file_name).then_some(SourceFormat::Obo),
         }
     }
+}
+
+/// The format of XML by its first elements; they stand behind a declaration, a document type and comments.
+fn detect_xml(text: &str) -> Option<SourceFormat> {
+    let mesh = ["DescriptorRecord", "SupplementalRecord", "QualifierRecord"];
+    let is_mesh =
+        mesh.iter().any(|name| [">", " ", "Set>", "Set "].iter().any(|end| text.contains(&format!("<{name}{end}"))));
+    is_mesh.then_some(SourceFormat::MeshXml)
+}
+
+/// The format of a table that begins with comments, by the names of its columns.
+fn detect_commented(text: &str) -> Option<SourceFormat> {
+    let mut comments = text.lines().take_while(|line| line.starts_with('#'));
+    comments.find_map(|line| {
+        let names = line.trim_start_matches('#');
+        if names.starts_with("tax_id\tGeneID") || names.starts_with("Format: tax_id GeneID") {
+            return Some(SourceFormat::GeneInfo);
+        }
+        ctd::is_header(names).then_some(SourceFormat::Ctd)
+    })
 }
 
 /// Whether a file of this name, compression endings removed, is usually of the format.
@@ -123,7 +177,10 @@ pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
         SourceFormat::Obo => name.ends_with(".obo"),
         SourceFormat::Obographs => name.ends_with(".json"),
         SourceFormat::Rrf => name.starts_with("mr") && name.ends_with(".rrf"),
-        SourceFormat::Rf2 => (name.starts_with("sct2_") || name.starts_with("der2_")) && name.ends_with(".txt"),
+        SourceFormat::Rf2 => {
+            let stem = name.strip_prefix('x').unwrap_or(&name);
+            (stem.starts_with("sct2_") || stem.starts_with("der2_")) && name.ends_with(".txt")
+        }
         SourceFormat::MeshXml => (name.starts_with("desc") || name.starts_with("supp")) && name.ends_with(".xml"),
         SourceFormat::MeshAscii => name.ends_with(".bin"),
         SourceFormat::Owl => name.ends_with(".owl") || name.ends_with(".ttl") || name.ends_with(".rdf"),

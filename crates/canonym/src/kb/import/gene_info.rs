@@ -1,10 +1,171 @@
-//! NCBI Gene `gene_info` tables.
+//! NCBI Gene `gene_info` tables: one gene a line, cells divided by tabs, `-` for an empty one.
+//!
+//! The symbol is the preferred name; synonyms, the names of the nomenclature authority, the locus tag and the
+//! description are exact, other designations (most of them names of the product) are related. The type of gene is the
+//! type, the number of the taxon the source, so that `--sources 9606` keeps the human genes. Ids are `NCBIGene:1017`.
+//! Chromosomes, map locations and dates are not read.
 
-use super::{ImportConfig, Report, Sink};
+use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::Input;
+use crate::kb::{ConceptRecord, Scope};
 use crate::{Error, Result};
 
-/// Reads one file.
-pub fn read(input: &mut Input, _config: &ImportConfig, _report: &mut Report, _sink: &mut Sink<'_>) -> Result<()> {
-    Err(Error::invalid(format!("{}: this source format cannot be read yet", input.path().display())))
+/// The prefix of ids where the user gives none.
+pub(super) const PREFIX: &str = "NCBIGene";
+
+/// What a row must have.
+const NEEDED: [&str; 3] = ["tax_id", "GeneID", "Symbol"];
+
+/// The columns as they stand in a table that lost its header line.
+const COLUMNS: [&str; 14] = [
+    "tax_id",
+    "GeneID",
+    "Symbol",
+    "LocusTag",
+    "Synonyms",
+    "dbXrefs",
+    "chromosome",
+    "map_location",
+    "description",
+    "type_of_gene",
+    "Symbol_from_nomenclature_authority",
+    "Full_name_from_nomenclature_authority",
+    "Nomenclature_status",
+    "Other_designations",
+];
+
+/// The columns of names and what their names are.
+const NAMES: [(&str, Scope); 7] = [
+    ("Symbol", Scope::Preferred),
+    ("Symbol_from_nomenclature_authority", Scope::Exact),
+    ("Full_name_from_nomenclature_authority", Scope::Exact),
+    ("Synonyms", Scope::Exact),
+    ("description", Scope::Exact),
+    ("LocusTag", Scope::Exact),
+    ("Other_designations", Scope::Related),
+];
+
+/// Rows that were dropped: counted here because a table has millions.
+#[derive(Default)]
+struct Drops {
+    taxon: u64,
+    new_entry: u64,
+}
+
+/// Reads a table to its end.
+pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+    let config = &with_default_prefix(config, PREFIX);
+    let mut columns = columns_of(&COLUMNS);
+    let mut n_columns = 0;
+    let mut drops = Drops::default();
+    let path = input.path().to_path_buf();
+    while let Some((number, line)) = input.next_line()? {
+        let malformed = |message: String| Err(Error::parse(&path, number, message));
+        if let Some(header) = line.strip_prefix('#') {
+            if let Some(names) = header_names(header) {
+                columns = columns_of(&names);
+                n_columns = names.len();
+                if let Some(missing) = NEEDED.iter().find(|wanted| !names.contains(wanted)) {
+                    return malformed(format!("the header names no column {missing}"));
+                }
+            }
+            continue;
+        }
+        if line.is_empty() {
+            report.drop_one("row", "blank");
+            continue;
+        }
+        let cells: Vec<&str> = line.split('\t').collect();
+        if n_columns == 0 && cells.len() >= COLUMNS.len() {
+            n_columns = cells.len();
+        }
+        if cells.len() != n_columns {
+            let expected = if n_columns == 0 { "14 or more".to_owned() } else { n_columns.to_string() };
+            let error = Error::parse(&path, number, format!("{} columns, {expected} are expected", cells.len()));
+            return Err(error.with_hint("take gene_info as NCBI publishes it, cells divided by tabs"));
+        }
+        let cell = |name: &str| {
+            let at = columns.iter().find(|(known, _)| *known == name).map(|(_, at)| *at);
+            at.map(|at| cells[at].trim()).filter(|cell| *cell != "-").unwrap_or_default()
+        };
+        for name in ["tax_id", "GeneID"] {
+            let value = cell(name);
+            if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+                return malformed(format!("`{}` in column {name} is not a number", value.escape_debug()));
+            }
+        }
+        report.n_read += 1;
+        let taxon = cell("tax_id");
+        if !config.sources.is_empty() && !config.sources.iter().any(|wanted| wanted == taxon) {
+            drops.taxon += 1;
+            continue;
+        }
+        if cell("Symbol") == "NEWENTRY" {
+            drops.new_entry += 1;
+            continue;
+        }
+        let mut record = ConceptRecord {
+            id: with_prefix(cell("GeneID"), config),
+            source: taxon.to_owned(),
+            types: Some(cell("type_of_gene")).filter(|word| !word.is_empty()).map(str::to_owned).into_iter().collect(),
+            ..ConceptRecord::default()
+        };
+        for (column, scope) in NAMES {
+            for name in cell(column).split('|').map(str::trim).filter(|name| !matches!(*name, "" | "-")) {
+                // The columns repeat each other; that is no loss worth counting.
+                if !record.names.iter().take(8).any(|known| known.text == name) {
+                    push_name(&mut record.names, name, scope, report);
+                }
+            }
+        }
+        if config.xrefs {
+            let others = cell("dbXrefs").split('|').map(str::trim).filter(|other| !other.is_empty());
+            record.alternative_ids.extend(others.map(|other| without_repeated_prefix(other).to_owned()));
+        }
+        keep(record, config, report, sink)?;
+    }
+    report.drop_many("row", "of another taxon", drops.taxon);
+    report.drop_many("row", "NEWENTRY, a record without a symbol", drops.new_entry);
+    Ok(())
+}
+
+/// The columns of a header line: divided by tabs, or by blanks behind `Format:` as tables of before 2016 have it.
+fn header_names(header: &str) -> Option<Vec<&str>> {
+    let header = header.strip_prefix("Format:").unwrap_or(header);
+    let header = header.split_once(" (tab").map_or(header, |(names, _)| names);
+    let names: Vec<&str> = header.split_whitespace().collect();
+    names.contains(&"GeneID").then_some(names)
+}
+
+/// The columns that are read, with their places.
+fn columns_of(names: &[&str]) -> Vec<(&'static str, usize)> {
+    let place = |wanted: &&'static str| names.iter().position(|name| name == wanted).map(|at| (*wanted, at));
+    COLUMNS.iter().filter_map(place).collect()
+}
+
+/// `HGNC:HGNC:5` is written with its prefix twice.
+pub(super) fn without_repeated_prefix(id: &str) -> &str {
+    match id.split_once(':') {
+        Some((prefix, rest)) if rest.split_once(':').is_some_and(|(again, _)| again == prefix) => rest,
+        _ => id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_both_ages_are_known() {
+        let new = header_names("tax_id\tGeneID\tSymbol").unwrap();
+        let old = header_names("Format: tax_id GeneID Symbol (tab is used as a separator)").unwrap();
+        assert_eq!(new, old);
+        assert_eq!(header_names(" made on a Monday"), None);
+    }
+
+    #[test]
+    fn repeated_prefixes_are_written_once() {
+        assert_eq!(without_repeated_prefix("HGNC:HGNC:5"), "HGNC:5");
+        assert_eq!(without_repeated_prefix("MIM:138670"), "MIM:138670");
+    }
 }

@@ -1,10 +1,296 @@
-//! MeSH descriptors and supplementary records as XML.
+//! MeSH as XML: descriptors (`descYYYY.xml`), supplementary records (`suppYYYY.xml`) and qualifiers (`qualYYYY.xml`).
+//!
+//! A record holds concepts, and each concept terms. The term that the record prefers is the preferred name, the other
+//! terms of the preferred concept are exact; those of another concept have the scope of its relation to the preferred
+//! one (`NRW`, `BRD`, `REL`), related where none is given. The scope note of the preferred concept is the definition.
+//! Tree numbers and the descriptors that a supplementary record is mapped to give parents. Types are semantic types,
+//! which files of before 2018 have, else the first segments of the tree numbers (`C04`), or the class of a supplementary
+//! record (`SCR_Chemical`). Histories, indexing notes, allowed qualifiers and pharmacological actions are not read.
 
-use super::{ImportConfig, Report, Sink};
-use crate::input::Input;
+use super::mesh_relations::{self as mesh, Relations};
+use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
+use crate::input::Source;
+use crate::input::xml::{Element, Event, XmlReader};
+use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// Reads one file.
-pub fn read(input: &mut Input, _config: &ImportConfig, _report: &mut Report, _sink: &mut Sink<'_>) -> Result<()> {
-    Err(Error::invalid(format!("{}: this source format cannot be read yet", input.path().display())))
+/// The most bytes that one record may have.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Elements that hold records.
+const SETS: [&str; 3] = ["DescriptorRecordSet", "SupplementalRecordSet", "QualifierRecordSet"];
+
+/// Elements that are records, and what their own elements are called.
+const RECORDS: [(&str, RecordKind); 3] = [
+    ("DescriptorRecord", RecordKind { ui: "DescriptorUI", name: "DescriptorName" }),
+    ("SupplementalRecord", RecordKind { ui: "SupplementalRecordUI", name: "SupplementalRecordName" }),
+    ("QualifierRecord", RecordKind { ui: "QualifierUI", name: "QualifierName" }),
+];
+
+#[derive(Debug, Clone, Copy)]
+struct RecordKind {
+    ui: &'static str,
+    name: &'static str,
+}
+
+/// One record as it is read.
+#[derive(Default)]
+struct MeshRecord {
+    ui: String,
+    name: String,
+    trees: Vec<String>,
+    mapped_to: Vec<String>,
+    class: Option<&'static str>,
+    note: String,
+    concepts: Vec<Concept>,
+    /// Relation, first and second concept: the second is narrower (`NRW`) than the first.
+    relations: Vec<[String; 3]>,
+}
+
+#[derive(Default)]
+struct Concept {
+    preferred: bool,
+    ui: String,
+    definition: String,
+    semantic_types: Vec<String>,
+    registry_ids: Vec<String>,
+    /// Terms, and whether the record prefers them.
+    terms: Vec<(String, bool)>,
+}
+
+/// Reads the files of `sources` together; a tree number may stand in another file than its parent's.
+pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+    let config = &with_default_prefix(config, mesh::PREFIX);
+    let mut relations = Relations::default();
+    for source in sources {
+        let mut xml = XmlReader::new(source.open()?)?;
+        read_file(&mut xml, config, &mut relations, report, sink)?;
+    }
+    relations.finish(report, sink)
+}
+
+fn read_file(
+    xml: &mut XmlReader,
+    config: &ImportConfig,
+    relations: &mut Relations,
+    report: &mut Report,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    loop {
+        let kind = match xml.next_event()? {
+            Event::Eof => return Ok(()),
+            Event::Start(element) => match RECORDS.iter().find(|(name, _)| *name == element.name()) {
+                Some((_, kind)) => (*kind, class(element)?),
+                None if SETS.contains(&element.name()) => continue,
+                None => {
+                    let message = format!("the element `{}` is not of MeSH", element.name().escape_debug());
+                    let hint = "give descYYYY.xml, suppYYYY.xml or qualYYYY.xml as NLM publishes them";
+                    return Err(xml.error(message).with_hint(hint));
+                }
+            },
+            _ => continue,
+        };
+        let line = xml.line();
+        let (kind, class) = kind;
+        let mut record = MeshRecord { class, ..MeshRecord::default() };
+        read_record(xml, kind, &mut record)?;
+        for (missing, what) in [(&record.ui, kind.ui), (&record.name, kind.name)] {
+            if missing.trim().is_empty() {
+                return Err(Error::parse(xml.path(), line, format!("the record has no {what}")));
+            }
+        }
+        report.n_read += 1;
+        finish(record, config, relations, report, sink)?;
+    }
+}
+
+fn class(element: Element<'_>) -> Result<Option<&'static str>> {
+    Ok(element.attribute("SCRClass")?.and_then(|number| mesh::class_of(number.trim())))
+}
+
+/// Reads the elements of a record up to its end.
+fn read_record(xml: &mut XmlReader, kind: RecordKind, record: &mut MeshRecord) -> Result<()> {
+    let (outside, line, start) = (xml.depth() - 1, xml.line(), xml.n_bytes());
+    // The names of the open elements below the record, joined by `/`.
+    let mut path = String::new();
+    while xml.depth() > outside {
+        if xml.n_bytes() - start > MOST_BYTES {
+            let message = format!("the record at line {line} is longer than {MOST_BYTES} bytes");
+            return Err(Error::limit(xml.path(), message));
+        }
+        match xml.next_event()? {
+            Event::Start(element) => {
+                if !path.is_empty() {
+                    path.push('/');
+                }
+                path.push_str(element.name());
+                begin(record, &path, element)?;
+            }
+            Event::Text(text) => take_text(record, kind, &path, text),
+            Event::End => path.truncate(path.rfind('/').unwrap_or(0)),
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes room for what an element will hold.
+fn begin(record: &mut MeshRecord, path: &str, element: Element<'_>) -> Result<()> {
+    let yes = |name: &str| Ok::<bool, Error>(element.attribute(name)?.is_some_and(|value| value.trim() == "Y"));
+    let Some(inner) = path.strip_prefix("ConceptList/Concept") else {
+        match path {
+            "TreeNumberList/TreeNumber" => record.trees.push(String::new()),
+            "HeadingMappedToList/HeadingMappedTo" => record.mapped_to.push(String::new()),
+            _ => {}
+        }
+        return Ok(());
+    };
+    if inner.is_empty() {
+        record.concepts.push(Concept { preferred: yes("PreferredConceptYN")?, ..Concept::default() });
+        return Ok(());
+    }
+    let Some(concept) = record.concepts.last_mut() else { return Ok(()) };
+    match inner {
+        "/TermList/Term" => concept.terms.push((String::new(), yes("RecordPreferredTermYN")?)),
+        "/SemanticTypeList/SemanticType" => concept.semantic_types.push(String::new()),
+        "/RegistryNumber"
+        | "/RegistryNumberList/RegistryNumber"
+        | "/RelatedRegistryNumberList/RelatedRegistryNumber" => {
+            concept.registry_ids.push(String::new());
+        }
+        "/ConceptRelationList/ConceptRelation" => {
+            let relation = element.attribute("RelationName")?.unwrap_or_default();
+            record.relations.push([relation, String::new(), String::new()]);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Puts a piece of text where its element belongs.
+fn take_text(record: &mut MeshRecord, kind: RecordKind, path: &str, text: &str) {
+    let place = match path.strip_prefix("ConceptList/Concept/") {
+        Some(inner) => {
+            let Some(concept) = record.concepts.last_mut() else { return };
+            match inner {
+                "ConceptUI" => Some(&mut concept.ui),
+                "ScopeNote" => Some(&mut concept.definition),
+                "TermList/Term/String" => concept.terms.last_mut().map(|(term, _)| term),
+                "SemanticTypeList/SemanticType/SemanticTypeUI" => concept.semantic_types.last_mut(),
+                "RegistryNumber"
+                | "RegistryNumberList/RegistryNumber"
+                | "RelatedRegistryNumberList/RelatedRegistryNumber" => concept.registry_ids.last_mut(),
+                "ConceptRelationList/ConceptRelation/Concept1UI" => record.relations.last_mut().map(|it| &mut it[1]),
+                "ConceptRelationList/ConceptRelation/Concept2UI" => record.relations.last_mut().map(|it| &mut it[2]),
+                _ => None,
+            }
+        }
+        None => match path {
+            "TreeNumberList/TreeNumber" => record.trees.last_mut(),
+            "HeadingMappedToList/HeadingMappedTo/DescriptorReferredTo/DescriptorUI" => record.mapped_to.last_mut(),
+            "Note" => Some(&mut record.note),
+            own if own == kind.ui => Some(&mut record.ui),
+            own => own.strip_suffix("/String").filter(|own| *own == kind.name).map(|_| &mut record.name),
+        },
+    };
+    if let Some(place) = place {
+        place.push_str(text);
+    }
+}
+
+fn finish(
+    record: MeshRecord,
+    config: &ImportConfig,
+    relations: &mut Relations,
+    report: &mut Report,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let trimmed = |texts: &[String]| -> Vec<String> {
+        texts.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    };
+    let trees = trimmed(&record.trees);
+    let names = names(&record, report);
+    let mut types = Vec::new();
+    let mut definition = None;
+    let mut alternative_ids = Vec::new();
+    for concept in &record.concepts {
+        let note = concept.definition.trim();
+        if concept.preferred {
+            types.extend(trimmed(&concept.semantic_types));
+            definition = Some(note.to_owned()).filter(|note| !note.is_empty());
+        } else if !note.is_empty() {
+            report.drop_one("definition", "of a concept that is not the preferred one");
+        }
+        if config.xrefs && concept.preferred {
+            alternative_ids.extend(concept.registry_ids.iter().filter_map(|number| mesh::registry_id(number)));
+        }
+    }
+    let mut types = mesh::types(types, &trees);
+    if types.is_empty() {
+        types.extend(record.class.map(str::to_owned));
+    }
+    let note = record.note.trim();
+    let id = with_prefix(&record.ui, config);
+    // A descriptor that is the main one of several carries a star.
+    let mapped_to = record.mapped_to.iter().map(|ui| ui.trim().trim_start_matches('*')).filter(|ui| !ui.is_empty());
+    let mut parents: Vec<String> = Vec::new();
+    for parent in mapped_to.map(|ui| with_prefix(ui, config)) {
+        if !parents.contains(&parent) {
+            parents.push(parent);
+        }
+    }
+    let kept = ConceptRecord {
+        id: id.clone(),
+        names,
+        types,
+        definition: definition.or_else(|| Some(note.to_owned()).filter(|note| !note.is_empty())),
+        parents,
+        alternative_ids,
+        source: String::new(),
+    };
+    if keep(kept, config, report, sink)? {
+        relations.add(&id, &trees);
+    }
+    Ok(())
+}
+
+/// The names of a record, the preferred one first.
+fn names(record: &MeshRecord, report: &mut Report) -> Vec<NameRecord> {
+    let main = record.concepts.iter().find(|concept| concept.preferred).map_or("", |concept| concept.ui.trim());
+    let mut names = Vec::new();
+    push_name(&mut names, &record.name, Scope::Preferred, report);
+    for concept in &record.concepts {
+        let scope = if concept.preferred { Scope::Exact } else { scope(record, main, concept.ui.trim()) };
+        for (term, preferred) in &concept.terms {
+            // The heading of a record is its preferred term and stands first already.
+            if *preferred && concept.preferred && term.trim() == record.name.trim() {
+                continue;
+            }
+            push_name(&mut names, term, scope, report);
+        }
+    }
+    names
+}
+
+/// The scope of the names of concept `other`, as its relation to the preferred concept `main` has it.
+fn scope(record: &MeshRecord, main: &str, other: &str) -> Scope {
+    let relation = record.relations.iter().find_map(|[word, first, second]| {
+        let scope = mesh::scope_of(word.trim())?;
+        match (first.trim(), second.trim()) {
+            pair if pair == (main, other) => Some(scope),
+            pair if pair == (other, main) => Some(reversed(scope)),
+            _ => None,
+        }
+    });
+    relation.unwrap_or(Scope::Related)
+}
+
+/// The scope seen from the other concept.
+fn reversed(scope: Scope) -> Scope {
+    match scope {
+        Scope::Narrow => Scope::Broad,
+        Scope::Broad => Scope::Narrow,
+        other => other,
+    }
 }

@@ -23,18 +23,23 @@
 
 pub mod biosyn;
 pub mod ctd;
+mod ctd_rows;
 pub mod detect;
 pub mod gene_info;
 pub mod jsonl;
 pub mod mesh_ascii;
+mod mesh_relations;
 pub mod mesh_xml;
 pub mod obo;
 mod obo_syntax;
 pub mod obographs;
 pub mod owl;
+mod owl_guard;
 pub mod rf2;
+mod rf2_tables;
 pub mod rrf;
 mod rrf_rows;
+pub mod sssom;
 pub mod taxonomy;
 pub mod tsv;
 
@@ -81,7 +86,7 @@ pub enum SourceFormat {
 pub struct ImportConfig {
     /// A prefix for ids that have none, without the colon: `MESH`.
     pub prefix: Option<String>,
-    /// Source vocabularies to keep (RRF `SAB`, OBO namespaces); all where empty.
+    /// Source vocabularies to keep (RRF `SAB`, OBO namespaces, taxa of NCBI genes); all where empty.
     pub sources: Vec<String>,
     /// Languages to keep, as two or three letters: `en` and `ENG` mean the same; English where empty.
     pub languages: Vec<String>,
@@ -102,6 +107,8 @@ pub struct Report {
     pub n_read: u64,
     /// How many were dropped, by kind and reason, such as `("term", "obsolete")`.
     pub dropped: BTreeMap<(String, String), u64>,
+    /// Concepts that mappings made a part of another one.
+    pub n_joined: u64,
 }
 
 impl Report {
@@ -126,7 +133,7 @@ impl Report {
 /// Takes the records of an importer.
 pub type Sink<'a> = dyn FnMut(ConceptRecord) -> Result<()> + 'a;
 
-/// Imports files, archives and, for RRF, folders.
+/// Imports files, archives and, for RRF, RF2 and NCBI taxonomy, folders.
 ///
 /// Of an archive the members whose names suit the format are read, or all where none does.
 pub fn import(
@@ -138,8 +145,13 @@ pub fn import(
 ) -> Result<()> {
     let mut opened = Vec::new();
     for path in sources {
-        if format == SourceFormat::Rrf && path.is_dir() {
-            opened.extend(rrf::folder(path)?);
+        if path.is_dir() {
+            match format {
+                SourceFormat::Rrf => opened.extend(rrf::folder(path)?),
+                SourceFormat::Rf2 => opened.extend(rf2::folder(path)?),
+                SourceFormat::Taxonomy => opened.extend(taxonomy::folder(path)?),
+                _ => opened.extend(Input::members(path)?),
+            }
             continue;
         }
         let members = Input::members(path)?;
@@ -171,6 +183,8 @@ pub fn import_sources(
         // These take their files together, because one refers to another.
         SourceFormat::Rrf => rrf::read(sources, config, report, sink)?,
         SourceFormat::Rf2 => rf2::read(sources, config, report, sink)?,
+        SourceFormat::MeshXml => mesh_xml::read(sources, config, report, sink)?,
+        SourceFormat::MeshAscii => mesh_ascii::read(sources, config, report, sink)?,
         SourceFormat::Taxonomy => taxonomy::read(sources, config, report, sink)?,
         _ => {
             for source in sources {
@@ -202,10 +216,12 @@ fn read_one(
         SourceFormat::Obographs => obographs::read(input, config, report, sink),
         SourceFormat::Ctd => ctd::read(input, config, report, sink),
         SourceFormat::GeneInfo => gene_info::read(input, config, report, sink),
-        SourceFormat::MeshAscii => mesh_ascii::read(input, config, report, sink),
-        SourceFormat::MeshXml => mesh_xml::read(input, config, report, sink),
         SourceFormat::Owl => owl::read(input, config, report, sink),
-        SourceFormat::Rrf | SourceFormat::Rf2 | SourceFormat::Taxonomy => Ok(()),
+        SourceFormat::Rrf
+        | SourceFormat::Rf2
+        | SourceFormat::MeshXml
+        | SourceFormat::MeshAscii
+        | SourceFormat::Taxonomy => Ok(()),
     }
 }
 
@@ -217,6 +233,25 @@ pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
         Some(prefix) if !part.is_empty() && !part.contains(':') => format!("{prefix}:{part}"),
         _ => part.to_owned(),
     })
+}
+
+/// The same settings with `prefix` where they have none.
+fn with_default_prefix(config: &ImportConfig, prefix: &str) -> ImportConfig {
+    let prefix = config.prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    ImportConfig { prefix: Some(prefix), ..config.clone() }
+}
+
+/// The prefixes that an importer adds to bare ids where the user gives none.
+pub(super) fn default_prefixes(format: SourceFormat) -> &'static [&'static str] {
+    match format {
+        SourceFormat::Biosyn => &["MESH", "OMIM"],
+        SourceFormat::Rrf => &["UMLS"],
+        SourceFormat::Rf2 => &["SNOMEDCT"],
+        SourceFormat::MeshXml | SourceFormat::MeshAscii => &[mesh_relations::PREFIX],
+        SourceFormat::Ctd | SourceFormat::GeneInfo => &[gene_info::PREFIX],
+        SourceFormat::Taxonomy => &[taxonomy::PREFIX],
+        _ => &[],
+    }
 }
 
 /// Rewrites every id of those that one of the (ASCII) `signs` joins, blanks around them removed.
@@ -262,14 +297,14 @@ fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink:
 
 /// Refuses a filter on what the format does not have, so that it is never ignored in silence.
 pub fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
-    use SourceFormat::{Biosyn, Jsonl, Rrf, Tsv};
-    let typed = matches!(format, Tsv | Jsonl | Rrf);
-    let sourced = !matches!(format, Tsv | Biosyn);
+    use SourceFormat::{Biosyn, Ctd, GeneInfo, Jsonl, MeshAscii, MeshXml, Owl, Rf2, Rrf, Taxonomy, Tsv};
+    let typed = matches!(format, Tsv | Jsonl | Rrf | Rf2 | MeshXml | MeshAscii | Ctd | GeneInfo | Taxonomy);
+    let sourced = !matches!(format, Tsv | Biosyn | Rf2 | MeshXml | MeshAscii | Ctd | Taxonomy);
     let unusable = [
         (!config.semantic_types.is_empty() && !typed, "semantic types"),
         (!config.sources.is_empty() && !sourced, "source vocabularies"),
         (!config.term_types.is_empty() && format != Rrf, "term types"),
-        (!config.languages.is_empty() && format != Rrf, "languages"),
+        (!config.languages.is_empty() && !matches!(format, Rrf | Rf2 | Owl), "languages"),
     ];
     match unusable.iter().find(|(unusable, _)| *unusable) {
         Some((_, what)) => {

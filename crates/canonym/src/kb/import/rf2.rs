@@ -1,11 +1,436 @@
-//! SNOMED CT release format 2.
+//! SNOMED CT release format 2: a release as folder, as zip or as files, Snapshot or Full.
+//!
+//! Of a Full release the latest version of each component counts; a Delta is refused. Only active rows are read. The
+//! preferred name is the synonym that the language reference set prefers. The fully specified name stands beside it
+//! without the tag in its last parentheses, and the tag is the type. Parents come from the inferred is-a relationships.
+//! What is held is a table of concepts, the choices of the reference sets and the fully specified names; names go out
+//! as they come, as records that hold an id and one name, and the builder merges them.
 
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::rf2_tables::{self, Release, Row, Table};
+use super::rrf_rows::same_language;
 use super::{ImportConfig, Report, Sink};
 use crate::input::Source;
+use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// Reads the tables of `sources` together.
-pub fn read(sources: &[Source], _config: &ImportConfig, _report: &mut Report, _sink: &mut Sink<'_>) -> Result<()> {
-    let path = sources.first().map(|source| source.path().display().to_string()).unwrap_or_default();
-    Err(Error::invalid(format!("{path}: this source format cannot be read yet")))
+const FULLY_SPECIFIED_NAME: u64 = 900000000000003001;
+const SYNONYM: u64 = 900000000000013009;
+const PREFERRED: u64 = 900000000000548007;
+const ACCEPTABLE: u64 = 900000000000549004;
+const IS_A: u64 = 116680003;
+const INFERRED: u64 = 900000000000011006;
+const REFSET_US: u64 = 900000000000509007;
+const REFSET_GB: u64 = 900000000000508004;
+
+/// Parents of one concept that follow each other are put together up to this number.
+const MOST_PARENTS: usize = 1 << 10;
+
+/// How many semantic tags there may be; a release has about fifty.
+const MOST_TAGS: usize = 1000;
+
+/// The rank of a reference set that was not asked for by name but may prefer a name of a wanted language.
+const ANY_REFSET: u8 = u8::MAX - 1;
+
+/// The files of a release in a folder and the folders in it.
+pub fn folder(path: &Path) -> Result<Vec<Source>> {
+    rf2_tables::folder(path)
+}
+
+/// Reads the tables of `sources` together. The report counts concepts as read.
+pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+    let release = Release::choose(sources, report)?;
+    if !release.has(Table::Description) {
+        let error = Error::invalid("no sct2_Description file is among the files");
+        return Err(error.with_hint("give the zip or the folder of a SNOMED CT release"));
+    }
+    let languages = Languages::new(&config.languages)?;
+    let choices = Choices::read(&release, &languages, report)?;
+    let mut import = Import {
+        prefix: config.prefix.as_deref().unwrap_or("SNOMEDCT"),
+        config,
+        languages,
+        choices,
+        concepts: HashMap::new(),
+        specified: Specified::default(),
+        tags: Vec::new(),
+    };
+    import.read_concepts(&release, report)?;
+    import.read_specified_names(&release, report)?;
+    import.choose_types(report);
+    import.read_synonyms(&release, report, sink)?;
+    import.hand_on_specified_names(report, sink)?;
+    import.read_definitions(&release, report, sink)?;
+    import.read_parents(&release, report, sink)
+}
+
+/// Which languages and reference sets are wanted, the first one most.
+struct Languages {
+    /// Languages as two or three letters; every language where a reference set was asked for by its id.
+    codes: Vec<String>,
+    any: bool,
+    /// Reference sets by rank. Where `strict`, names that none of them holds are left out.
+    refsets: Vec<u64>,
+    strict: bool,
+}
+
+impl Languages {
+    fn new(wanted: &[String]) -> Result<Languages> {
+        let mut languages = Languages { codes: Vec::new(), any: false, refsets: Vec::new(), strict: false };
+        let english = ["en".to_owned()];
+        for word in if wanted.is_empty() { &english[..] } else { wanted } {
+            let lower = word.to_ascii_lowercase();
+            let letters = (2..=3).contains(&lower.len()) && lower.bytes().all(|byte| byte.is_ascii_lowercase());
+            match lower.as_str() {
+                "en-us" | "en-gb" => {
+                    languages.codes.push("en".to_owned());
+                    languages.refsets.push(if lower == "en-us" { REFSET_US } else { REFSET_GB });
+                    languages.strict = true;
+                }
+                "en" | "eng" => {
+                    languages.codes.push("en".to_owned());
+                    languages.refsets.extend([REFSET_US, REFSET_GB]);
+                }
+                digits if digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    let id = digits.parse();
+                    languages.refsets.push(id.map_err(|_| Error::invalid(format!("`{word}` is not an id")))?);
+                    languages.any = true;
+                    languages.strict = true;
+                }
+                _ if letters => languages.codes.push(lower),
+                _ => {
+                    let error = Error::invalid(format!("`{word}` is neither a language nor a language reference set"));
+                    return Err(
+                        error.with_hint("give en, en-US, en-GB, another language, or the id of a reference set")
+                    );
+                }
+            }
+        }
+        // A language without a dialect has names that no wanted reference set needs to hold.
+        languages.strict &= wanted.iter().all(|word| word.len() > 3);
+        Ok(languages)
+    }
+
+    fn rank(&self, refset: u64) -> u8 {
+        let place = self.refsets.iter().position(|wanted| *wanted == refset);
+        place.map_or(ANY_REFSET, |place| place.min(usize::from(ANY_REFSET)) as u8)
+    }
+
+    fn wants(&self, code: &str) -> bool {
+        self.any || self.codes.iter().any(|wanted| wanted == code || same_language(wanted, code))
+    }
+}
+
+/// For each description the best reference set that holds it, and the best that prefers it.
+struct Choices {
+    ranks: HashMap<u64, (u8, u8)>,
+    /// Whether the release has language reference sets at all.
+    known: bool,
+}
+
+impl Choices {
+    fn read(release: &Release<'_>, languages: &Languages, report: &mut Report) -> Result<Choices> {
+        let mut choices = Choices { ranks: HashMap::new(), known: release.has(Table::Language) };
+        if !choices.known && languages.strict {
+            let error = Error::invalid("the release has no file of a language reference set");
+            return Err(error.with_hint("add der2_cRefset_Language…, or give `en` as the language"));
+        }
+        let mut n_inactive = 0;
+        let n_older = release.each(Table::Language, |row: Row<'_, 7>| {
+            let (refset, description, acceptability) = (row.id(4)?, row.id(5)?, row.id(6)?);
+            if !row.active()? {
+                n_inactive += 1;
+                return Ok(());
+            }
+            let rank = languages.rank(refset);
+            let (held, preferred) = choices.ranks.entry(description).or_insert((u8::MAX, u8::MAX));
+            *held = rank.min(*held);
+            match acceptability {
+                PREFERRED => *preferred = rank.min(*preferred),
+                ACCEPTABLE => {}
+                other => return Err(row.error(format!("{other} is neither preferred nor acceptable"))),
+            }
+            Ok(())
+        })?;
+        report.drop_many("language choice", "inactive", n_inactive);
+        report.drop_many("language choice", "an older version", n_older);
+        Ok(choices)
+    }
+
+    /// The rank of the best reference set that holds and that prefers a description; [`u8::MAX`] where none does.
+    fn of(&self, description: u64) -> (u8, u8) {
+        self.ranks.get(&description).copied().unwrap_or((u8::MAX, u8::MAX))
+    }
+}
+
+/// What is known of a concept while names are read.
+struct Concept {
+    /// The rank of the best reference set that prefers one of its names.
+    preferred: u8,
+    /// The row of its tag, from 1; 0 without one.
+    tag: u16,
+    wanted: bool,
+    named: Cell<bool>,
+}
+
+/// Fully specified names one behind the other, in the order of the file.
+#[derive(Default)]
+struct Specified {
+    text: String,
+    rows: Vec<(u64, usize)>,
+}
+
+struct Import<'a> {
+    prefix: &'a str,
+    config: &'a ImportConfig,
+    languages: Languages,
+    choices: Choices,
+    concepts: HashMap<u64, Concept>,
+    specified: Specified,
+    tags: Vec<String>,
+}
+
+impl Import<'_> {
+    fn read_concepts(&mut self, release: &Release<'_>, report: &mut Report) -> Result<()> {
+        let mut n_inactive = 0;
+        let mut n_read = 0;
+        let n_older = release.each(Table::Concept, |row: Row<'_, 5>| {
+            n_read += 1;
+            let id = row.id(0)?;
+            if row.active()? || self.config.keep_obsolete {
+                self.concepts.insert(id, Concept { preferred: u8::MAX, tag: 0, wanted: true, named: Cell::new(false) });
+            } else {
+                n_inactive += 1;
+            }
+            Ok(())
+        })?;
+        report.n_read += n_read;
+        report.drop_many("concept", "inactive", n_inactive);
+        report.drop_many("concept", "an older version", n_older);
+        Ok(())
+    }
+
+    /// Takes the fully specified names in, and notes which reference set prefers a synonym of each concept.
+    fn read_specified_names(&mut self, release: &Release<'_>, report: &mut Report) -> Result<()> {
+        release.each(Table::Description, |row: Row<'_, 9>| {
+            if !row.active()? {
+                return Ok(());
+            }
+            let (description, concept, kind) = (row.id(0)?, row.id(4)?, row.id(6)?);
+            let Some(concept_row) = self.concepts.get_mut(&concept) else { return Ok(()) };
+            let (held, preferred) = self.choices.of(description);
+            if !self.languages.wants(row.cells[5]) {
+                return Ok(());
+            }
+            if kind == SYNONYM {
+                concept_row.preferred = preferred.min(concept_row.preferred);
+            }
+            if kind != FULLY_SPECIFIED_NAME {
+                return Ok(());
+            }
+            let (name, tag) = split_tag(row.cells[7].trim());
+            if let Some(tag) = tag {
+                let known = self.tags.iter().position(|known| known == tag).unwrap_or(self.tags.len());
+                if known == MOST_TAGS {
+                    return Err(row.error(format!("there are more than {MOST_TAGS} semantic tags")));
+                }
+                if known == self.tags.len() {
+                    self.tags.push(tag.to_owned());
+                }
+                concept_row.tag = known as u16 + 1;
+            }
+            if self.languages.strict && held >= ANY_REFSET {
+                report.drop_one("fully specified name", "not in the language reference set");
+            } else if !name.is_empty() {
+                self.specified.text.push_str(name);
+                self.specified.rows.push((concept, self.specified.text.len()));
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Leaves out concepts without a type that is wanted.
+    fn choose_types(&mut self, report: &mut Report) {
+        if self.config.semantic_types.is_empty() {
+            return;
+        }
+        let wanted: Vec<bool> = self.tags.iter().map(|tag| self.config.semantic_types.contains(tag)).collect();
+        let mut n_unwanted = 0;
+        for concept in self.concepts.values_mut() {
+            let typed = usize::from(concept.tag).checked_sub(1);
+            concept.wanted = typed.is_some_and(|row| wanted[row]);
+            n_unwanted += u64::from(!concept.wanted);
+        }
+        report.drop_many("concept", "semantic type", n_unwanted);
+    }
+
+    fn wanted(&self, concept: u64) -> Option<&Concept> {
+        self.concepts.get(&concept).filter(|concept| concept.wanted)
+    }
+
+    fn read_synonyms(&mut self, release: &Release<'_>, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        let mut drops = [0u64; DESCRIPTION_DROPS.len()];
+        let n_older = release.each(Table::Description, |row: Row<'_, 9>| {
+            let (description, concept, kind) = (row.id(0)?, row.id(4)?, row.id(6)?);
+            let (held, preferred) = self.choices.of(description);
+            let text = row.cells[7].trim();
+            let drop = match self.wanted(concept) {
+                _ if !row.active()? => 0,
+                None => 1,
+                _ if !self.languages.wants(row.cells[5]) => 2,
+                _ if kind == FULLY_SPECIFIED_NAME => return Ok(()),
+                _ if kind != SYNONYM => 3,
+                _ if self.languages.strict && held >= ANY_REFSET => 4,
+                _ if text.is_empty() => 5,
+                Some(known) => {
+                    known.named.set(true);
+                    let best = preferred < u8::MAX && preferred == known.preferred;
+                    let scope = if best { Scope::Preferred } else { Scope::Exact };
+                    let names = vec![NameRecord { text: text.to_owned(), scope }];
+                    return sink(ConceptRecord { names, ..self.part(concept) });
+                }
+            };
+            drops[drop] += 1;
+            Ok(())
+        })?;
+        for (reason, n) in DESCRIPTION_DROPS.iter().zip(drops) {
+            report.drop_many("name", reason, n);
+        }
+        report.drop_many("name", "an older version", n_older);
+        Ok(())
+    }
+
+    fn hand_on_specified_names(&self, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        let mut start = 0;
+        for (concept, end) in &self.specified.rows {
+            let text = &self.specified.text[start..*end];
+            start = *end;
+            let Some(known) = self.wanted(*concept) else {
+                report.drop_one("fully specified name", "of a dropped concept");
+                continue;
+            };
+            known.named.set(true);
+            let scope = if known.preferred == u8::MAX { Scope::Preferred } else { Scope::Exact };
+            let names = vec![NameRecord { text: text.to_owned(), scope }];
+            let types = usize::from(known.tag).checked_sub(1).map(|row| self.tags[row].clone());
+            sink(ConceptRecord { names, types: types.into_iter().collect(), ..self.part(*concept) })?;
+        }
+        let n_nameless = self.concepts.values().filter(|concept| concept.wanted && !concept.named.get()).count();
+        report.drop_many("concept", "no name", n_nameless as u64);
+        Ok(())
+    }
+
+    fn read_definitions(&self, release: &Release<'_>, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        let mut n_dropped = [0; 3];
+        let n_older = release.each(Table::TextDefinition, |row: Row<'_, 9>| {
+            let concept = row.id(4)?;
+            if !row.active()? {
+                n_dropped[0] += 1;
+            } else if self.wanted(concept).is_none() {
+                n_dropped[1] += 1;
+            } else if !self.languages.wants(row.cells[5]) {
+                n_dropped[2] += 1;
+            } else {
+                let definition = Some(row.cells[7].trim().to_owned());
+                return sink(ConceptRecord { definition, ..self.part(concept) });
+            }
+            Ok(())
+        })?;
+        for (reason, n) in DESCRIPTION_DROPS.iter().zip(n_dropped) {
+            report.drop_many("definition", reason, n);
+        }
+        report.drop_many("definition", "an older version", n_older);
+        Ok(())
+    }
+
+    fn read_parents(&self, release: &Release<'_>, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        const REASONS: [&str; 5] = ["inactive", "not is-a", "not inferred", "of a dropped concept", "of itself"];
+        let mut drops = [0u64; REASONS.len()];
+        let mut open: Option<(u64, ConceptRecord)> = None;
+        let n_older = release.each(Table::Relationship, |row: Row<'_, 10>| {
+            let (child, parent, kind, characteristic) = (row.id(4)?, row.id(5)?, row.id(7)?, row.id(8)?);
+            let drop = match () {
+                () if !row.active()? => 0,
+                () if kind != IS_A => 1,
+                () if characteristic != INFERRED => 2,
+                () if self.wanted(child).is_none() || self.wanted(parent).is_none() => 3,
+                () if child == parent => 4,
+                () => {
+                    let id = self.id(parent);
+                    return match &mut open {
+                        Some((same, record)) if *same == child && record.parents.len() < MOST_PARENTS => {
+                            record.parents.push(id);
+                            Ok(())
+                        }
+                        _ => {
+                            let record = ConceptRecord { parents: vec![id], ..self.part(child) };
+                            open.replace((child, record)).map_or(Ok(()), |(_, finished)| sink(finished))
+                        }
+                    };
+                }
+            };
+            drops[drop] += 1;
+            Ok(())
+        })?;
+        for (reason, n) in REASONS.iter().zip(drops) {
+            report.drop_many("relation", reason, n);
+        }
+        report.drop_many("relation", "an older version", n_older);
+        open.map_or(Ok(()), |(_, finished)| sink(finished))
+    }
+
+    fn id(&self, concept: u64) -> String {
+        format!("{}:{concept}", self.prefix)
+    }
+
+    /// A record that holds only the id.
+    fn part(&self, concept: u64) -> ConceptRecord {
+        ConceptRecord { id: self.id(concept), ..ConceptRecord::default() }
+    }
+}
+
+/// Why a description is left out.
+const DESCRIPTION_DROPS: [&str; 6] =
+    ["inactive", "of a dropped concept", "language", "of another type", "not in the language reference set", "empty"];
+
+/// A fully specified name without its semantic tag, and the tag: `Asthma (disorder)`.
+fn split_tag(name: &str) -> (&str, Option<&str>) {
+    let tagged = name.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
+    match tagged {
+        Some((text, tag)) if !text.trim().is_empty() && !tag.trim().is_empty() && !tag.contains(')') => {
+            (text.trim_end(), Some(tag.trim()))
+        }
+        _ => (name, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_is_what_the_last_parentheses_hold() {
+        assert_eq!(split_tag("Asthma (disorder)"), ("Asthma", Some("disorder")));
+        assert_eq!(split_tag("Pain (at rest) (finding)"), ("Pain (at rest)", Some("finding")));
+        assert_eq!(split_tag("Vitamin B(12)"), ("Vitamin B(12)", None));
+        assert_eq!(split_tag("(disorder)"), ("(disorder)", None));
+        assert_eq!(split_tag(""), ("", None));
+    }
+
+    #[test]
+    fn dialects_are_reference_sets() {
+        let languages = |words: &[&str]| Languages::new(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        let plain = languages(&[]).unwrap();
+        assert_eq!((plain.rank(REFSET_US), plain.rank(REFSET_GB), plain.strict), (0, 1, false));
+        let british = languages(&["en-GB"]).unwrap();
+        assert_eq!((british.rank(REFSET_GB), british.rank(REFSET_US), british.strict), (0, ANY_REFSET, true));
+        assert!(british.wants("en") && !british.wants("es"));
+        assert!(languages(&["900000000000508004"]).unwrap().wants("es"));
+        assert!(!languages(&["en-GB", "es"]).unwrap().strict);
+        assert!(languages(&["english"]).is_err());
+    }
 }

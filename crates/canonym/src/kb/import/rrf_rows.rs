@@ -136,6 +136,11 @@ pub(super) fn languages(wanted: &[String]) -> Result<Vec<String>> {
     wanted.iter().map(|language| code(language)).collect()
 }
 
+/// Whether two languages, as two or three letters, are the same: `de`, `GER` and `deu` are.
+pub(super) fn same_language(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other) || matches!((code(one), code(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 fn code(language: &str) -> Result<String> {
     let upper = language.to_ascii_uppercase();
     let known = LANGUAGES.iter().find(|(code, others)| *code == upper || others.contains(&upper.as_str()));

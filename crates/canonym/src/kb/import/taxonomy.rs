@@ -1,11 +1,266 @@
-//! NCBI taxonomy dumps.
+//! NCBI taxonomy dumps: names from `names.dmp`, ranks and parents from `nodes.dmp`, older ids from `merged.dmp`.
+//!
+//! Only `names.dmp` is needed; a folder, an archive or the files themselves are read. The scientific name is the
+//! preferred one, the rank is the type, ids are `NCBITaxon:9606`. Authorities and type material are no names of the
+//! taxon and are left out, and so are names of classes that are not known here. Other tables of the dump
+//! (divisions, genetic codes, citations, deleted nodes) are not read.
 
-use super::{ImportConfig, Report, Sink};
-use crate::input::Source;
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::{ImportConfig, Report, Sink, push_name, with_default_prefix, with_prefix};
+use crate::input::{Input, Source};
+use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// Reads the tables of `sources` together.
-pub fn read(sources: &[Source], _config: &ImportConfig, _report: &mut Report, _sink: &mut Sink<'_>) -> Result<()> {
-    let path = sources.first().map(|source| source.path().display().to_string()).unwrap_or_default();
-    Err(Error::invalid(format!("{path}: this source format cannot be read yet")))
+/// The prefix of ids where the user gives none.
+pub(super) const PREFIX: &str = "NCBITaxon";
+
+/// A record is handed on after this many names, so that one taxon never fills the memory.
+const MOST_NAMES: usize = 1 << 16;
+
+/// Classes of names that are kept.
+const CLASSES: [(&str, Scope); 17] = [
+    ("scientific name", Scope::Preferred),
+    ("synonym", Scope::Exact),
+    ("genbank synonym", Scope::Exact),
+    ("equivalent name", Scope::Exact),
+    ("common name", Scope::Exact),
+    ("genbank common name", Scope::Exact),
+    ("acronym", Scope::Exact),
+    ("genbank acronym", Scope::Exact),
+    ("anamorph", Scope::Exact),
+    ("genbank anamorph", Scope::Exact),
+    ("teleomorph", Scope::Exact),
+    ("misspelling", Scope::Exact),
+    ("unpublished name", Scope::Exact),
+    ("includes", Scope::Narrow),
+    ("in-part", Scope::Broad),
+    ("blast name", Scope::Related),
+    ("misnomer", Scope::Related),
+];
+
+/// Classes of names that are left out on purpose, and how they are counted.
+const LEFT_OUT: [(&str, &str); 2] = [("authority", "of class authority"), ("type material", "of class type material")];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Names,
+    Nodes,
+    Merged,
+}
+
+fn table_of(source: &Source) -> Option<Table> {
+    match source.file_name().to_ascii_lowercase().as_str() {
+        "names.dmp" => Some(Table::Names),
+        "nodes.dmp" => Some(Table::Nodes),
+        "merged.dmp" => Some(Table::Merged),
+        _ => None,
+    }
+}
+
+/// Whether a file is the table of names.
+pub(super) fn is_names(source: &Source) -> bool {
+    table_of(source) == Some(Table::Names)
+}
+
+/// The tables of a folder.
+pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
+    let mut tables = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(|error| Error::io("read", path, error))? {
+        let entry = entry.map_err(|error| Error::io("read", path, error))?;
+        let source = Source::from_path(&entry.path());
+        if table_of(&source).is_some() {
+            tables.push(source);
+        }
+    }
+    if !tables.iter().any(is_names) {
+        return Err(Error::invalid(format!("{} holds no names.dmp", path.display())).with_hint(HINT));
+    }
+    tables.sort_by(|one, other| one.path().cmp(other.path()));
+    Ok(tables)
+}
+
+const HINT: &str = "give taxdump.tar.gz, taxdmp.zip, the folder it was unpacked to, or the files themselves";
+
+/// Reads the tables among `sources`, told apart by their file names. The report counts the rows of `names.dmp` as read.
+pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+    let config = &with_default_prefix(config, PREFIX);
+    // A single file may have any name: it is the names.
+    let single = sources.len() == 1 && table_of(&sources[0]).is_none();
+    let is = |source: &Source, wanted| if single { wanted == Table::Names } else { table_of(source) == Some(wanted) };
+    let tables = |wanted: Table| sources.iter().filter(move |source| is(source, wanted));
+    let n_others = sources.iter().filter(|source| !single && table_of(source).is_none()).count();
+    report.drop_many("file", "not a table that is read", n_others as u64);
+    for wanted in [Table::Names, Table::Nodes, Table::Merged] {
+        if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
+            let (one, other) = (one.path().display(), other.path().display());
+            let error = Error::invalid(format!("{one} and {other} are the same table"));
+            return Err(error.with_hint("give each table once, compressed or not"));
+        }
+    }
+    if tables(Table::Names).next().is_none() {
+        return Err(Error::invalid("names.dmp is not among the files").with_hint(HINT));
+    }
+    let mut kept = None;
+    if !config.semantic_types.is_empty() {
+        let Some(nodes) = tables(Table::Nodes).next() else {
+            let error = Error::invalid("a filter on semantic types, which are ranks here, needs nodes.dmp");
+            return Err(error.with_hint("add nodes.dmp, or leave the filter out"));
+        };
+        kept = Some(taxa_of_ranks(&mut nodes.open()?, &config.semantic_types)?);
+    }
+    let taxa = Taxa { config, kept };
+    for source in tables(Table::Names) {
+        taxa.add_names(&mut source.open()?, report, sink)?;
+    }
+    for source in tables(Table::Nodes) {
+        taxa.add_nodes(&mut source.open()?, report, sink)?;
+    }
+    for source in tables(Table::Merged) {
+        taxa.add_merged(&mut source.open()?, report, sink)?;
+    }
+    Ok(())
+}
+
+/// A row of a dump: its path, its number, and `N` of its cells.
+struct Row<'a, const N: usize> {
+    path: &'a Path,
+    number: u64,
+    cells: [&'a str; N],
+}
+
+impl<const N: usize> Row<'_, N> {
+    fn taxon(&self, column: usize) -> Result<u32> {
+        let cell = self.cells[column];
+        let digits = !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
+        match cell.parse() {
+            Ok(number) if digits => Ok(number),
+            _ => {
+                let message =
+                    format!("`{}` in column {} is not the number of a taxon", cell.escape_debug(), column + 1);
+                Err(Error::parse(self.path, self.number, message))
+            }
+        }
+    }
+}
+
+/// Calls `take` with the first `N` cells of every row; cells are divided by `\t|\t`, and each row ends with `\t|`.
+fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'_, N>) -> Result<()>) -> Result<()> {
+    let path = input.path().to_path_buf();
+    while let Some((number, line)) = input.next_line()? {
+        let mut cells = [""; N];
+        let mut n_cells = 0;
+        for cell in line.strip_suffix("\t|").unwrap_or(line).split("\t|\t") {
+            if n_cells < N {
+                cells[n_cells] = cell.trim();
+            }
+            n_cells += 1;
+        }
+        if n_cells < N || !line.ends_with("\t|") {
+            let end = if line.ends_with("\t|") { "" } else { " and no `|` at the end" };
+            let message = format!("{n_cells} columns{end}, at least {N} with tab and `|` after each are expected");
+            return Err(Error::parse(&path, number, message).with_hint(HINT));
+        }
+        take(Row { path: &path, number, cells })?;
+    }
+    Ok(())
+}
+
+fn taxa_of_ranks(input: &mut Input, ranks: &[String]) -> Result<HashSet<u32>> {
+    let mut taxa = HashSet::new();
+    each(input, |row: Row<'_, 3>| {
+        if ranks.iter().any(|rank| rank == row.cells[2]) {
+            taxa.insert(row.taxon(0)?);
+        }
+        Ok(())
+    })?;
+    Ok(taxa)
+}
+
+struct Taxa<'a> {
+    config: &'a ImportConfig,
+    /// The taxa of the ranks that are wanted; all where `None`.
+    kept: Option<HashSet<u32>>,
+}
+
+impl Taxa<'_> {
+    fn keeps(&self, taxon: u32) -> bool {
+        self.kept.as_ref().is_none_or(|kept| kept.contains(&taxon))
+    }
+
+    fn id(&self, taxon: u32) -> String {
+        with_prefix(&taxon.to_string(), self.config)
+    }
+
+    fn add_names(&self, input: &mut Input, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        let mut open: Option<(u32, Vec<NameRecord>)> = None;
+        let mut n_of_rank = 0;
+        let flush = |(taxon, names): (u32, Vec<NameRecord>), sink: &mut Sink<'_>| {
+            sink(ConceptRecord { id: self.id(taxon), names, ..ConceptRecord::default() })
+        };
+        each(input, |row: Row<'_, 4>| {
+            let [_, text, _, class] = row.cells;
+            let taxon = row.taxon(0)?;
+            report.n_read += 1;
+            if !self.keeps(taxon) {
+                n_of_rank += 1;
+                return Ok(());
+            }
+            let Some((_, scope)) = CLASSES.iter().find(|(known, _)| *known == class) else {
+                let known = LEFT_OUT.iter().find(|(known, _)| *known == class);
+                report.drop_one("name", known.map_or("of a class that is not known", |(_, reason)| reason));
+                return Ok(());
+            };
+            match &mut open {
+                Some((same, names)) if *same == taxon && names.len() < MOST_NAMES => {
+                    push_name(names, text, *scope, report);
+                }
+                _ => {
+                    let mut names = Vec::new();
+                    push_name(&mut names, text, *scope, report);
+                    if let Some(finished) = open.replace((taxon, names)) {
+                        flush(finished, sink)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        report.drop_many("name", "semantic type", n_of_rank);
+        open.map_or(Ok(()), |finished| flush(finished, sink))
+    }
+
+    fn add_nodes(&self, input: &mut Input, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        each(input, |row: Row<'_, 3>| {
+            let (taxon, parent) = (row.taxon(0)?, row.taxon(1)?);
+            let mut record = ConceptRecord { id: self.id(taxon), ..ConceptRecord::default() };
+            if !self.keeps(taxon) {
+                return Ok(());
+            }
+            if row.cells[2] != "no rank" {
+                record.types.push(row.cells[2].to_owned());
+            }
+            if taxon == parent {
+                report.drop_one("parent", "of itself");
+            } else {
+                record.parents.push(self.id(parent));
+            }
+            sink(record)
+        })
+    }
+
+    fn add_merged(&self, input: &mut Input, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
+        let mut n_of_rank = 0;
+        each(input, |row: Row<'_, 2>| {
+            let (old, new) = (row.taxon(0)?, row.taxon(1)?);
+            if !self.keeps(new) {
+                n_of_rank += 1;
+                return Ok(());
+            }
+            let alternative_ids = vec![self.id(old)];
+            sink(ConceptRecord { id: self.id(new), alternative_ids, ..ConceptRecord::default() })
+        })?;
+        report.drop_many("merged id", "semantic type", n_of_rank);
+        Ok(())
+    }
 }

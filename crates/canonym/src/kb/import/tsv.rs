@@ -10,7 +10,7 @@ use crate::kb::{ConceptRecord, Scope};
 const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, divided by tabs";
 
 /// Whether a first line names its columns: an id column, and a name or label column behind it.
-fn is_header(line: &str) -> bool {
+pub(in crate::kb) fn is_header(line: &str) -> bool {
     let lower = line.to_lowercase();
     let mut columns = lower.split('\t').map(str::trim);
     let first = columns.next().unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::scan::{Found, Tier, Word};
+use crate::kb::subset::View;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use crate::text::tokens::Gap;
 use crate::{Error, Result};
@@ -51,8 +52,49 @@ pub const NAMES: [&str; N] = [
     "exact synonym in source with scopes",
 ];
 
+/// The same for people.
+pub const SENTENCES: [&str; N] = [
+    "what holds for every name that is found",
+    "it is written as an acronym of two letters or fewer",
+    "it is written as an acronym of three letters",
+    "it is written as an acronym of four letters or more",
+    "it is one word of three letters or fewer",
+    "it is one word of four letters",
+    "it is one word of five to seven letters",
+    "it has two words",
+    "it has three words or more",
+    "it is inflected or spelt otherwise than the name",
+    "its words stand in another order than in the name",
+    "its words are derived otherwise than those of the name",
+    "it is the preferred name of the concept",
+    "the name means less than the concept",
+    "the name means more than the concept",
+    "the name means something related to the concept",
+    "how common its rarest word is in abstracts",
+    "how common the lone word is in abstracts",
+    "in how many names the lone word stands",
+    "it has letters and digits",
+    "every letter agrees, capitals included",
+    "other concepts have such a name, too",
+    "how many names the concept has",
+    "a hyphen follows",
+    "a hyphen precedes",
+    "the text defines the short form as a name of the concept",
+    "the text defines the short form as something that is no name",
+    "the concept is mentioned elsewhere in the text",
+    "it has a capital inside a sentence",
+    "a word of other names follows",
+    "a word of other names precedes",
+    "it is one word, derived otherwise than the name",
+    "it is an acronym that the text does not define",
+    "the terminology tells kinds of synonyms",
+    "the terminology calls the name an exact synonym",
+];
+
 /// Places of the features that depend on the whole document.
 const HOMONYMS: usize = 21;
+/// The text says what a short form stands for, and that is a name.
+pub(in crate::link) const SAME_MEANING: usize = 25;
 pub(super) const DIFFERS: usize = 26;
 pub(super) const MENTIONED: usize = 27;
 pub(super) const UNDEFINED: usize = 32;
@@ -71,19 +113,23 @@ pub struct Reading {
     pub features: Features,
 }
 
-/// The readings of a window: the concepts of its forms, names that cannot be meant left out.
-pub fn readings(kb: &KnowledgeBase, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+/// The readings of a window: the concepts of its forms that the view has, names that cannot be meant left out.
+pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+    let kb = view.kb;
     let surface = found.span(words).of(text);
     let mut readings: Vec<Reading> = Vec::new();
     for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
+            let concept = kb.concept_of(name);
+            if !view.has(concept) {
+                continue;
+            }
             if !found.expanded && !case_agrees(kb.name(name), surface) {
                 continue;
             }
             if *tier == Tier::Root && found.n_counted == 1 && is_verb_or_adverb(surface, kb.name(name)) {
                 continue;
             }
-            let concept = kb.concept_of(name);
             let features = features(kb, text, words, found, *tier, name);
             let reading = Reading { concept, name, features };
             match readings.iter_mut().find(|reading| reading.concept == concept) {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::scan::{Found, Tier, Word, lookup};
-use crate::kb::KnowledgeBase;
+use crate::kb::subset::View;
 use crate::text::Span;
 use crate::text::composite::{Part, coordinations, split_composite};
 use crate::text::sentences::sentences;
@@ -19,7 +19,7 @@ pub struct Coordinated {
 }
 
 /// The discontinuous names of a text, for readings of which every part is a name.
-pub fn coordinated(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Coordinated> {
+pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinated> {
     let mut all: Vec<Coordinated> = Vec::new();
     let mut seen: HashSet<Vec<Span>> = HashSet::new();
     for sentence in sentences(text) {
@@ -29,7 +29,7 @@ pub fn coordinated(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Coordi
             }
             // The first reading whose parts are all names is the best one.
             let read = |reading: Vec<Part>| -> Option<Vec<Coordinated>> {
-                reading.into_iter().map(|part| name_of(kb, text, words, part.spans)).collect()
+                reading.into_iter().map(|part| name_of(view, text, words, part.spans)).collect()
             };
             let Some(parts) = split_composite(text, window).into_iter().find_map(read) else { continue };
             for part in parts {
@@ -54,7 +54,7 @@ fn all_known(text: &str, words: &[Word], window: Span) -> bool {
 /// Words that join the parts of a coordination.
 const JOINING: [&str; 6] = ["and", "or", "both", "either", "neither", "nor"];
 
-fn name_of(kb: &KnowledgeBase, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
+fn name_of(view: View<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
     let mut own = Vec::new();
     for span in &spans {
         let first = words.partition_point(|word| word.token.span.start < span.start);
@@ -68,7 +68,7 @@ fn name_of(kb: &KnowledgeBase, text: &str, words: &[Word], spans: Vec<Span>) -> 
             return None;
         }
     }
-    let found = lookup(kb, text, &own)?;
+    let found = lookup(view, text, &own)?;
     let sure = found.n_counted > 1 || found.forms.iter().any(|(_, tier)| *tier >= Tier::Permuted);
     sure.then_some(Coordinated { spans, words: own, found })
 }

@@ -20,6 +20,7 @@ use self::accept::{AcceptModel, Features, Reading, readings};
 use self::scan::{Found, ScanScratch, Word, expand, scan, words};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
+use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
 use crate::text::tokens::Gap;
@@ -46,9 +47,10 @@ impl Default for RecogniseConfig {
 /// Finds and links mentions by the names of a knowledge base.
 #[derive(Debug)]
 pub struct DictionaryAnnotator {
-    kb: Arc<KnowledgeBase>,
-    model: AcceptModel,
-    config: RecogniseConfig,
+    pub(super) kb: Arc<KnowledgeBase>,
+    pub(super) model: AcceptModel,
+    pub(super) config: RecogniseConfig,
+    subset: Option<Arc<Subset>>,
     scratches: Pool<ScanScratch>,
 }
 
@@ -70,7 +72,18 @@ pub struct Spotted {
 impl DictionaryAnnotator {
     /// An annotator for the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
-        DictionaryAnnotator { kb, model, config, scratches: Pool::default() }
+        DictionaryAnnotator { kb, model, config, subset: None, scratches: Pool::default() }
+    }
+
+    /// The same annotator, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge
+    /// base. Names of other concepts do not compete for words, so a shorter name may be found where a longer one was.
+    #[must_use]
+    pub fn within(self, subset: Option<Arc<Subset>>) -> DictionaryAnnotator {
+        DictionaryAnnotator { subset, ..self }
+    }
+
+    fn view(&self) -> View<'_> {
+        View { kb: &self.kb, subset: self.subset.as_deref() }
     }
 
     /// The linked mentions of one document.
@@ -83,7 +96,7 @@ impl DictionaryAnnotator {
             .collect()
     }
 
-    fn linked(&self, spotted: &Spotted) -> LinkedMention {
+    pub(super) fn linked(&self, spotted: &Spotted) -> LinkedMention {
         let candidate = |(reading, score): &(Reading, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
@@ -99,7 +112,7 @@ impl DictionaryAnnotator {
     }
 
     /// Mentions below this probability are not given. One that is wanted surer is given without a concept.
-    fn threshold(&self) -> f32 {
+    pub(super) fn threshold(&self) -> f32 {
         self.config.min_score.map_or(self.model.threshold, |wanted| wanted.min(self.model.threshold))
     }
 
@@ -126,7 +139,7 @@ impl DictionaryAnnotator {
         if !self.config.nested {
             spotted = longest(spotted);
         }
-        for part in coordination::coordinated(&self.kb, text, &words) {
+        for part in coordination::coordinated(self.view(), text, &words) {
             let place = self.read(text, &part.words, &part.found);
             spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
         }
@@ -139,12 +152,12 @@ impl DictionaryAnnotator {
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
-        let found = scan(&self.kb, text, words);
+        let found = scan(self.view(), text, words);
         found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
     }
 
     fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
-        let readings = readings(&self.kb, &self.model, text, words, found);
+        let readings = readings(self.view(), &self.model, text, words, found);
         if readings.is_empty() {
             return None;
         }
@@ -218,7 +231,7 @@ const LIKE: f32 = 0.7;
 const UNLIKELY: f32 = 0.5;
 
 /// Every use of a short form that the text defines, with the long form, in text order.
-fn short_forms(text: &str) -> Vec<(Span, Span)> {
+pub(super) fn short_forms(text: &str) -> Vec<(Span, Span)> {
     let abbreviations = find_abbreviations(text);
     if abbreviations.is_empty() {
         return Vec::new();

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::index::packed::U32s;
 use crate::kb::lexicon::{TokenHashes, bag_key, hash_token};
+use crate::kb::subset::View;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::normalise::fold_token_into;
@@ -137,8 +138,8 @@ fn is_barrier(gap: Gap) -> bool {
 }
 
 /// Every window that is a name, shorter windows of one start first.
-pub fn scan(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Found> {
-    let table = kb.roots();
+pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
+    let table = view.kb.roots();
     let mut found = Vec::new();
     for first in 0..words.len() {
         let start = &words[first];
@@ -166,7 +167,7 @@ pub fn scan(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Found> {
                 continue;
             }
             let window = &words[first..=last];
-            let forms = agreeing(kb, text, window, rows);
+            let forms = agreeing(view, text, window, rows);
             if !forms.is_empty() {
                 let expanded = window.iter().any(|word| word.expanded);
                 found.push(Found { first, last, n_counted, forms, expanded });
@@ -177,22 +178,24 @@ pub fn scan(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Vec<Found> {
 }
 
 /// All of `words` as one name.
-pub fn lookup(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<Found> {
+pub fn lookup(view: View<'_>, text: &str, words: &[Word]) -> Option<Found> {
     let counted = || words.iter().filter(|word| !word.hashes.linking);
     let n_counted = counted().count();
     if n_counted == 0 || n_counted > MAX_TOKENS {
         return None;
     }
-    let rows = kb.roots().get(bag_key(counted().map(|word| word.hashes.root)));
-    let forms = agreeing(kb, text, words, rows);
+    let rows = view.kb.roots().get(bag_key(counted().map(|word| word.hashes.root)));
+    let forms = agreeing(view, text, words, rows);
     let expanded = words.iter().any(|word| word.expanded);
     (!forms.is_empty()).then(|| Found { first: 0, last: words.len() - 1, n_counted, forms, expanded })
 }
 
-/// The forms that agree best with a window: those with the same words in order, or else those of one lower tier.
-fn agreeing(kb: &KnowledgeBase, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+/// The forms that agree best with a window: those with the same words in order, or else those of one lower tier. A form
+/// that names no concept of the view does not compete.
+fn agreeing(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+    let of_view = rows.iter().map(FormId).filter(|form| view.has_form(*form));
     let mut forms: Vec<(FormId, Tier)> =
-        rows.iter().filter_map(|row| compare(kb, text, window, FormId(row)).map(|tier| (FormId(row), tier))).collect();
+        of_view.filter_map(|form| compare(view.kb, text, window, form).map(|tier| (form, tier))).collect();
     if let Some(best) = forms.iter().map(|(_, tier)| *tier).max() {
         forms.retain(|(_, tier)| *tier >= best.min(Tier::Ordered));
     }

@@ -1,0 +1,245 @@
+//! What `canonym eval` and `canonym compare` read: gold, predictions, training annotations, names of a terminology.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, CorpusFormat};
+use canonym::eval::ids::{IdSet, known_ids};
+use canonym::eval::pairing::{Paired, pair};
+use canonym::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
+use canonym::eval::ranking::{Composite, RankedMention};
+use canonym::eval::strata::training_name;
+use canonym::input::Input;
+use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::text::normalise::fold;
+
+use crate::knowledge::Models;
+use crate::progress;
+use crate::reading::ReadArguments;
+use crate::system::{Mentions, System, SystemConfig};
+
+/// The most document ids that a warning names.
+const MAX_NAMED: usize = 3;
+
+/// Candidates that are ranked, where the model runs here.
+const TOP_K: usize = 20;
+
+/// How the files of an evaluation are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvalFormat {
+    /// Each file shows its format.
+    Auto,
+    /// A corpus format.
+    Corpus(CorpusFormat),
+    /// BioSyn queries, and answers of `canonym map`.
+    Biosyn,
+}
+
+/// The format that a word on the command line names.
+pub fn parse_format(name: &str) -> Result<EvalFormat, String> {
+    match name {
+        "auto" => Ok(EvalFormat::Auto),
+        "biosyn" => Ok(EvalFormat::Biosyn),
+        _ => name.parse().map(EvalFormat::Corpus).map_err(|error: canonym::Error| {
+            let hint = error.hint().map(|hint| format!("; {hint}, auto, biosyn")).unwrap_or_default();
+            format!("{error}{hint}")
+        }),
+    }
+}
+
+/// How a file of annotations is read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadAs {
+    /// Its format.
+    pub format: EvalFormat,
+    /// What to do where it is not as it should be.
+    pub reading: ReadArguments,
+}
+
+/// What is right.
+pub enum Gold {
+    /// Annotated documents.
+    Documents(Vec<AnnotatedDocument>),
+    /// BioSyn queries.
+    Queries(Vec<Query>),
+}
+
+impl Gold {
+    /// Reads documents, or queries under the format of BioSyn.
+    pub fn read(path: &Path, read_as: ReadAs) -> canonym::Result<Gold> {
+        match read_as.format {
+            EvalFormat::Biosyn => read_queries(&mut Input::open(path)?).map(Gold::Queries),
+            _ => documents(path, read_as).map(Gold::Documents),
+        }
+    }
+
+    /// The words and ids of every gold mention.
+    fn mentions(&self) -> Vec<(String, IdSet)> {
+        match self {
+            Gold::Documents(documents) => {
+                let annotations = documents.iter().flat_map(|document| &document.annotations);
+                annotations.map(|annotation| (annotation.text.clone(), IdSet::parse(&annotation.ids))).collect()
+            }
+            Gold::Queries(queries) => queries.iter().map(|query| (query.parts.join("|"), query.ids.clone())).collect(),
+        }
+    }
+}
+
+/// Every document of a file.
+pub fn documents(path: &Path, read_as: ReadAs) -> canonym::Result<Vec<AnnotatedDocument>> {
+    let format = match read_as.format {
+        EvalFormat::Corpus(format) => Some(format),
+        EvalFormat::Auto | EvalFormat::Biosyn => None,
+    };
+    read_as.reading.open(path, format)?.collect()
+}
+
+/// What training saw.
+#[derive(Debug, Clone, Default)]
+pub struct Training {
+    /// The ids of its annotations.
+    pub ids: HashSet<String>,
+    /// Its names with their ids.
+    pub names: HashSet<(String, String)>,
+}
+
+/// Reads training annotations; `None` where there are no files.
+pub fn training(paths: &[PathBuf], read_as: ReadAs) -> anyhow::Result<Option<Training>> {
+    let mut training = Training::default();
+    for path in paths {
+        let gold = Gold::read(path, read_as)
+            .with_context(|| format!("cannot read training annotations of {}", path.display()))?;
+        for (text, ids) in gold.mentions() {
+            training.ids.extend(ids.iter().map(str::to_owned));
+            training.names.extend(ids.iter().map(|id| training_name(&text, id)));
+        }
+    }
+    Ok((!paths.is_empty()).then_some(training))
+}
+
+/// The terminology of an evaluation, for the share of gold that it can reach.
+#[derive(Debug, Clone, Default)]
+pub struct KnownConcepts {
+    /// What the report calls it.
+    pub name: String,
+    /// Its ids, as `canonym::eval::ids::known_ids` writes them.
+    pub ids: HashSet<String>,
+}
+
+impl KnownConcepts {
+    /// Those of a knowledge base.
+    pub fn of(kb: &KnowledgeBase) -> KnownConcepts {
+        let ids = kb.concepts().flat_map(|concept| kb.alternative_ids(concept).chain([kb.id(concept)]));
+        KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids) }
+    }
+}
+
+/// The concepts of which `kb` has the words of a gold mention as a name, but for case and punctuation.
+pub fn names_of(gold: &Gold, kb: &KnowledgeBase) -> HashMap<String, Vec<IdSet>> {
+    let mut found = HashMap::new();
+    for (text, _) in gold.mentions() {
+        if found.contains_key(&text) {
+            continue;
+        }
+        let Some(form) = kb.find_form(&fold(&text)) else { continue };
+        let mut concepts: Vec<_> = kb.names_of_form(form).map(|name| kb.concept_of(name)).collect();
+        concepts.sort_unstable();
+        concepts.dedup();
+        let ids = |concept| {
+            let ids = kb.alternative_ids(concept).chain([kb.id(concept)]).map(str::to_owned);
+            IdSet::parse(&ids.collect::<Vec<String>>())
+        };
+        found.insert(text, concepts.into_iter().map(ids).collect());
+    }
+    found
+}
+
+/// Where predictions come from.
+pub enum Predictions<'a> {
+    /// A file.
+    File(&'a Path, ReadAs),
+    /// A system that is run here.
+    Run {
+        /// What it links to.
+        kb: Arc<KnowledgeBase>,
+        /// Its fitted parts.
+        models: Box<Models>,
+        /// Where its mentions come from.
+        mentions: Mentions,
+        /// The concepts it may give; all of them where `None`.
+        subset: Option<Arc<Subset>>,
+    },
+}
+
+/// What is said of the queries.
+pub fn ranked(
+    queries: &[Query],
+    predictions: &Predictions<'_>,
+    composite: Composite,
+) -> anyhow::Result<Vec<RankedMention>> {
+    let answers = match predictions {
+        Predictions::File(path, _) => {
+            Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
+        }
+        Predictions::Run { kb, models, subset, .. } => answer(kb, models, subset.clone(), queries),
+    };
+    to_mentions(queries, &answers, composite).context("cannot pair queries and answers")
+}
+
+/// What the model says of every part of every query.
+fn answer(kb: &Arc<KnowledgeBase>, models: &Models, subset: Option<Arc<Subset>>, queries: &[Query]) -> Answers {
+    let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
+    let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
+    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).within(subset).link_names(&names);
+    let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
+        query: name.clone(),
+        candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
+        line,
+        score: link.candidates.first().map(|best| best.score),
+        name: link.candidates.first().map_or_else(String::new, |best| kb.preferred_name(best.concept).to_owned()),
+    });
+    Answers { path: PathBuf::from("the model"), rows: rows.collect() }
+}
+
+/// What is said of the documents, with warnings of what does not fit.
+pub fn paired(
+    gold: &[AnnotatedDocument],
+    predictions: &Predictions<'_>,
+) -> anyhow::Result<(Vec<AnnotatedDocument>, Paired)> {
+    let predicted = match predictions {
+        Predictions::File(path, read_as) => documents(path, *read_as).context("cannot read predictions")?,
+        Predictions::Run { kb, models, mentions, subset } => {
+            let config = SystemConfig {
+                mentions: *mentions,
+                top_k: TOP_K,
+                min_score: None,
+                nested: false,
+                raw_ids: false,
+                subset: subset.clone(),
+            };
+            System::new(kb, Models::clone(models), &config).link(gold.to_vec())?
+        }
+    };
+    let paired = pair(gold, &predicted).context("cannot pair gold and predictions")?;
+    warn_of(&paired);
+    Ok((predicted, paired))
+}
+
+fn warn_of(paired: &Paired) {
+    let warn = |ids: &[String], what: &str| {
+        if !ids.is_empty() {
+            let rest = if ids.len() > MAX_NAMED { ", …" } else { "" };
+            let named = ids[..ids.len().min(MAX_NAMED)].join(", ");
+            progress::say(&format!("warning: {what}: {} ({named}{rest})", ids.len()));
+        }
+    };
+    if paired.documents.iter().all(|document| document.gold.is_empty()) {
+        progress::say("warning: gold has no annotations; name its format with `--format` if it has");
+    }
+    warn(&paired.missing, "gold documents without predictions");
+    warn(&paired.different_texts, "predicted documents with another text, of which offsets may not agree");
+}

@@ -1,0 +1,122 @@
+//! What `canonym eval` writes for people to look into: the report as a page, and every case as JSON.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use canonym::artifact::AtomicFile;
+use canonym::corpus::AnnotatedDocument;
+use canonym::eval::curves::{CurveConfig, curves, links};
+use canonym::eval::errors::{ErrorAnalysis, ErrorConfig, Terminology, analyse};
+use canonym::eval::html::{self, Page};
+use canonym::eval::ids::IdSet;
+use canonym::eval::pairing::Paired;
+use canonym::eval::report::Report;
+use canonym::kb::{ConceptId, KnowledgeBase};
+
+use crate::progress;
+
+/// The files for people.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ReportArgs {
+    /// Write the report as a page with plots and examples in context.
+    #[arg(long, value_name = "FILE.html", help_heading = "Reports")]
+    pub report: Option<PathBuf>,
+    /// Write what became of every gold annotation and every prediction as JSON.
+    #[arg(long, value_name = "FILE.json", help_heading = "Reports")]
+    pub errors: Option<PathBuf>,
+    /// Examples in context for each class of errors.
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Reports",
+        value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub examples: u16,
+}
+
+impl ReportArgs {
+    /// Whether a file is wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.report.is_some() || self.errors.is_some()
+    }
+}
+
+/// The documents of an evaluation, as they were read and as they were paired.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// What is right.
+    pub gold: &'a [AnnotatedDocument],
+    /// What the system says.
+    pub predicted: Vec<AnnotatedDocument>,
+    /// Both, paired.
+    pub paired: Paired,
+}
+
+/// Writes the files that are wanted; `judged` is missing where only rankings were judged.
+pub fn write(
+    args: &ReportArgs,
+    report: &Report,
+    judged: Option<&Judged<'_>>,
+    kb: Option<&KnowledgeBase>,
+    facts: &[(String, String)],
+) -> anyhow::Result<()> {
+    if !args.is_wanted() {
+        return Ok(());
+    }
+    let config = ErrorConfig { ids: report.policy.ids, n_examples: args.examples.into(), ..ErrorConfig::default() };
+    let errors = judged.map(|judged| analyse_with(kb, judged, &config));
+    if let Some(path) = &args.report {
+        let scored = judged.filter(|judged| has_scores(&judged.predicted));
+        let curves = scored.map(|judged| curves(&links(&judged.paired.documents, config.ids), &CurveConfig::default()));
+        let page = Page { report, errors: errors.as_ref(), curves: curves.as_ref(), facts };
+        write_file(path, html::page(&page).as_bytes()).context("cannot write the report")?;
+    }
+    if let (Some(path), Some(errors)) = (&args.errors, &errors) {
+        let mut bytes = serde_json::to_vec_pretty(errors).context("cannot write the errors as JSON")?;
+        bytes.push(b'\n');
+        write_file(path, &bytes).context("cannot write the errors")?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> canonym::Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes).map_err(|error| canonym::Error::io("write", path, error))?;
+    file.commit()?;
+    progress::say(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+fn has_scores(documents: &[AnnotatedDocument]) -> bool {
+    documents.iter().flat_map(|document| &document.annotations).any(|annotation| annotation.score.is_some())
+}
+
+fn analyse_with(kb: Option<&KnowledgeBase>, judged: &Judged<'_>, config: &ErrorConfig) -> ErrorAnalysis {
+    let Judged { gold, predicted, paired } = judged;
+    let Some(kb) = kb else { return analyse(gold, predicted, paired, None, config) };
+    let concepts = concepts_of_ids(kb, paired);
+    let name = |id: &str| concepts.get(id).map(|&concept| kb.preferred_name(concept).to_owned());
+    let concepts_of_form = |form: &str| -> Vec<IdSet> {
+        let Some(form) = kb.find_form(form) else { return Vec::new() };
+        let ids = |name| all_ids(kb, kb.concept_of(name));
+        kb.names_of_form(form).map(ids).collect()
+    };
+    analyse(gold, predicted, paired, Some(&Terminology { name: &name, concepts_of_form: &concepts_of_form }), config)
+}
+
+fn all_ids(kb: &KnowledgeBase, concept: ConceptId) -> IdSet {
+    let ids: Vec<String> = [kb.id(concept)].into_iter().chain(kb.alternative_ids(concept)).map(str::to_owned).collect();
+    IdSet::parse(&ids)
+}
+
+/// The concepts of every id that gold or predictions have; the first one where several share an id.
+fn concepts_of_ids(kb: &KnowledgeBase, paired: &Paired) -> HashMap<String, ConceptId> {
+    let entries = paired.documents.iter().flat_map(|document| document.gold.iter().chain(&document.predicted));
+    let wanted: HashSet<&str> = entries.flat_map(|entry| entry.ids.iter()).collect();
+    let mut concepts = HashMap::new();
+    for concept in kb.concepts() {
+        let ids = all_ids(kb, concept);
+        for id in ids.iter().filter(|id| wanted.contains(id)) {
+            concepts.entry(id.to_owned()).or_insert(concept);
+        }
+    }
+    concepts
+}

@@ -1,0 +1,100 @@
+//! `--explain`: why each mention was linked as it was, as text.
+
+use std::io::Write;
+
+use canonym::corpus::format::CorpusFormat;
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::link::explain::{Agreement, Contribution, Explained, Explanation};
+
+use crate::errors;
+
+/// Contributions that are shown one by one.
+const N_SHOWN: usize = 6;
+
+/// Refuses formats that have no place for explanations; a table, which is no format, has one.
+pub fn check_format(format: Option<CorpusFormat>) -> anyhow::Result<()> {
+    match format {
+        None | Some(CorpusFormat::Jsonl) => Ok(()),
+        Some(format) => Err(errors::usage(
+            format!("`{format}` has no place for what `--explain` tells"),
+            "give `--to` table or jsonl",
+        )),
+    }
+}
+
+/// Writes why the mentions of a document have their candidates.
+pub fn write(out: &mut dyn Write, document: &AnnotatedDocument, explanations: &[Explanation]) -> std::io::Result<()> {
+    for (annotation, explanation) in document.annotations.iter().zip(explanations) {
+        write_one(out, annotation, explanation)?;
+    }
+    Ok(())
+}
+
+fn write_one(out: &mut dyn Write, annotation: &Annotation, explanation: &Explanation) -> std::io::Result<()> {
+    let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    writeln!(out, "  {mention}")?;
+    for definition in &explanation.definitions {
+        let (start, end) = definition.span;
+        writeln!(out, "    {} is defined as {} at {start}..{end}", definition.short, definition.long)?;
+    }
+    if explanation.coordinated {
+        writeln!(out, "    its words stand apart: those between belong to another name")?;
+    }
+    if let (Some(threshold), Some(best)) = (explanation.threshold, explanation.candidates.first()) {
+        let compares = if best.score >= threshold { "reaches" } else { "is below" };
+        writeln!(out, "    taken as a mention: {:.2} {compares} the threshold {threshold:.2}", best.score)?;
+    }
+    for (row, candidate) in explanation.candidates.iter().enumerate() {
+        write_candidate(out, row + 1, candidate)?;
+    }
+    writeln!(out)
+}
+
+fn write_candidate(out: &mut dyn Write, rank: usize, candidate: &Explained) -> std::io::Result<()> {
+    let Explained { id, name, scope, score, log_odds, .. } = candidate;
+    writeln!(out, "    {rank}. {id}  {score:.2}, log-odds {log_odds:+.2}")?;
+    writeln!(out, "       name \"{name}\" ({scope}): {}", agreement(candidate.how))?;
+    let pairs = candidate.words.iter().filter(|pair| pair.mention != pair.name);
+    let pairs: Vec<String> = pairs.map(|pair| format!("{} for {}", pair.mention, pair.name)).collect();
+    let lists = [
+        ("read", &pairs),
+        ("only in the mention", &candidate.only_in_mention),
+        ("only in the name", &candidate.only_in_name),
+    ];
+    for (what, words) in lists.into_iter().filter(|(_, words)| !words.is_empty()) {
+        writeln!(out, "       {what}: {}", words.join(", "))?;
+    }
+    if !candidate.behind_first.is_empty() {
+        let parts: Vec<String> = candidate.behind_first.iter().map(part).collect();
+        writeln!(out, "       behind the first by {}", parts.join("; "))?;
+        return Ok(());
+    }
+    let (shown, rest) = candidate.contributions.split_at(candidate.contributions.len().min(N_SHOWN));
+    for one in shown {
+        writeln!(out, "       {}", part(one))?;
+    }
+    if !rest.is_empty() {
+        let sum: f64 = rest.iter().map(|one| one.log_odds).sum();
+        writeln!(out, "       {sum:+.2} {} more", rest.len())?;
+    }
+    Ok(())
+}
+
+fn part(one: &Contribution) -> String {
+    let Contribution { sentence, value, log_odds, .. } = one;
+    // A flag says all by its sentence.
+    match *value == 1.0 {
+        true => format!("{log_odds:+.2} {sentence}"),
+        false => format!("{log_odds:+.2} {sentence} ({value:.2})"),
+    }
+}
+
+fn agreement(how: Agreement) -> &'static str {
+    match how {
+        Agreement::Exact => "equal in every letter",
+        Agreement::Fold => "equal but for case, accents and punctuation",
+        Agreement::Canonical => "equal but for spelling and inflection",
+        Agreement::Root => "words of the same roots",
+        Agreement::NGram => "alike in groups of letters",
+    }
+}

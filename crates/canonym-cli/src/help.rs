@@ -1,0 +1,151 @@
+//! `canonym help`: commands as their `--help` tells of them, and topics that belong to no single command.
+//!
+//! A word that is a command is one, also where a topic has the same name.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use anyhow::Context;
+use canonym::corpus::CorpusFormat;
+use canonym::kb::import::SourceFormat;
+use clap::Command;
+
+use crate::errors;
+
+/// Arguments of `canonym help`.
+#[derive(Debug, clap::Args)]
+pub struct HelpArguments {
+    /// A command such as `link` or `kb build`, or a topic.
+    #[arg(value_name = "COMMAND|TOPIC")]
+    words: Vec<String>,
+}
+
+/// The topics with what they are about.
+const TOPICS: [(&str, &str); 6] = [
+    ("formats", "the formats of documents that are read and written"),
+    ("sources", "the sources that knowledge bases are built from"),
+    ("protocols", "what is counted when predictions are scored"),
+    ("context", "negation, time and experiencer of mentions"),
+    ("exit-status", "how the program ends"),
+    ("environment", "variables that are read"),
+];
+
+/// What stands under the list of commands.
+pub fn topics_line() -> String {
+    let names: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
+    format!("Topics of `canonym help`: {}", names.join(", "))
+}
+
+/// Runs the command.
+pub fn run(arguments: &HelpArguments, mut program: Command) -> anyhow::Result<()> {
+    let text = match find(&mut program, &arguments.words) {
+        // What the option prints, by the very same way.
+        Some(_) => {
+            let words = arguments.words.iter().map(String::as_str);
+            let asked = ["canonym"].into_iter().chain(words).chain(["--help"]);
+            program.try_get_matches_from(asked).err().map(|help| help.to_string()).unwrap_or_default()
+        }
+        None => match arguments.words.as_slice() {
+            [topic] => topic_text(topic)
+                .ok_or_else(|| errors::usage(format!("there is no command or topic `{topic}`"), &topics_line()))?,
+            words => {
+                let hint = "`canonym help` lists the commands";
+                return Err(errors::usage(format!("there is no command `{}`", words.join(" ")), hint));
+            }
+        },
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write the help")
+}
+
+/// The command that the words lead to; the program itself where there are none.
+fn find<'a>(program: &'a mut Command, words: &[String]) -> Option<&'a mut Command> {
+    words.iter().try_fold(program, |command, word| command.find_subcommand_mut(word))
+}
+
+/// The text of a topic; lists in it come from the code, so that none is missing.
+fn topic_text(topic: &str) -> Option<String> {
+    Some(match topic {
+        "formats" => fill(include_str!("help/formats.txt"), &formats()),
+        "sources" => fill(include_str!("help/sources.txt"), &sources()),
+        "protocols" => include_str!("help/protocols.txt").to_owned(),
+        "context" => include_str!("help/context.txt").to_owned(),
+        "exit-status" => include_str!("help/exit-status.txt").to_owned(),
+        "environment" => include_str!("help/environment.txt").to_owned(),
+        _ => return None,
+    })
+}
+
+/// The text with `LIST` replaced.
+fn fill(text: &str, list: &str) -> String {
+    text.replace("LIST\n", list)
+}
+
+fn rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    rows.fold(String::new(), |mut text, (name, about)| {
+        writeln!(text, "  {name:<12}{about}").expect("a string takes all");
+        text
+    })
+}
+
+fn formats() -> String {
+    let about = |format: CorpusFormat| match format {
+        CorpusFormat::Text => "plain text, a file is a document; read only",
+        CorpusFormat::Jsonl => "one JSON document a line; holds all that is found",
+        CorpusFormat::Pubtator => "title, abstract and annotations by tab",
+        CorpusFormat::BiocXml => "BioC as XML",
+        CorpusFormat::BiocJson => "BioC as JSON",
+        CorpusFormat::Brat => "brat standoff: a .txt and an .ann file a document",
+        CorpusFormat::Conll => "one token a line with tags",
+        CorpusFormat::PubmedXml => "citations of PubMed as XML",
+        CorpusFormat::Texoo => "annotated documents of TeXoo as JSON",
+        CorpusFormat::Biosyn => "BioSyn queries: mentions without texts",
+    };
+    rows(CorpusFormat::ALL.into_iter().map(|format| (format.name(), about(format))))
+}
+
+fn sources() -> String {
+    let about = |source: SourceFormat| match source {
+        SourceFormat::Tsv => "a table: id, name, synonyms by |, types by |, definition",
+        SourceFormat::Jsonl => "one JSON record a line",
+        SourceFormat::Biosyn => "dictionaries of lines `ids||name`",
+        SourceFormat::Obo => "OBO 1.2 and 1.4: Disease Ontology, HPO, Mondo, ...",
+        SourceFormat::Obographs => "OBO graphs as JSON",
+        SourceFormat::Rrf => "UMLS rich release format: MRCONSO.RRF and its neighbours",
+        SourceFormat::Ctd => "vocabularies of CTD and MEDIC as TSV or CSV",
+        SourceFormat::GeneInfo => "gene_info tables of NCBI Gene",
+        SourceFormat::MeshAscii => "MeSH in its ASCII format",
+        SourceFormat::MeshXml => "MeSH descriptors and supplementary records as XML",
+        SourceFormat::Owl => "OWL ontologies as RDF/XML or Turtle",
+        SourceFormat::Rf2 => "SNOMED CT release format 2",
+        SourceFormat::Taxonomy => "dumps of the NCBI taxonomy",
+    };
+    rows(SourceFormat::ALL.into_iter().map(|source| (source.name(), about(source))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topic_has_a_text_of_lines_that_fit() {
+        for (topic, _) in TOPICS {
+            let text = topic_text(topic).unwrap();
+            assert!(text.ends_with('\n') && !text.contains("LIST"), "{topic}");
+            assert!(text.lines().all(|line| line.len() <= 100), "{topic}");
+        }
+    }
+
+    #[test]
+    fn formats_and_sources_are_complete() {
+        let (formats, sources) = (topic_text("formats").unwrap(), topic_text("sources").unwrap());
+        assert!(CorpusFormat::ALL.iter().all(|format| formats.contains(&format!("\n  {format} "))));
+        assert!(SourceFormat::ALL.iter().all(|source| sources.contains(&format!("\n  {} ", source.name()))));
+    }
+
+    #[test]
+    fn commands_come_before_topics_and_take_no_name_of_them() {
+        use clap::CommandFactory;
+        let mut program = crate::Arguments::command();
+        assert!(TOPICS.iter().all(|(topic, _)| find(&mut program, &[(*topic).to_owned()]).is_none()));
+    }
+}

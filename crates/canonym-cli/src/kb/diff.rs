@@ -1,0 +1,120 @@
+//! `canonym kb diff`: what differs between two knowledge bases.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use canonym::kb::KnowledgeBase;
+use canonym::kb::diff::{Change, Fate, Summary, diff};
+
+use crate::knowledge;
+use crate::output::{self, Sheet, thousands};
+
+/// Concepts that are shown to people where `--limit` is not given.
+const SHOWN: u64 = 20;
+
+/// Arguments of `canonym kb diff`.
+#[derive(Debug, clap::Args)]
+pub struct DiffArguments {
+    /// The older compiled file.
+    #[arg(value_name = "OLD.kb")]
+    old: PathBuf,
+    /// The newer compiled file.
+    #[arg(value_name = "NEW.kb")]
+    new: PathBuf,
+    /// Concepts to show; where not given 20, and all of them with `--json`. Counts are of all.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Print as JSON: one object, a line each concept.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
+    let old = knowledge::open(Some(&arguments.old))?;
+    let new = knowledge::open(Some(&arguments.new))?;
+    if arguments.json {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");
+    }
+    let limit = arguments.limit.unwrap_or(SHOWN);
+    let (mut list, mut n_seen) = (String::new(), 0);
+    let summary = diff(&old, &new, &mut |change| -> anyhow::Result<()> {
+        n_seen += 1;
+        if n_seen <= limit {
+            list += &lines(change);
+        }
+        Ok(())
+    })?;
+    if n_seen > limit {
+        list += &format!("and {} more, which `--limit` shows\n", thousands(n_seen - limit));
+    }
+    output::print(&(sheet(&old, &new, &summary) + &list))
+}
+
+/// One object, written as it is found: the changes may be many.
+fn write_json(
+    old: &KnowledgeBase,
+    new: &KnowledgeBase,
+    limit: Option<u64>,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let name = |kb: &KnowledgeBase| serde_json::to_string(&kb.meta().name);
+    write!(out, "{{\n\"old\": {},\n\"new\": {},\n\"changes\": [", name(old)?, name(new)?)?;
+    let mut n_seen = 0;
+    let summary = diff(old, new, &mut |change| -> std::io::Result<()> {
+        n_seen += 1;
+        if limit.is_some_and(|limit| n_seen > limit) {
+            return Ok(());
+        }
+        out.write_all(if n_seen == 1 { b"\n" } else { b",\n" })?;
+        Ok(serde_json::to_writer(&mut *out, change)?)
+    })?;
+    writeln!(out, "\n],\n\"n_changes\": {n_seen},\n\"n_equal\": {},", summary.n_equal)?;
+    writeln!(out, "\"counts\": {}\n}}", serde_json::to_string(&summary.counts)?)?;
+    out.flush()
+}
+
+fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String {
+    let told = |kb: &KnowledgeBase| {
+        let version = if kb.meta().version.is_empty() { String::new() } else { format!(" {}", kb.meta().version) };
+        format!("{}{version}, {} concepts", kb.meta().name, thousands(kb.n_concepts() as u64))
+    };
+    let mut sheet = Sheet::default();
+    sheet.line("old", told(old));
+    sheet.line("new", told(new));
+    let mut counts = vec![(summary.n_equal, "concepts equal".to_owned())];
+    counts.extend(summary.counts.iter().map(|(what, n)| (*n, what.clone())));
+    sheet.counts("counts", &counts);
+    sheet.text()
+}
+
+/// A concept and below it what differs.
+fn lines(change: &Change) -> String {
+    let sign = match change.fate {
+        Fate::Added => '+',
+        Fate::Removed => '-',
+        Fate::Merged => '>',
+        Fate::Changed => '~',
+    };
+    let into = change.into.as_ref().map(|into| format!("  [now {into}]")).unwrap_or_default();
+    let mut text = format!("{sign} {}  {}{into}\n", change.id, change.name);
+    if let Some(old) = &change.old_name {
+        text += &format!("    preferred name was {old}\n");
+    }
+    for list in &change.lists {
+        let signed = [('+', &list.added), ('-', &list.removed)];
+        for (sign, entries) in signed {
+            text.extend(entries.iter().map(|entry| format!("    {sign} {}: {entry}\n", list.list)));
+        }
+    }
+    for value in &change.values {
+        for (sign, value_text) in [('+', &value.new), ('-', &value.old)] {
+            if !value_text.is_empty() {
+                text += &format!("    {sign} {}: {value_text}\n", value.value);
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,78 @@
+//! `canonym kb export`: a compiled file as a text format that `canonym kb build` reads back.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use canonym::artifact::AtomicFile;
+use canonym::kb::KnowledgeBase;
+use canonym::kb::export::{ExportFormat, check_exported, export};
+use canonym::kb::import::Report;
+
+use crate::output::{Sheet, thousands};
+use crate::{knowledge, progress};
+
+/// Arguments of `canonym kb export`.
+#[derive(Debug, clap::Args)]
+pub struct ExportArguments {
+    /// The compiled file; `starter` is the embedded knowledge base.
+    #[arg(value_name = "FILE.kb")]
+    file: PathBuf,
+    /// The format: jsonl holds everything, obo no semantic types, tsv names, types and definitions, biosyn names only.
+    #[arg(long, value_name = "F", default_value = "jsonl", value_parser = parse_format)]
+    to: ExportFormat,
+    /// Where to write; standard output where not given.
+    #[arg(long, short, visible_alias = "output", value_name = "PATH")]
+    out: Option<PathBuf>,
+}
+
+fn parse_format(word: &str) -> Result<ExportFormat, String> {
+    ExportFormat::from_name(word)
+        .ok_or_else(|| format!("formats are {}", ExportFormat::ALL.map(|f| f.name()).join(", ")))
+}
+
+/// Runs the command.
+pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
+    let kb = knowledge::open(Some(&arguments.file))?;
+    let report = match &arguments.out {
+        Some(path) => {
+            let mut file = AtomicFile::create(path)?;
+            let report =
+                write(&kb, arguments.to, &mut file).map_err(|error| canonym::Error::io("write", path, error))?;
+            check_exported(&kb, arguments.to, &report)?;
+            file.commit()?;
+            report
+        }
+        None => {
+            let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+            let report = write(&kb, arguments.to, &mut out).context("cannot write to standard output")?;
+            check_exported(&kb, arguments.to, &report)?;
+            report
+        }
+    };
+    progress::say(summary(&kb, arguments.to, &report).trim_end());
+    Ok(())
+}
+
+fn write(kb: &KnowledgeBase, format: ExportFormat, out: &mut dyn Write) -> std::io::Result<Report> {
+    let bar = progress::counter("concepts", Some(kb.n_concepts() as u64));
+    let report = export(kb, format, out, &mut |n| bar.set_position(n))?;
+    bar.finish_and_clear();
+    out.flush()?;
+    Ok(report)
+}
+
+fn summary(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> String {
+    let mut sheet = Sheet::default();
+    sheet.line("wrote", format!("{} concepts as {}", thousands(report.n_read), format.name()));
+    let left: Vec<(u64, String)> =
+        report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
+    sheet.counts("not as it was", &left);
+    match &kb.meta().added_prefixes[..] {
+        [] => {}
+        // Ids are written with it, and an id that has a prefix gets no other.
+        [prefix] => sheet.line("raw ids", format!("come back where it is built with `--prefix {prefix}`")),
+        prefixes => sheet.line("raw ids", format!("are not kept: ids have the prefixes {}", prefixes.join(", "))),
+    }
+    sheet.text()
+}

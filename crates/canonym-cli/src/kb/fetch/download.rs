@@ -1,0 +1,318 @@
+//! One file over HTTP: it goes on where it was cut, and appears under its name when it is whole.
+//!
+//! What has come so far lies in `FILE.part`, and in `FILE.part.json` what the server said of the file. The next run asks
+//! for the rest on the condition that the file is still the same; a server that has another one by now sends it whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use canonym::Error;
+use md5::Md5;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use ureq::http::{HeaderMap, Response};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+use crate::output::bytes;
+use crate::progress;
+
+/// A server that says nothing for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: u32 = 8;
+
+/// The longest text of a checksum that is read.
+const MAX_CHECKSUM: u64 = 1 << 16;
+
+/// What to download.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Its address.
+    pub url: &'a str,
+    /// Where it will stand.
+    pub out: &'a Path,
+    /// Larger files are refused.
+    pub max_bytes: u64,
+    /// The digest that the file must have, where one is known.
+    pub expected: Option<Expected>,
+    /// What to do where there is no way to the server.
+    pub hint: &'a str,
+}
+
+/// A digest in hexadecimal, and who says so.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// 32 digits are an MD5, 64 a SHA-256.
+    pub digest: String,
+    /// What a message calls it.
+    pub from: String,
+}
+
+/// What is known of a file that was downloaded; written beside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// The address that was asked for.
+    pub url: String,
+    /// When the server sent it, in its words.
+    pub date: String,
+    /// When the server says that it changed.
+    pub last_modified: String,
+    /// What the server calls this state of the file.
+    pub etag: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// Whether a digest that the user or the publisher gave was compared.
+    pub verified: bool,
+}
+
+impl Facts {
+    fn new(url: &str, headers: &HeaderMap) -> Facts {
+        let header =
+            |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let [date, last_modified, etag] = ["date", "last-modified", "etag"].map(header);
+        Facts { url: url.to_owned(), date, last_modified, etag, ..Facts::default() }
+    }
+
+    /// What tells the server which state of the file we have a part of.
+    fn validator(&self) -> Option<&str> {
+        let strong = |etag: &&str| etag.starts_with('"');
+        Some(self.etag.as_str()).filter(strong).or(Some(self.last_modified.as_str())).filter(|text| !text.is_empty())
+    }
+}
+
+/// The path of a file that belongs to `path`.
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(name + ending)
+}
+
+/// An agent that trusts the certificates of the system.
+pub fn agent(url: &str) -> Agent {
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    let certificates: Vec<Certificate<'static>> =
+        certificates.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(certificates)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    Agent::config_builder()
+        .tls_config(tls)
+        // A redirect must not lead out of an encrypted connection.
+        .https_only(url.starts_with("https://"))
+        .http_status_as_error(false)
+        .max_redirects(MAX_REDIRECTS)
+        .user_agent(concat!("canonym/", env!("CARGO_PKG_VERSION")))
+        .accept_encoding("identity")
+        .timeout_connect(Some(PATIENCE))
+        .timeout_recv_response(Some(PATIENCE))
+        .timeout_per_read(Some(PATIENCE))
+        .build()
+        .into()
+}
+
+/// Downloads a file, or the rest of it, and tells what it is.
+pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
+    let part = beside(request.out, ".part");
+    let notes = beside(request.out, ".part.json");
+    let mut n_have = std::fs::metadata(&part).map_or(0, |metadata| metadata.len());
+    let known = read_notes(&notes).filter(|facts| n_have > 0 && facts.url == request.url);
+    let validator = known.as_ref().and_then(Facts::validator).map(str::to_owned);
+    let mut response = ask(agent, request, validator.as_deref().map(|validator| (n_have, validator)))?;
+    if response.status() == 416 {
+        // What we have is no part of what is there; unless it is all of it, that is a file of the past.
+        if content_range(response.headers()).is_some_and(|(_, total)| total == Some(n_have)) {
+            return finish(request, open_part(&part)?, known.unwrap_or_default());
+        }
+        response = ask(agent, request, None)?;
+    }
+    let facts = match response.status().as_u16() {
+        206 if content_range(response.headers()).is_some_and(|(start, _)| start == Some(n_have)) => {
+            progress::say(&format!("going on behind {}", bytes(n_have)));
+            known.unwrap_or_default()
+        }
+        200 => {
+            if n_have > 0 {
+                progress::say("starting over: the file at the server is another one, or cannot be sent in parts");
+            }
+            n_have = 0;
+            Facts::new(request.url, response.headers())
+        }
+        status => return Err(refused(request, status)),
+    };
+    let len = response.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let of_range = content_range(response.headers()).and_then(|(_, total)| total);
+    let total = len.map(|len| n_have.saturating_add(len)).or(of_range);
+    if total.is_some_and(|total| total > request.max_bytes) {
+        forget(request.out);
+        return Err(too_large(request));
+    }
+    let mut file = open_part(&part)?;
+    file.set_len(n_have).and_then(|()| file.seek(SeekFrom::Start(n_have))).map_err(|e| Error::io("write", &part, e))?;
+    std::fs::write(&notes, serde_json::to_vec(&facts)?).map_err(|error| Error::io("write", &notes, error))?;
+    copy(request, response.into_body(), &mut file, n_have, total)?;
+    finish(request, file, facts)
+}
+
+/// Asks for the file, or for what stands behind the first bytes of it if it is still the same.
+fn ask(agent: &Agent, request: &Request<'_>, rest: Option<(u64, &str)>) -> anyhow::Result<Response<Body>> {
+    let mut call = agent.get(request.url);
+    if let Some((n_have, validator)) = rest {
+        call = call.header("range", format!("bytes={n_have}-")).header("if-range", validator);
+    }
+    call.call().map_err(|error| unreachable(request, error))
+}
+
+fn unreachable(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
+    let url = request.url;
+    let (message, hint) = match &error {
+        ureq::Error::TooManyRedirects => (
+            format!("{url} leads to more than {MAX_REDIRECTS} other addresses"),
+            "the file may have moved; give its address with `--url`",
+        ),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
+            (format!("`{url}` is no address that can be used"), "give one that begins with https://")
+        }
+        ureq::Error::RequireHttpsOnly(_) => (
+            format!("{url} leads to an address that is not encrypted"),
+            "give that address with `--url`, and its `--sha256`",
+        ),
+        _ => (format!("cannot get {url}: {error}"), request.hint),
+    };
+    Error::invalid(message).with_hint(hint).into()
+}
+
+fn refused(request: &Request<'_>, status: u16) -> anyhow::Error {
+    let hint = match status {
+        404 | 410 => "the file may have moved; find it at its publisher and give its address with `--url`",
+        401 | 403 => {
+            "the publisher does not give it to programs or strangers; download it with a browser, then `canonym kb build`"
+        }
+        206 | 416 => "the server does not send parts as it should; remove the `.part` file and try again",
+        _ => "try again later; what has come so far is kept",
+    };
+    Error::invalid(format!("{} answers with status {status}", request.url)).with_hint(hint).into()
+}
+
+fn too_large(request: &Request<'_>) -> anyhow::Error {
+    let message = format!("{} is larger than {}", request.url, bytes(request.max_bytes));
+    Error::invalid(message).with_hint("check the address; if it is the file you meant, raise `--max-bytes`").into()
+}
+
+/// Appends the body; what has come stays in the file when it is cut.
+fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: Option<u64>) -> anyhow::Result<()> {
+    let part = beside(request.out, ".part");
+    let bar = progress::counter("bytes", total);
+    let mut reader = body.into_with_config().limit(u64::MAX).reader();
+    let mut buffer = vec![0; 1 << 16];
+    let mut n_bytes = n_have;
+    let cut = |n_bytes: u64| {
+        let of = total.map(|total| format!(" of {}", bytes(total))).unwrap_or_default();
+        let message = format!("{} was cut after {}{of}", request.url, bytes(n_bytes));
+        Error::invalid(message).with_hint("run the same command again, which goes on from there")
+    };
+    loop {
+        let n = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(error) => {
+                tracing::info!("the connection ended: {error}");
+                return Err(cut(n_bytes).into());
+            }
+        };
+        n_bytes += n as u64;
+        if n_bytes > request.max_bytes {
+            forget(request.out);
+            return Err(too_large(request));
+        }
+        file.write_all(&buffer[..n]).map_err(|error| Error::io("write", &part, error))?;
+        bar.set_position(n_bytes);
+    }
+    bar.finish_and_clear();
+    match total {
+        Some(total) if n_bytes < total => Err(cut(n_bytes).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Compares the digest and gives the file its name.
+fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Result<Facts> {
+    let part = beside(request.out, ".part");
+    let on_part = |action| move |error| Error::io(action, &beside(request.out, ".part"), error);
+    file.seek(SeekFrom::Start(0)).map_err(on_part("read"))?;
+    let (mut md5, mut sha256) = (Md5::new(), Sha256::new());
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).map_err(on_part("read"))? {
+            0 => break,
+            n => {
+                facts.size += n as u64;
+                md5.update(&buffer[..n]);
+                sha256.update(&buffer[..n]);
+            }
+        }
+    }
+    facts.sha256 = hexadecimal(&sha256.finalize());
+    if let Some(expected) = &request.expected {
+        let own = if expected.digest.len() == 32 { hexadecimal(&md5.finalize()) } else { facts.sha256.clone() };
+        if !own.eq_ignore_ascii_case(&expected.digest) {
+            forget(request.out);
+            let message =
+                format!("{} has the checksum {own}, and {} says {}", request.url, expected.from, expected.digest);
+            return Err(Error::invalid(message).with_hint("nothing was kept; try again, or check the checksum").into());
+        }
+        facts.verified = true;
+    }
+    file.sync_all().map_err(on_part("write"))?;
+    drop(file);
+    std::fs::rename(&part, request.out).map_err(|error| Error::io("rename", request.out, error))?;
+    forget(request.out);
+    Ok(facts)
+}
+
+/// The digest in a text such as `6bd0…  taxdmp.zip`.
+pub fn read_checksum(agent: &Agent, url: &str) -> Option<String> {
+    let response = agent.get(url).call().ok().filter(|response| response.status() == 200)?;
+    let mut text = String::new();
+    response.into_body().into_with_config().limit(MAX_CHECKSUM).reader().read_to_string(&mut text).ok()?;
+    text.split_whitespace().find(|word| is_digest(word)).map(str::to_owned)
+}
+
+/// Whether a word is an MD5 or a SHA-256 in hexadecimal.
+pub fn is_digest(word: &str) -> bool {
+    matches!(word.len(), 32 | 64) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first byte and the size of the whole in `bytes 5-9/10` or `bytes */10`.
+fn content_range(headers: &HeaderMap) -> Option<(Option<u64>, Option<u64>)> {
+    let (range, total) = headers.get("content-range")?.to_str().ok()?.trim().strip_prefix("bytes ")?.split_once('/')?;
+    Some((range.split('-').next()?.parse().ok(), total.parse().ok()))
+}
+
+fn open_part(path: &Path) -> canonym::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    file.map_err(|error| Error::io("create", path, error))
+}
+
+/// What an earlier run wrote down; nothing where it cannot be read, and then the download starts over.
+fn read_notes(path: &Path) -> Option<Facts> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Removes what an unfinished download leaves.
+fn forget(out: &Path) {
+    for ending in [".part", ".part.json"] {
+        std::fs::remove_file(beside(out, ending)).ok();
+    }
+}

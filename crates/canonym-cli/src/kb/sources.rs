@@ -1,0 +1,172 @@
+//! What `canonym kb build` is given as sources: paths, each with settings of its own or with those of all.
+
+use std::path::{Path, PathBuf};
+
+use canonym::input::Source;
+use canonym::kb::compile::CompileSource;
+use canonym::kb::import::{ImportConfig, SourceFormat, check_config};
+
+use crate::errors::{usage, wrong_usage};
+
+/// A source as it stands on the command line: `PATH`, or `format=tsv,prefix=MESH,name=mesh@PATH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceArgument {
+    /// The file or folder.
+    pub path: PathBuf,
+    format: Option<SourceFormat>,
+    prefix: Option<String>,
+    name: Option<String>,
+}
+
+impl SourceArgument {
+    /// Takes an argument apart. A path that exists is never taken for settings.
+    pub fn parse(argument: &Path) -> anyhow::Result<SourceArgument> {
+        let mut source = SourceArgument { path: argument.to_path_buf(), format: None, prefix: None, name: None };
+        let Some((settings, path)) = argument.to_str().and_then(|text| text.split_once('@')) else { return Ok(source) };
+        if !settings.contains('=') || argument.exists() {
+            return Ok(source);
+        }
+        source.path = PathBuf::from(path);
+        for setting in settings.split(',').map(str::trim) {
+            match setting.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("format", word)) => source.format = Some(named_format(word)?),
+                Some(("prefix", prefix)) => source.prefix = Some(bare_prefix(prefix)),
+                Some(("name", name)) => source.name = Some(name.to_owned()),
+                _ => {
+                    let message = format!("`{setting}` is not a setting of a source");
+                    return Err(usage(
+                        message,
+                        "settings are format=…, prefix=… and name=…, as in prefix=MESH@mesh.tsv",
+                    ));
+                }
+            }
+        }
+        Ok(source)
+    }
+}
+
+/// The format that a word of the command line names.
+pub fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
+    let word = word.to_ascii_lowercase();
+    if let Some(format) = SourceFormat::from_name(&word) {
+        return Ok(format);
+    }
+    Err(usage(format!("there is no source format `{word}`"), &format!("formats are {}", SourceFormat::list())))
+}
+
+/// A prefix without blanks and colon.
+pub fn bare_prefix(prefix: &str) -> String {
+    prefix.trim().trim_end_matches(':').to_owned()
+}
+
+/// The sources with their formats, settings and names; what stands before others has priority.
+///
+/// Files that belong together, such as the tables of RRF, are one source where they follow each other. A source alone
+/// has no name unless one is given.
+pub fn resolve(
+    arguments: &[SourceArgument],
+    format: Option<SourceFormat>,
+    import: &ImportConfig,
+) -> anyhow::Result<Vec<CompileSource>> {
+    let mut sources: Vec<(CompileSource, &SourceArgument)> = Vec::new();
+    for argument in arguments {
+        let format = match argument.format.or(format) {
+            Some(format) => format,
+            None => SourceFormat::detect(&argument.path)?,
+        };
+        if let Some((last, of)) = sources.last_mut()
+            && belongs_together(format)
+            && last.format == format
+            && (&of.prefix, &of.name) == (&argument.prefix, &argument.name)
+        {
+            last.paths.push(argument.path.clone());
+            continue;
+        }
+        let mut import = import.clone();
+        import.prefix = argument.prefix.clone().or(import.prefix);
+        let name = argument.name.clone().unwrap_or_default();
+        sources.push((CompileSource { paths: vec![argument.path.clone()], format, import, name }, argument));
+    }
+    if sources.len() > 1 {
+        for (source, _) in sources.iter_mut().filter(|(source, _)| source.name.is_empty()) {
+            source.name = short_name(&source.paths[0]);
+        }
+    }
+    let mut sources: Vec<CompileSource> = sources.into_iter().map(|(source, _)| source).collect();
+    spread_filters(&mut sources)?;
+    Ok(sources)
+}
+
+fn belongs_together(format: SourceFormat) -> bool {
+    matches!(format, SourceFormat::Rrf | SourceFormat::Rf2 | SourceFormat::Taxonomy)
+}
+
+/// The name of a file up to its endings.
+fn short_name(path: &Path) -> String {
+    let source = Source::from_path(path);
+    let name = source.file_name();
+    let ending = |name: &str| name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && end.len() <= 9);
+    let mut stem = name;
+    while ending(stem) {
+        stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+    }
+    stem.to_owned()
+}
+
+/// Leaves each filter to the sources whose format has what it is about; one that no source has is wrong.
+fn spread_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
+    let filters: [fn(&mut ImportConfig) -> &mut Vec<String>; 4] = [
+        |config| &mut config.sources,
+        |config| &mut config.languages,
+        |config| &mut config.semantic_types,
+        |config| &mut config.term_types,
+    ];
+    for filter in filters {
+        let mut refusal = None;
+        let mut usable = false;
+        for source in sources.iter_mut() {
+            let mut alone = ImportConfig::default();
+            filter(&mut alone).clone_from(filter(&mut source.import));
+            match check_config(source.format, &alone) {
+                Ok(()) => usable = true,
+                Err(error) => {
+                    filter(&mut source.import).clear();
+                    refusal = refusal.or(Some(error));
+                }
+            }
+        }
+        if let Some(error) = refusal.filter(|_| !usable) {
+            return Err(wrong_usage(error));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_stand_before_an_at_sign() {
+        let parse = |text: &str| SourceArgument::parse(Path::new(text)).unwrap();
+        let plain = SourceArgument { path: PathBuf::from("a@b.tsv"), format: None, prefix: None, name: None };
+        assert_eq!(parse("a@b.tsv"), plain);
+        let full = parse("format=tsv,prefix=MESH:,name=mesh@a@b.tsv");
+        let prefix = Some("MESH".to_owned());
+        assert_eq!(
+            full,
+            SourceArgument { format: Some(SourceFormat::Tsv), prefix, name: Some("mesh".to_owned()), ..plain }
+        );
+        assert!(SourceArgument::parse(Path::new("colour=red@b.tsv")).is_err());
+        assert!(SourceArgument::parse(Path::new("format=xls@b.tsv")).is_err());
+    }
+
+    #[test]
+    fn names_are_short() {
+        let cases =
+            [("a/doid-2018.obographs.json.gz", "doid-2018"), ("hp.obo", "hp"), (".obo", ".obo"), ("META", "META")];
+        for (path, name) in cases {
+            assert_eq!(short_name(Path::new(path)), name);
+        }
+    }
+}

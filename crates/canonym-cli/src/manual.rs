@@ -1,0 +1,59 @@
+//! `canonym completions` and `canonym man`: what shells and readers of manuals want, made from the definition of the
+//! command line.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use canonym::artifact::AtomicFile;
+use clap::Command;
+use clap_complete::Shell;
+
+use crate::progress;
+
+/// Arguments of `canonym completions`.
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArguments {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Arguments of `canonym man`.
+#[derive(Debug, clap::Args)]
+pub struct ManArguments {
+    /// The folder to write to; it is made where it is missing.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Prints the completions.
+pub fn complete(arguments: &CompletionsArguments, mut command: Command) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "canonym", &mut script);
+    std::io::stdout().write_all(&script).context("cannot write the completions")
+}
+
+/// Writes a page for the program and for each command.
+pub fn write_pages(arguments: &ManArguments, mut command: Command) -> anyhow::Result<()> {
+    let folder = &arguments.out;
+    std::fs::create_dir_all(folder).map_err(|error| canonym::Error::io("create", folder, error))?;
+    command.build();
+    let n_pages = write_page(folder, "canonym", &command)?;
+    progress::say(&format!("wrote {n_pages} pages to {}", folder.display()));
+    Ok(())
+}
+
+/// Writes the page of a command and those of the commands in it; how many they are.
+fn write_page(folder: &Path, name: &str, command: &Command) -> anyhow::Result<usize> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page).context("cannot make a manual page")?;
+    let mut file = AtomicFile::create(&folder.join(format!("{name}.1")))?;
+    file.write_all(&page).context("cannot write a manual page")?;
+    file.commit()?;
+    let mut n_pages = 1;
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" || name == "canonym") {
+        n_pages += write_page(folder, &format!("{name}-{}", inner.get_name()), inner)?;
+    }
+    Ok(n_pages)
+}

@@ -1,0 +1,125 @@
+//! Where documents are written: standard output, a file that appears when it is complete, or a folder that does.
+
+use std::io::{BufWriter, Stdout, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use canonym::artifact::{AtomicFile, AtomicFolder};
+use canonym::corpus::AnnotatedDocument;
+use canonym::corpus::conll::Scheme;
+use canonym::corpus::folder::FolderWriter;
+use canonym::corpus::format::{CorpusFormat, Frame, encode_with, frame};
+use canonym::corpus::losses::{Losses, losses};
+
+use crate::{errors, progress};
+
+/// One document as its format writes it.
+#[derive(Debug, Default)]
+pub struct Encoded {
+    /// The document, or its annotations where they have a file of their own.
+    pub bytes: Vec<u8>,
+    /// The id and the text, where they have a file of their own.
+    pub beside: Option<(String, String)>,
+    /// What the format cannot hold.
+    pub losses: Losses,
+}
+
+impl Encoded {
+    /// Writes a document into memory.
+    pub fn new(document: &AnnotatedDocument, format: CorpusFormat, scheme: Scheme) -> canonym::Result<Encoded> {
+        let mut bytes = Vec::new();
+        encode_with(document, format, scheme, &mut bytes)?;
+        let texts = || (document.document.id.clone(), document.document.text.clone());
+        let beside = (format == CorpusFormat::Brat).then(texts);
+        Ok(Encoded { bytes, beside, losses: losses(document, format) })
+    }
+}
+
+/// Takes documents in their order.
+pub struct Sink {
+    out: Out,
+    format: Option<CorpusFormat>,
+    frame: Frame,
+    border: &'static [u8],
+    losses: Losses,
+}
+
+enum Out {
+    Stdout(BufWriter<Stdout>),
+    File(AtomicFile),
+    Folder(AtomicFolder, FolderWriter),
+}
+
+impl Sink {
+    /// Opens `path`, or standard output; `folder` tells how a folder is given where the format needs one. A format is
+    /// not needed where documents come with all that stands around them.
+    pub fn create(path: Option<&Path>, format: Option<CorpusFormat>, folder: &str) -> anyhow::Result<Sink> {
+        let out = match (path, format) {
+            (Some(path), Some(CorpusFormat::Brat)) => {
+                let atomic = AtomicFolder::create(path)?;
+                let writer = FolderWriter::new(atomic.temporary());
+                Out::Folder(atomic, writer)
+            }
+            (None, Some(CorpusFormat::Brat)) => {
+                let message = "brat cannot be written to standard output: a document has two files";
+                return Err(errors::usage(message, &format!("give {folder}")));
+            }
+            (Some(path), _) => Out::File(AtomicFile::create(path)?),
+            (None, _) => Out::Stdout(BufWriter::with_capacity(1 << 16, std::io::stdout())),
+        };
+        Ok(Sink { out, format, frame: Frame::default(), border: b"", losses: Losses::default() })
+    }
+
+    /// Writes what stands before the first document, which may decide what that is.
+    pub fn start(&mut self, first: Option<&AnnotatedDocument>) -> anyhow::Result<()> {
+        if let Some(format) = self.format {
+            self.frame = frame(format, first);
+        }
+        let before = std::mem::take(&mut self.frame.before);
+        self.write_bytes(&before)
+    }
+
+    /// Writes one document.
+    pub fn write(&mut self, document: Encoded) -> anyhow::Result<()> {
+        self.losses.add(document.losses);
+        if let (Out::Folder(_, writer), Some((id, text))) = (&mut self.out, &document.beside) {
+            return writer.write_encoded(id, text, &document.bytes).context("cannot write the result");
+        }
+        self.write_bytes(self.border)?;
+        self.border = self.frame.between;
+        self.write_bytes(&document.bytes)
+    }
+
+    /// Completes the output and tells what was lost.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        self.write_bytes(self.frame.after)?;
+        let mut renamed = None;
+        match self.out {
+            Out::Stdout(mut out) => out.flush().context("cannot write the result")?,
+            Out::File(file) => file.commit()?,
+            Out::Folder(folder, writer) => {
+                folder.commit()?;
+                renamed = Some(writer);
+            }
+        }
+        for line in self.losses.lines() {
+            progress::say(&line);
+        }
+        if let Some((id, name)) = renamed.as_ref().and_then(|writer| writer.renamed().first()) {
+            let n = renamed.as_ref().map_or(0, FolderWriter::n_renamed);
+            progress::say(&format!(
+                "{n} documents have files of another name than their id (first: `{id}` as `{name}`)"
+            ));
+        }
+        Ok(())
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let out: &mut dyn Write = match &mut self.out {
+            Out::Stdout(out) => out,
+            Out::File(file) => file,
+            Out::Folder(..) => return Ok(()),
+        };
+        out.write_all(bytes).context("cannot write the result")
+    }
+}

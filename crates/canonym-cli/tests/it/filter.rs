@@ -1,0 +1,99 @@
+//! Filters of concepts: `canonym link`, `map` and `eval` with `--only-types` and the like.
+
+use expect_test::expect;
+
+use crate::support::Workplace;
+
+#[test]
+fn filters_choose_the_concepts_that_are_given() {
+    let place = Workplace::with_shapes();
+    let map = |filter: &[&str]| {
+        let mut arguments = vec!["map", "-", "--kb", "shapes.kb", "--top-k", "1"];
+        arguments.extend(filter);
+        place.describe(&place.run(&arguments, "circle\n"))
+    };
+    let mut said = map(&[]);
+    said += &map(&["--only-types", "Polygon"]);
+    said += &map(&["--not-types", "Curve,Polygon"]);
+    said += &map(&["--only-types", "Polygons"]);
+    said += &map(&["--only-under", "X:S1"]);
+    said += &map(&["--only-sources", "S"]);
+    expect![[r#"
+        status 0
+        --- stdout
+        {"query":"circle","nil":false,"candidates":[{"id":"X:S1","name":"Circle","score":0.9945}]}
+        status 0
+        --- stdout
+        {"query":"circle","nil":false,"candidates":[{"id":"X:S4","name":"Triangle","score":0.8947}]}
+        --- stderr
+        2 of 4 concepts pass the filters
+        status 1
+        --- stderr
+        error: the filters cannot be used
+          caused by: no concept passes all filters
+        hint: loosen one of the filters; `canonym kb info` shows sources and types
+        status 1
+        --- stderr
+        error: the filters cannot be used
+          caused by: there is no semantic type `Polygons` in the knowledge base
+        hint: the nearest are Polygon, Curve
+        status 1
+        --- stderr
+        error: the filters cannot be used
+          caused by: shapes has no hierarchy, so nothing stands under X:S1
+        hint: choose by types or sources, or build from a source with parents
+        status 1
+        --- stderr
+        error: the filters cannot be used
+          caused by: there is no source `S` in the knowledge base
+        hint: it has no sources at all; leave the filter out
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn text_and_evaluation_take_the_same_filters() {
+    let place = Workplace::with_shapes();
+    let text = "A circular sector in a square.";
+    let found = |filter: &[&str]| {
+        let mut arguments = vec!["link", "--kb", "shapes.kb", "--to", "pubtator", "--text", text];
+        arguments.extend(filter);
+        place.describe(&place.run(&arguments, ""))
+    };
+    expect![[r#"
+        status 0
+        --- stdout
+        text|t|A circular sector in a square.
+        text|a|
+        text	2	17	circular sector	Curve	X:S3
+        text	23	29	square	Polygon	X:S2
+
+        status 0
+        --- stdout
+        text|t|A circular sector in a square.
+        text|a|
+        text	23	29	square	Polygon	X:S2
+
+        --- stderr
+        2 of 4 concepts pass the filters
+    "#]]
+    .assert_eq(&(found(&[]) + &found(&["--only-types", "Polygon"])));
+    place.write("gold.pubtator", "7|t|A circle in a square.\n7\t2\t8\tcircle\tCurve\tX:S1\n");
+    let run = |filter: &[&str]| {
+        let mut arguments =
+            vec!["eval", "--gold", "gold.pubtator", "--model", "default", "--kb", "shapes.kb", "--json"];
+        arguments.extend(filter);
+        place.run(&arguments, "")
+    };
+    assert_ne!(run(&[]).stdout, run(&["--only-types", "Curve"]).stdout);
+    let with_file = ["eval", "--gold", "gold.pubtator", "--pred", "gold.pubtator", "--not-types", "Curve"];
+    place.check(
+        &with_file,
+        expect![[r#"
+        status 2
+        --- stderr
+        error: filters of concepts have no meaning for predictions of a file
+        hint: leave `--pred` out to run a model, or filter where the predictions are made
+    "#]],
+    );
+}

@@ -1,0 +1,224 @@
+//! Writes the `.ann` file of a document.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use crate::corpus::check::{find_spans, quote};
+use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Relation};
+use crate::text::offsets::OffsetMap;
+use crate::text::{Document, Span};
+use crate::{Error, Result};
+
+/// The type of an annotation or kind of a relation that has none: brat needs a word.
+const NO_TYPE: &str = "Entity";
+
+/// What stands in the place of an id where a system abstains.
+const NO_CONCEPT: &str = "-1";
+
+/// Appends the annotations of one document to `out`.
+pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
+    if let Some(lines) = unchanged_lines(annotated) {
+        for line in lines {
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+        return Ok(());
+    }
+    let mut writer = LineWriter::new(annotated);
+    let keys = writer.keys(annotated);
+    for (annotation, key) in annotated.annotations.iter().zip(&keys) {
+        writer.annotation(annotation, key)?;
+    }
+    for relation in &annotated.relations {
+        writer.relation(relation)?;
+    }
+    for line in writer.lines {
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// The lines that the document was read from, where they still say what it holds.
+fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
+    let residue = annotated.residue.as_ref().filter(|residue| residue.format == CorpusFormat::Brat)?;
+    let line = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let lines: Vec<String> = residue.content.as_array()?.iter().map(line).collect::<Option<_>>()?;
+    let mut parsed = super::parse(Path::new(""), &lines).ok()?;
+    let text = &annotated.document.text;
+    let map = OffsetMap::new(text);
+    // Where only the spelling differs the text under the spans does not count.
+    let placed = parsed.placed();
+    let spans =
+        placed.iter().map(|placed| find_spans(text, &map, &crate::corpus::check::Placed { text: None, ..*placed }));
+    let spans: Vec<Vec<Span>> = spans.collect::<std::result::Result<_, _>>().ok()?;
+    for (annotation, spans) in parsed.annotations.iter_mut().zip(spans) {
+        annotation.spans = spans;
+    }
+    (parsed.annotations == annotated.annotations && parsed.relations == annotated.relations).then_some(lines)
+}
+
+/// Whether brat can carry a relation: each end is the key of an annotation or of another relation that it can carry.
+pub(in crate::corpus) fn is_held(annotated: &AnnotatedDocument, relation: &Relation) -> bool {
+    let keys: HashSet<&str> = annotated.annotations.iter().map(|one| one.key.as_str()).collect();
+    let events: HashSet<&str> = annotated.relations.iter().map(|one| one.key.as_str()).collect();
+    let is_key = |target: &str| !target.is_empty() && (keys.contains(target) || events.contains(target));
+    relation.arguments.len() > 1 && relation.arguments.iter().all(|argument| is_key(&argument.target))
+        || relation.key.starts_with('E') && relation.arguments.iter().all(|argument| is_key(&argument.target))
+}
+
+/// Whether a mention has to be written in parts because a line ends inside it.
+pub(in crate::corpus) fn is_split(annotation: &Annotation, text: &str) -> bool {
+    annotation.spans.iter().any(|span| span.of(text).contains(['\n', '\r']))
+}
+
+/// Whether brat can write a type as it is.
+pub(in crate::corpus) fn type_is_held(semantic_type: &str) -> bool {
+    !semantic_type.is_empty() && !semantic_type.contains(char::is_whitespace)
+}
+
+struct LineWriter<'a> {
+    annotated: &'a AnnotatedDocument,
+    map: OffsetMap<'a>,
+    lines: Vec<String>,
+    /// The last number of each letter.
+    numbers: HashMap<char, usize>,
+    taken: HashSet<&'a str>,
+}
+
+impl<'a> LineWriter<'a> {
+    fn new(annotated: &'a AnnotatedDocument) -> LineWriter<'a> {
+        let keys = annotated.annotations.iter().map(|one| one.key.as_str());
+        let taken = keys.chain(annotated.relations.iter().map(|one| one.key.as_str())).collect();
+        let map = OffsetMap::new(&annotated.document.text);
+        LineWriter { annotated, map, lines: Vec::new(), numbers: HashMap::new(), taken }
+    }
+
+    /// The next key of a letter that the document does not use.
+    fn next_key(&mut self, letter: char) -> String {
+        loop {
+            let number = self.numbers.entry(letter).or_insert(0);
+            *number += 1;
+            let key = format!("{letter}{number}");
+            if !self.taken.contains(key.as_str()) {
+                return key;
+            }
+        }
+    }
+
+    /// A key for each annotation: its own where that is one of brat and not used before.
+    fn keys(&mut self, annotated: &AnnotatedDocument) -> Vec<String> {
+        let mut used = HashSet::new();
+        let mut keys = Vec::with_capacity(annotated.annotations.len());
+        for annotation in &annotated.annotations {
+            let is_own = is_key('T', &annotation.key) && used.insert(annotation.key.as_str());
+            keys.push(if is_own { annotation.key.clone() } else { self.next_key('T') });
+        }
+        keys
+    }
+
+    fn annotation(&mut self, annotation: &Annotation, key: &str) -> Result<()> {
+        let text = &self.annotated.document.text;
+        let parts: Vec<Span> = annotation.spans.iter().flat_map(|&span| lines_of(text, span)).collect();
+        let code_point =
+            |byte: u32| self.map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
+        let pair = |span: &Span| format!("{} {}", code_point(span.start), code_point(span.end));
+        let spans: Vec<String> = parts.iter().map(pair).collect();
+        let covered = if is_split(annotation, text) || annotation.text.is_empty() {
+            parts.iter().map(|span| span.of(text)).collect::<Vec<&str>>().join(" ")
+        } else {
+            annotation.text.clone()
+        };
+        let covered = covered.replace(['\n', '\r', '\t'], " ");
+        let kind = word(&annotation.semantic_type);
+        self.lines.push(format!("{key}\t{kind} {}\t{covered}", spans.join(";")));
+        for (id, name) in ids_of(annotation) {
+            let id = column(&self.annotated.document, "id", id)?.to_owned();
+            let number = self.next_key('N');
+            self.lines.push(format!("{number}\tReference {key} {id}\t{}", name.replace(['\n', '\r', '\t'], " ")));
+        }
+        self.attributes(&annotation.attributes, key)
+    }
+
+    fn attributes(&mut self, attributes: &[Attribute], key: &str) -> Result<()> {
+        for attribute in attributes {
+            let name = word(&attribute.name);
+            let value = column(&self.annotated.document, "attribute", &attribute.value)?;
+            let is_note = name == "AnnotatorNotes" || value.contains(char::is_whitespace);
+            let line = if is_note {
+                format!("{}\t{name} {key}\t{value}", self.next_key('#'))
+            } else {
+                let separator = if value.is_empty() { "" } else { " " };
+                format!("{}\t{name} {key}{separator}{value}", self.next_key('A'))
+            };
+            self.lines.push(line);
+        }
+        Ok(())
+    }
+
+    fn relation(&mut self, relation: &Relation) -> Result<()> {
+        if !is_held(self.annotated, relation) {
+            return Ok(());
+        }
+        let kind = word(&relation.kind);
+        let is_event = is_key('E', &relation.key);
+        let key = match relation.key.as_str() {
+            "*" => "*".to_owned(),
+            key if is_event || is_key('R', key) => key.to_owned(),
+            _ => self.next_key('R'),
+        };
+        let arguments = relation.arguments.iter().zip(1..).map(|(argument, number)| match argument.role.as_str() {
+            "" if key == "*" => argument.target.clone(),
+            "" => format!("Arg{number}:{}", argument.target),
+            role => format!("{}:{}", word(role), argument.target),
+        });
+        let arguments = arguments.collect::<Vec<String>>().join(" ");
+        self.lines.push(if is_event { format!("{key}\t{arguments}") } else { format!("{key}\t{kind} {arguments}") });
+        self.attributes(&relation.attributes, &key)
+    }
+}
+
+/// The ids of an annotation with their names, where they are known.
+fn ids_of(annotation: &Annotation) -> Vec<(&str, &str)> {
+    if annotation.nil {
+        return vec![(NO_CONCEPT, "")];
+    }
+    match annotation.candidates.first() {
+        Some(best) => vec![(&best.id, &best.name)],
+        None => annotation.ids.iter().map(|id| (id.as_str(), "")).collect(),
+    }
+}
+
+fn is_key(letter: char, key: &str) -> bool {
+    let digits = key.strip_prefix(letter).unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The parts of `span` between line breaks, without those that are empty.
+fn lines_of(text: &str, span: Span) -> Vec<Span> {
+    let covered = span.of(text);
+    let mut start = span.start as usize;
+    let mut parts = Vec::new();
+    for line in covered.split_inclusive(['\n', '\r']) {
+        let content = line.trim_end_matches(['\n', '\r']);
+        if !content.is_empty() {
+            parts.push(Span::new(start, start + content.len()));
+        }
+        start += line.len();
+    }
+    if parts.is_empty() { vec![span] } else { parts }
+}
+
+/// A name as one word: brat separates by blanks.
+fn word(name: &str) -> String {
+    if name.is_empty() { NO_TYPE.to_owned() } else { name.replace(char::is_whitespace, "_") }
+}
+
+/// `value`, unless it would break its line.
+fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
+    if !value.contains(['\n', '\r', '\t']) {
+        return Ok(value);
+    }
+    let message = format!("brat cannot carry {} as {what} in document {}", quote(value), quote(&document.id));
+    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or write jsonl"))
+}

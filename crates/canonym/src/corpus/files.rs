@@ -1,0 +1,177 @@
+//! Which files of a folder or archive hold documents, and which of them belong together.
+//!
+//! A brat document is a `.txt` file with an `.ann` file of the same name. Where an `.ann` file lies, every `.txt` file
+//! beside it is a brat document, also one without annotations, and other files there are none.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::corpus::CorpusFormat;
+use crate::input::{Input, Source};
+use crate::{Error, Result};
+
+/// Folders in folders that are followed.
+const MAX_DEPTH: usize = 32;
+
+/// What messages call a lonely `.ann` file.
+const LONELY: &str = "has no text: a `.txt` file of the same name beside it";
+
+/// What is still to be opened.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// A file that may be an archive.
+    File(PathBuf),
+    /// One document or more of one stream.
+    Source(Source),
+    /// A text and the annotations that lie beside it, where there are any.
+    Brat(Source, Option<Source>),
+    /// Annotations without a text.
+    Lonely(PathBuf),
+}
+
+/// What lies in a folder or archive.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub waiting: VecDeque<Waiting>,
+    /// Files that belong to no document.
+    pub n_other: u64,
+}
+
+/// What lies under `path`, a file or folder.
+pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing> {
+    let metadata = fs::metadata(path).map_err(|source| Error::io("open", path, source))?;
+    if !metadata.is_dir() {
+        return Ok(Listing { waiting: single(path, format)?.into(), n_other: 0 });
+    }
+    let files = files_of(path)?;
+    if files.is_empty() {
+        return Err(Error::invalid(format!("the folder {} holds no file", path.display())));
+    }
+    Ok(pair_up(files, format, |path| path.as_path(), Waiting::File, |path| Source::from_path(path)))
+}
+
+/// What is in a file that was listed: its members where it is an archive.
+pub(super) fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Listing> {
+    let members = Input::members(path)?;
+    if members.len() == 1 && members[0].path() == path {
+        return Ok(Listing { waiting: members.into_iter().map(Waiting::Source).collect(), n_other: 0 });
+    }
+    Ok(pair_up(members, format, Source::path, Waiting::Source, Source::clone))
+}
+
+/// One file that was named by itself; annotations stand for their text, and a text takes its annotations along.
+fn single(path: &Path, format: Option<CorpusFormat>) -> Result<Vec<Waiting>> {
+    let (stem, kind) = stem_and_kind(path);
+    let beside = |ending: &str| {
+        let candidates = ["", ".gz", ".zst"].map(|packed| PathBuf::from(format!("{}{ending}{packed}", stem.display())));
+        candidates.into_iter().find(|path| path.is_file())
+    };
+    let takes_pairs = format.is_none_or(|format| format == CorpusFormat::Brat);
+    Ok(vec![match kind {
+        Kind::Annotations if takes_pairs => match beside(".txt") {
+            Some(text) => Waiting::Brat(Source::from_path(&text), Some(Source::from_path(path))),
+            None => Waiting::Lonely(path.to_path_buf()),
+        },
+        Kind::Text if takes_pairs => match beside(".ann") {
+            Some(annotations) => Waiting::Brat(Source::from_path(path), Some(Source::from_path(&annotations))),
+            None if format.is_some() => Waiting::Brat(Source::from_path(path), None),
+            None => Waiting::File(path.to_path_buf()),
+        },
+        _ => Waiting::File(path.to_path_buf()),
+    }])
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Annotations,
+    Settings,
+    Other,
+}
+
+/// A path without the ending that tells what it is.
+fn stem_and_kind(path: &Path) -> (PathBuf, Kind) {
+    let text = path.to_string_lossy();
+    let plain = [".gz", ".zst"].iter().find_map(|packed| text.strip_suffix(packed)).unwrap_or(&text);
+    let kinds = [(".txt", Kind::Text), (".ann", Kind::Annotations), (".conf", Kind::Settings)];
+    let found = kinds.iter().find_map(|(ending, kind)| Some((plain.strip_suffix(ending)?, *kind)));
+    let (stem, kind) = found.unwrap_or((plain, Kind::Other));
+    (PathBuf::from(stem), kind)
+}
+
+/// Puts texts and their annotations together, in the order of `files`.
+fn pair_up<T>(
+    files: Vec<T>,
+    format: Option<CorpusFormat>,
+    path_of: impl Fn(&T) -> &Path,
+    alone: impl Fn(T) -> Waiting,
+    source: impl Fn(&T) -> Source,
+) -> Listing {
+    let is_brat = format == Some(CorpusFormat::Brat);
+    let mut annotations: BTreeMap<PathBuf, Source> = BTreeMap::new();
+    let mut brat_folders: HashSet<PathBuf> = HashSet::new();
+    let mut texts: HashSet<PathBuf> = HashSet::new();
+    for file in &files {
+        match stem_and_kind(path_of(file)) {
+            (stem, Kind::Annotations) if is_brat || format.is_none() => {
+                brat_folders.insert(stem.parent().map(Path::to_path_buf).unwrap_or_default());
+                annotations.insert(stem, source(file));
+            }
+            (stem, Kind::Text) => drop(texts.insert(stem)),
+            _ => {}
+        }
+    }
+    let mut listing = Listing::default();
+    for file in files {
+        let (stem, kind) = stem_and_kind(path_of(&file));
+        let in_brat = is_brat || stem.parent().is_some_and(|folder| brat_folders.contains(folder));
+        match kind {
+            Kind::Text if in_brat => {
+                let beside = annotations.get(&stem).cloned();
+                listing.waiting.push_back(Waiting::Brat(source(&file), beside));
+            }
+            Kind::Annotations if in_brat => {
+                if !texts.contains(&stem) {
+                    listing.waiting.push_back(Waiting::Lonely(path_of(&file).to_path_buf()));
+                }
+            }
+            Kind::Settings | Kind::Annotations => {}
+            _ if in_brat => listing.n_other += 1,
+            _ => listing.waiting.push_back(alone(file)),
+        }
+    }
+    listing
+}
+
+/// The error of annotations without a text.
+pub(super) fn lonely(path: &Path) -> Error {
+    Error::invalid(format!("{} {LONELY}", path.display())).with_hint("put the text beside it, or remove the file")
+}
+
+/// The files under `folder` in the order of their paths.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![(folder.to_path_buf(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        if depth > MAX_DEPTH {
+            return Err(Error::limit(&folder, format!("folders may be nested {MAX_DEPTH} deep")));
+        }
+        let entries = fs::read_dir(&folder).map_err(|source| Error::io("read", &folder, source))?;
+        for entry in entries {
+            let entry = entry.map_err(|source| Error::io("read", &folder, source))?;
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type().map_err(|source| Error::io("read", &path, source))?;
+            if kind.is_dir() {
+                folders.push((path, depth + 1));
+            } else if !path.is_dir() {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,294 @@
+//! The documents of one large JSON value, one at a time.
+//!
+//! What is read is an object with a list of documents in it, a list of documents, or documents one after the other. The
+//! bytes of one document are cut out by their brackets, so that memory follows the largest document and a malformed one
+//! is passed over. What stands in the object before the list is its head; what stands behind it is passed over. JSON
+//! itself is parsed by those who use it.
+
+use std::io::BufRead;
+
+use crate::corpus::MAX_DOCUMENT_BYTES;
+use crate::input::Input;
+use crate::{Error, Result};
+
+/// One JSON value with the line on which it starts.
+pub(super) struct Piece {
+    pub line: u64,
+    pub text: String,
+}
+
+/// Cuts an input into values.
+pub(super) struct JsonStream {
+    input: Input,
+    /// Names of the lists that hold documents.
+    lists: &'static [&'static str],
+    /// The name that shows that an object is a document itself.
+    mark: &'static str,
+    state: State,
+    /// Line ends and bytes that were read.
+    n_lines: u64,
+    n_bytes: u64,
+    /// The members of the outer object that come before its list, as an object.
+    pub head: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before an outer value.
+    Outside,
+    /// In a list of documents; whether that is a member of an object.
+    List {
+        in_object: bool,
+    },
+    Done,
+}
+
+impl JsonStream {
+    pub fn new(input: Input, lists: &'static [&'static str], mark: &'static str) -> JsonStream {
+        JsonStream { input, lists, mark, state: State::Outside, n_lines: 0, n_bytes: 0, head: String::new() }
+    }
+
+    /// How many bytes were read.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// The input.
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// The next document; `None` after the last one. After an error there is no next.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>> {
+        let piece = self.find_piece();
+        if piece.is_err() {
+            self.state = State::Done;
+        }
+        piece
+    }
+
+    fn find_piece(&mut self) -> Result<Option<Piece>> {
+        loop {
+            match (self.state, self.peek()?) {
+                (State::Outside, None) if self.n_bytes == 0 => return Err(self.error("the file is empty")),
+                (State::Done, _) | (State::Outside, None) => return Ok(None),
+                (State::List { .. }, None) => return Err(self.error("the file ends inside of a list of documents")),
+                (State::Outside, Some(b'[')) => {
+                    self.consume();
+                    self.state = State::List { in_object: false };
+                }
+                (State::Outside, Some(b'{')) => {
+                    if let Some(piece) = self.object()? {
+                        return Ok(Some(piece));
+                    }
+                }
+                (State::List { .. }, Some(b',')) => self.consume(),
+                (State::List { in_object }, Some(b']')) => {
+                    self.consume();
+                    self.state = State::Outside;
+                    if in_object {
+                        self.rest_of_object()?;
+                    }
+                }
+                (State::List { .. }, Some(b'{')) => return self.value().map(Some),
+                (_, Some(other)) => {
+                    return Err(
+                        self.error(format!("expected a document, found `{}`", char::from(other).escape_default()))
+                    );
+                }
+            }
+        }
+    }
+
+    /// Goes into an outer object up to its list; an object without one is a document.
+    fn object(&mut self) -> Result<Option<Piece>> {
+        let line = self.line();
+        self.consume();
+        let mut members = String::from("{");
+        let mut is_document = false;
+        loop {
+            match self.peek()? {
+                Some(b',') => self.consume(),
+                Some(b'}') => {
+                    self.consume();
+                    members.push('}');
+                    if is_document {
+                        return Ok(Some(Piece { line, text: members }));
+                    }
+                    let (mark, list) = (self.mark, self.lists.first().copied().unwrap_or_default());
+                    let message = format!("the object has neither `{list}` nor `{mark}`");
+                    return Err(Error::parse(self.input.path(), line, message).with_hint("name the format of the file"));
+                }
+                Some(b'"') => {
+                    let key = self.key()?;
+                    let name: String = serde_json::from_str(&key).map_err(|_| self.error("the name is no JSON"))?;
+                    if self.lists.contains(&name.as_str()) && self.peek()? == Some(b'[') {
+                        self.consume();
+                        self.state = State::List { in_object: true };
+                        members.push('}');
+                        self.head = members;
+                        return Ok(None);
+                    }
+                    is_document |= name == self.mark;
+                    if members.len() > 1 {
+                        members.push(',');
+                    }
+                    members.push_str(&key);
+                    members.push(':');
+                    members.push_str(&self.value()?.text);
+                    self.check_size(members.len())?;
+                }
+                Some(_) => return Err(self.error("expected a name in quotation marks")),
+                None => return Err(self.error("the file ends inside of an object")),
+            }
+        }
+    }
+
+    /// What follows the list in its object.
+    fn rest_of_object(&mut self) -> Result<()> {
+        loop {
+            match self.peek()? {
+                Some(b',') => self.consume(),
+                Some(b'}') => {
+                    self.consume();
+                    return Ok(());
+                }
+                Some(b'"') => {
+                    self.key()?;
+                    self.value()?;
+                }
+                _ => return Err(self.error("the object around the documents does not end")),
+            }
+        }
+    }
+
+    /// A name with its quotation marks; the colon is passed over.
+    fn key(&mut self) -> Result<String> {
+        let key = self.value()?.text;
+        if self.peek()? != Some(b':') {
+            return Err(self.error("expected `:` after a name"));
+        }
+        self.consume();
+        Ok(key)
+    }
+
+    /// The bytes of the value that comes next.
+    fn value(&mut self) -> Result<Piece> {
+        self.peek()?;
+        let line = self.line();
+        let mut bytes = Vec::new();
+        let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+        loop {
+            let available = match self.input.fill_buf() {
+                Ok(available) => available,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.input.read_error(error)),
+            };
+            if available.is_empty() {
+                let message = "the file ends inside of a JSON value that starts here";
+                return Err(Error::parse(self.input.path(), line, message).with_hint("fetch the file again"));
+            }
+            let mut end = None;
+            for (at, &byte) in available.iter().enumerate() {
+                if in_string {
+                    match byte {
+                        _ if escaped => escaped = false,
+                        b'\\' => escaped = true,
+                        b'"' => in_string = false,
+                        _ => {}
+                    }
+                    if !in_string && depth == 0 {
+                        end = Some(at + 1);
+                        break;
+                    }
+                    continue;
+                }
+                match byte {
+                    b'"' => in_string = true,
+                    b'{' | b'[' => depth += 1,
+                    // The end of what holds a number or a word.
+                    b'}' | b']' | b',' | b' ' | b'\n' | b'\r' | b'\t' | b':' if depth == 0 => {
+                        end = Some(at);
+                        break;
+                    }
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            end = Some(at + 1);
+                            break;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            let n_bytes = end.unwrap_or(available.len());
+            bytes.extend_from_slice(&available[..n_bytes]);
+            self.pass(n_bytes);
+            self.check_size(bytes.len())?;
+            if end.is_some() {
+                let text = String::from_utf8(bytes).map_err(|_| {
+                    Error::parse(self.input.path(), line, "the JSON value that starts here is not UTF-8")
+                        .with_hint("convert the file to UTF-8")
+                })?;
+                return Ok(Piece { line, text });
+            }
+        }
+    }
+
+    fn check_size(&self, n_bytes: usize) -> Result<()> {
+        if n_bytes <= MAX_DOCUMENT_BYTES {
+            return Ok(());
+        }
+        let message = format!("a document may have {MAX_DOCUMENT_BYTES} bytes, that at line {} has more", self.line());
+        Err(Error::limit(self.input.path(), message))
+    }
+
+    /// The next byte that is no white space.
+    fn peek(&mut self) -> Result<Option<u8>> {
+        loop {
+            let available = match self.input.fill_buf() {
+                Ok(available) => available,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.input.read_error(error)),
+            };
+            let n_space = available.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let found = available.get(n_space).copied();
+            let ended = available.is_empty();
+            self.pass(n_space);
+            if found.is_some() || ended {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn consume(&mut self) {
+        self.pass(1);
+    }
+
+    /// Counts and passes over bytes that are buffered.
+    fn pass(&mut self, n_bytes: usize) {
+        let buffered = self.input.fill_buf().unwrap_or_default();
+        let n_bytes = n_bytes.min(buffered.len());
+        self.n_lines += buffered[..n_bytes].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.n_bytes += n_bytes as u64;
+        self.input.consume(n_bytes);
+    }
+
+    fn line(&self) -> u64 {
+        self.n_lines + 1
+    }
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        Error::parse(self.input.path(), self.line(), message)
+    }
+}
+
+impl Piece {
+    /// What an error of `serde_json` on this value means in its file.
+    pub fn json_error(&self, input: &Input, error: &serde_json::Error) -> Error {
+        let text = error.to_string();
+        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        let line = self.line + (error.line() as u64).saturating_sub(1);
+        Error::parse(input.path(), line, format!("no document at column {}: {what}", error.column()))
+    }
+}

@@ -1,0 +1,391 @@
+//! Repairs offsets that are wrong in a way that leaves no doubt, and says what it did.
+//!
+//! Four things go wrong with offsets when texts pass through many hands, and each can be recognised: they count another
+//! unit, they are shifted because something before them was added or removed, one end was cut, or the text of the
+//! annotation was spelled in another way. What fits none of these, or more than one place, stays as wrong as it was.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::corpus::check::{Placed, find_spans, quote};
+use crate::text::Document;
+use crate::text::normalise::fold;
+use crate::text::offsets::OffsetMap;
+
+/// How far a shifted mention may be from its offsets, in code points.
+const NEAR: i64 = 16;
+
+/// Mentions with fewer code points need another one beside them with the same shift: they stand everywhere.
+const SHORT: usize = 3;
+
+/// Why offsets were repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FixKind {
+    /// The text stands that many code points further on.
+    Shifted(i64),
+    /// The offsets of the document count UTF-16 units.
+    Utf16,
+    /// The offsets of the document count bytes of UTF-8.
+    Utf8,
+    /// One end lay inside a word, and the text says where it belongs.
+    Cut,
+    /// The text under the span is the same in another spelling; the span stays.
+    Spelling,
+}
+
+impl fmt::Display for FixKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FixKind::Shifted(by) => {
+                let by = match by.unsigned_abs() {
+                    1 => "one".to_owned(),
+                    by => by.to_string(),
+                };
+                write!(formatter, "shifted by {by}")
+            }
+            FixKind::Utf16 => formatter.write_str("counted in UTF-16 units"),
+            FixKind::Utf8 => formatter.write_str("counted in bytes"),
+            FixKind::Cut => formatter.write_str("one end was inside a word"),
+            FixKind::Spelling => formatter.write_str("spelled in another way there"),
+        }
+    }
+}
+
+/// One annotation of which the offsets were repaired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// The file.
+    pub path: PathBuf,
+    /// The line of the annotation, from 1.
+    pub line: u64,
+    /// The id of the document.
+    pub document: String,
+    /// The text of the annotation as its source gives it.
+    pub text: String,
+    /// From the first to the last code point, as the source had it.
+    pub before: (u64, u64),
+    /// The same after the repair.
+    pub after: (u64, u64),
+    /// What was wrong.
+    pub kind: FixKind,
+}
+
+impl fmt::Display for Fix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((start, end), (new_start, new_end)) = (self.before, self.after);
+        let (path, line, text) = (self.path.display(), self.line, quote(&self.text));
+        let text = text.trim_matches('`');
+        write!(formatter, "{path}:{line} document {}: \"{text}\" {start}..{end}", self.document)?;
+        if self.before != self.after {
+            write!(formatter, " -> {new_start}..{new_end}")?;
+        }
+        write!(formatter, " ({})", self.kind)
+    }
+}
+
+/// Spans in code points and what they repair.
+pub(super) type Repaired = (Vec<(u64, u64)>, FixKind);
+
+/// For each annotation of a document its repaired spans, `None` where nothing is wrong or nothing is certain.
+///
+/// `fits` says for each whether its offsets are right as they are.
+pub(super) fn repair(
+    document: &Document,
+    map: &OffsetMap<'_>,
+    placed: &[Placed<'_>],
+    fits: &[bool],
+) -> Vec<Option<Repaired>> {
+    if fits.iter().all(|&fits| fits) {
+        return vec![None; placed.len()];
+    }
+    if let Some(repaired) = other_unit(&document.text, map, placed) {
+        return repaired;
+    }
+    let text = document.text.as_str();
+    let mut repaired: Vec<Option<Repaired>> = Vec::with_capacity(placed.len());
+    for (one, &fits) in placed.iter().zip(fits) {
+        repaired.push(if fits { None } else { repair_one(text, map, one) });
+    }
+    let is_certain: Vec<bool> = (0..placed.len()).map(|row| is_certain(placed, fits, &repaired, row)).collect();
+    for (repaired, is_certain) in repaired.iter_mut().zip(is_certain) {
+        repaired.take_if(|_| !is_certain);
+    }
+    repaired
+}
+
+/// The spans of all annotations, where every one fits as soon as offsets count another unit.
+fn other_unit(text: &str, map: &OffsetMap<'_>, placed: &[Placed<'_>]) -> Option<Vec<Option<Repaired>>> {
+    if text.is_ascii() {
+        return None;
+    }
+    [FixKind::Utf16, FixKind::Utf8].into_iter().find_map(|unit| {
+        let code_point = |offset: u64| {
+            let offset = usize::try_from(offset).ok()?;
+            let byte = if unit == FixKind::Utf16 { map.utf16_to_byte(offset)? } else { offset };
+            Some(map.byte_to_char(byte)? as u64)
+        };
+        let converted = |one: &Placed<'_>| -> Option<Vec<(u64, u64)>> {
+            one.spans.iter().map(|&(start, end)| Some((code_point(start)?, code_point(end)?))).collect()
+        };
+        let repaired = placed.iter().map(|one| {
+            let spans = converted(one)?;
+            find_spans(text, map, &Placed { spans: &spans, ..*one }).ok()?;
+            Some((spans != one.spans).then_some((spans, unit)))
+        });
+        repaired.collect::<Option<Vec<Option<Repaired>>>>()
+    })
+}
+
+fn repair_one(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>) -> Option<Repaired> {
+    let wanted = placed.text?;
+    if is_spelled_otherwise(text, map, placed, wanted) {
+        return Some((placed.spans.to_vec(), FixKind::Spelling));
+    }
+    let mut shifts = (-NEAR..=NEAR).filter(|&by| by != 0).filter_map(|by| {
+        let spans: Option<Vec<(u64, u64)>> = placed.spans.iter().map(|&span| shifted(span, by)).collect();
+        let spans = spans?;
+        stands_at(text, map, &spans, wanted).then_some((spans, FixKind::Shifted(by)))
+    });
+    match (shifts.next(), shifts.next()) {
+        (Some(only), None) => Some(only),
+        (None, _) => cut(text, map, placed, wanted),
+        _ => None,
+    }
+}
+
+fn shifted((start, end): (u64, u64), by: i64) -> Option<(u64, u64)> {
+    Some((start.checked_add_signed(by)?, end.checked_add_signed(by)?))
+}
+
+fn is_spelled_otherwise(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> bool {
+    let Ok(spans) = find_spans(text, map, &Placed { text: None, ..*placed }) else { return false };
+    let covered: Vec<&str> = spans.iter().map(|span| span.of(text)).collect();
+    let wanted = fold(wanted);
+    !wanted.is_empty() && fold(&covered.join(" ")) == wanted
+}
+
+/// Whether `wanted` stands at `spans` to the letter, with the end of a word at one side at least.
+fn stands_at(text: &str, map: &OffsetMap<'_>, spans: &[(u64, u64)], wanted: &str) -> bool {
+    let Ok(found) = find_spans(text, map, &Placed { line: 0, spans, text: Some(wanted) }) else { return false };
+    // Padding would let two neighbouring shifts fit.
+    let n_chars: u64 = spans.iter().map(|(start, end)| end - start).sum();
+    let is_exact = spans.len() > 1 || n_chars == wanted.chars().count() as u64;
+    let (start, end) = (found[0].start as usize, found[found.len() - 1].end as usize);
+    is_exact && !(is_inside_word(text, start) && is_inside_word(text, end))
+}
+
+/// Whether letters or digits stand at both sides of a byte of `text`.
+fn is_inside_word(text: &str, byte: usize) -> bool {
+    let before = text[..byte].chars().next_back().is_some_and(char::is_alphanumeric);
+    before && text[byte..].chars().next().is_some_and(char::is_alphanumeric)
+}
+
+/// The span where one end is right and the other lies inside a word, beyond the text or on the wrong side.
+///
+/// A span that ends with a word may as well be the right one under a wrong text: that is left alone.
+fn cut(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> Option<Repaired> {
+    let &[(start, end)] = placed.spans else { return None };
+    let wanted = wanted.trim();
+    let n_chars = wanted.chars().count() as u64;
+    let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
+    let is_wrong = |offset: u64| start >= end || byte(offset).is_none_or(|byte| is_inside_word(text, byte));
+    let is_right = |offset: u64| byte(offset).is_some_and(|byte| !is_inside_word(text, byte));
+    let fits = |span: (u64, u64)| is_right(span.0) && is_right(span.1) && stands_at(text, map, &[span], wanted);
+    let from_start = start.checked_add(n_chars).map(|end| (start, end)).filter(|&span| is_wrong(end) && fits(span));
+    let from_end = end.checked_sub(n_chars).map(|start| (start, end)).filter(|&span| is_wrong(start) && fits(span));
+    match (from_start, from_end) {
+        (Some(span), None) | (None, Some(span)) => Some((vec![span], FixKind::Cut)),
+        _ => None,
+    }
+}
+
+/// Whether nothing speaks against a repair: its place is not taken by the same text, and a short mention has company.
+fn is_certain(placed: &[Placed<'_>], fits: &[bool], repaired: &[Option<Repaired>], row: usize) -> bool {
+    let Some((spans, repair)) = &repaired[row] else { return false };
+    let FixKind::Shifted(by) = repair else { return true };
+    let is_taken = (0..placed.len()).any(|other| {
+        let same_text = other != row && placed[other].text == placed[row].text;
+        let there =
+            if fits[other] { Some(placed[other].spans) } else { repaired[other].as_ref().map(|one| &one.0[..]) };
+        same_text && there == Some(&spans[..]) && placed[other].spans != placed[row].spans
+    });
+    let has_company = || {
+        (0..placed.len()).any(|other| {
+            let near = matches!(&repaired[other], Some((_, FixKind::Shifted(near))) if near.abs_diff(*by) <= 1);
+            other != row && near && n_chars(&placed[other]) >= SHORT
+        })
+    };
+    !is_taken && (n_chars(&placed[row]) >= SHORT || has_company())
+}
+
+fn n_chars(placed: &Placed<'_>) -> usize {
+    placed.text.map_or(0, |text| text.trim().chars().count())
+}
+
+/// The hull of spans in code points; (0, 0) where there are none.
+pub(super) fn hull(spans: &[(u64, u64)]) -> (u64, u64) {
+    (spans.first().map_or(0, |span| span.0), spans.last().map_or(0, |span| span.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What becomes of annotations `(start, end, text)`.
+    fn check(text: &str, annotations: &[(u64, u64, &str)], expect: Expect) {
+        let document = Document { id: "7".to_owned(), text: text.to_owned(), sections: Vec::new() };
+        let map = OffsetMap::new(text);
+        let spans: Vec<[(u64, u64); 1]> = annotations.iter().map(|&(start, end, _)| [(start, end)]).collect();
+        let placed: Vec<Placed<'_>> = annotations
+            .iter()
+            .zip(&spans)
+            .map(|(&(_, _, wanted), spans)| Placed { line: 1, spans, text: Some(wanted) })
+            .collect();
+        let fits: Vec<bool> = placed.iter().map(|placed| find_spans(text, &map, placed).is_ok()).collect();
+        let mut shown = String::new();
+        for ((placed, fits), repaired) in placed.iter().zip(&fits).zip(repair(&document, &map, &placed, &fits)) {
+            let said = match (fits, repaired) {
+                (true, None) => "right".to_owned(),
+                (false, None) => "left as it is".to_owned(),
+                (_, Some((spans, repair))) => format!("{}..{} {repair}", spans[0].0, spans[0].1),
+            };
+            shown.push_str(&format!("{}: {said}\n", placed.text.unwrap_or_default()));
+        }
+        expect.assert_eq(&shown);
+    }
+
+    #[test]
+    fn text_at_one_place_near_by_is_shifted() {
+        check(
+            "A title. Fever and cough, later fever.",
+            &[(10, 15, "Fever"), (18, 23, "cough")],
+            expect![[r#"
+                Fever: 9..14 shifted by one
+                cough: 19..24 shifted by one
+            "#]],
+        );
+    }
+
+    #[test]
+    fn text_at_two_places_near_by_is_left() {
+        check("pain or pain?", &[(4, 8, "pain")], expect![["pain: left as it is\n"]]);
+    }
+
+    #[test]
+    fn place_that_another_annotation_has_is_not_taken() {
+        check(
+            "No pain.",
+            &[(3, 7, "pain"), (2, 6, "pain")],
+            expect![[r#"
+                pain: right
+                pain: left as it is
+            "#]],
+        );
+    }
+
+    #[test]
+    fn short_mentions_need_company() {
+        check("the MS of man", &[(3, 5, "MS")], expect![["MS: left as it is\n"]]);
+        check(
+            "the MS of gout",
+            &[(3, 5, "MS"), (9, 13, "gout")],
+            expect![[r#"
+                MS: 4..6 shifted by one
+                gout: 10..14 shifted by one
+            "#]],
+        );
+    }
+
+    #[test]
+    fn units_are_those_of_the_whole_document() {
+        check(
+            "😀 pain and gout",
+            &[(3, 7, "pain"), (12, 16, "gout")],
+            expect![[r#"
+                pain: 2..6 counted in UTF-16 units
+                gout: 11..15 counted in UTF-16 units
+            "#]],
+        );
+        check(
+            "α and β pain",
+            &[(0, 2, "α"), (10, 14, "pain")],
+            expect![[r#"
+                α: 0..1 counted in bytes
+                pain: 8..12 counted in bytes
+            "#]],
+        );
+    }
+
+    #[test]
+    fn other_spelling_keeps_the_span() {
+        check(
+            "ERK, \"DEAD\" box, IL‐2 and TNF-α",
+            &[(0, 3, "Erk"), (5, 15, " DEAD box"), (17, 21, "IL-2"), (26, 31, "TNF-alpha")],
+            expect![[r#"
+                Erk: 0..3 spelled in another way there
+                 DEAD box: 5..15 spelled in another way there
+                IL-2: 17..21 spelled in another way there
+                TNF-alpha: 26..31 spelled in another way there
+            "#]],
+        );
+    }
+
+    #[test]
+    fn end_inside_a_word_is_moved_and_end_of_a_word_is_not() {
+        check(
+            "renal failure",
+            &[(0, 9, "renal failure")],
+            expect![["renal failure: 0..13 one end was inside a word\n"]],
+        );
+        check(
+            "renal failure",
+            &[(3, 13, "renal failure")],
+            expect![["renal failure: 0..13 one end was inside a word\n"]],
+        );
+        check(
+            "renal failure",
+            &[(0, 99, "renal failure")],
+            expect![["renal failure: 0..13 one end was inside a word\n"]],
+        );
+        check("renal failure", &[(0, 5, "renal failure")], expect![["renal failure: left as it is\n"]]);
+    }
+
+    #[test]
+    fn what_stands_nowhere_is_left() {
+        check(
+            "No pain.",
+            &[(3, 7, "gout"), (u64::MAX, u64::MAX, "pain"), (0, u64::MAX, "gain")],
+            expect![[r#"
+                gout: left as it is
+                pain: left as it is
+                gain: left as it is
+            "#]],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn offsets_of_another_unit_come_back(text in "([a-z ]|α|😀|é){1,40}", choice in any::<[prop::sample::Index; 2]>(), utf16 in any::<bool>()) {
+            let letters: Vec<char> = text.chars().collect();
+            let (one, two) = (choice[0].index(letters.len()), choice[1].index(letters.len()));
+            let (start, end) = (one.min(two), one.max(two) + 1);
+            let before: String = letters[..start].iter().collect();
+            let covered: String = letters[start..end].iter().collect();
+            prop_assume!(!covered.trim().is_empty() && covered.trim() == covered);
+            let count = |text: &str| if utf16 { text.encode_utf16().count() } else { text.len() } as u64;
+            let spans = [(count(&before), count(&before) + count(&covered))];
+            let document = Document { id: String::new(), text: text.clone(), sections: Vec::new() };
+            let map = OffsetMap::new(&text);
+            let placed = [Placed { line: 1, spans: &spans, text: Some(&covered) }];
+            let fits = [find_spans(&text, &map, &placed[0]).is_ok()];
+            let repaired = repair(&document, &map, &placed, &fits);
+            if let Some((spans, _)) = &repaired[0] {
+                let found = find_spans(&text, &map, &Placed { spans, ..placed[0] });
+                prop_assert!(found.is_ok(), "{:?}", found);
+            }
+        }
+    }
+}

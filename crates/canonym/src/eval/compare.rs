@@ -1,0 +1,370 @@
+//! Two systems on the same gold: what changed, mention by mention, and whether it could be chance.
+//!
+//! A gold mention is right where a prediction on identical spans has a matching concept (strict), or, of queries, where
+//! the first candidate of every part is. Won is what the second system alone has right, lost what the first alone has.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::SplitMix64;
+use super::ids::{IdPolicy, IdSet};
+use super::matching::{Counts, MatchConfig, Measure, count, ratio};
+use super::overlap::shared;
+use super::pairing::Paired;
+use super::ranking::{RankedMention, RankingConfig, first_right};
+use super::significance::{Difference, McNemar, SignificanceConfig, differences, mcnemar};
+use super::{DocumentPair, Entry};
+use crate::text::Span;
+use crate::{Error, Result};
+
+/// What became of a mention from the first system to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Right by the second system alone.
+    Won,
+    /// Right by the first system alone.
+    Lost,
+    /// Wrong by both, with different answers.
+    BothWrong,
+    /// A link of the second system alone that touches no gold mention.
+    Added,
+    /// A link of the first system alone that touches no gold mention.
+    Removed,
+}
+
+impl Kind {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Kind; 5] = [Kind::Won, Kind::Lost, Kind::BothWrong, Kind::Added, Kind::Removed];
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Won => "won",
+            Kind::Lost => "lost",
+            Kind::BothWrong => "both wrong, differently",
+            Kind::Added => "new link where gold has none",
+            Kind::Removed => "gone link where gold has none",
+        }
+    }
+}
+
+/// What a system says of a mention.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The ids, `NIL` where it abstains, parts of a composite joined by ` / `; empty where it says nothing.
+    pub ids: String,
+    /// The name of the concept, where the file carries it.
+    pub name: String,
+    /// Its words, where it stands on other places than the gold mention.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// A mention of which the systems say different things.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What became of it.
+    pub kind: Kind,
+    /// Its document.
+    pub document: String,
+    /// Its places in code points; empty for queries.
+    pub spans: Vec<(u32, u32)>,
+    /// Its words.
+    pub text: String,
+    /// The gold ids; empty where gold has no mention.
+    pub gold: String,
+    /// What the first system says.
+    pub first: Said,
+    /// What the second says.
+    pub second: Said,
+}
+
+/// How two systems differ.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The number of documents.
+    pub n_documents: u64,
+    /// Gold mentions with a concept.
+    pub n_gold: u64,
+    /// Those that both have right.
+    pub n_both_right: u64,
+    /// Those that both have wrong in the same way.
+    pub n_same_wrong: u64,
+    /// The number of changes of each kind.
+    pub n_changes: BTreeMap<Kind, u64>,
+    /// The tests by measure, such as `strict F1`.
+    pub measures: Vec<(String, Difference)>,
+    /// The test of right mentions.
+    pub mcnemar: McNemar,
+    /// What changed, in the order of gold.
+    pub changes: Vec<Change>,
+}
+
+impl Comparison {
+    fn add(&mut self, change: Change) {
+        *self.n_changes.entry(change.kind).or_default() += 1;
+        self.changes.push(change);
+    }
+
+    /// Counts a gold mention; what both get right, or wrong in the same way, is no change.
+    fn judge(&mut self, rights: (bool, bool), change: impl FnOnce(Kind) -> Change, is_same: bool) {
+        self.n_gold += 1;
+        match rights {
+            (true, true) => self.n_both_right += 1,
+            (false, true) => self.add(change(Kind::Won)),
+            (true, false) => self.add(change(Kind::Lost)),
+            (false, false) if is_same => self.n_same_wrong += 1,
+            (false, false) => self.add(change(Kind::BothWrong)),
+        }
+    }
+
+    fn test_mentions(&mut self) {
+        let n_of = |kind| self.n_changes.get(&kind).copied().unwrap_or_default();
+        self.mcnemar = mcnemar(n_of(Kind::Won), n_of(Kind::Lost));
+    }
+}
+
+/// Compares two systems on annotated documents; both were paired with the same gold.
+pub fn compare_documents(
+    first: &Paired,
+    second: &Paired,
+    measures: &[Measure],
+    (matching, config): (MatchConfig, &SignificanceConfig),
+    rng: &mut SplitMix64,
+) -> Result<Comparison> {
+    let same = |(left, right): (&DocumentPair, &DocumentPair)| left.id == right.id && left.gold == right.gold;
+    let is_same = first.documents.len() == second.documents.len();
+    if !is_same || !first.documents.iter().zip(&second.documents).all(same) {
+        return Err(Error::invalid("the two systems were paired with different gold"));
+    }
+    let mut comparison = Comparison { n_documents: first.documents.len() as u64, ..Comparison::default() };
+    for (left, right) in first.documents.iter().zip(&second.documents) {
+        compare_document(&mut comparison, left, right, matching.ids);
+    }
+    comparison.test_mentions();
+    let rows = |paired: &Paired| -> Vec<Vec<f64>> {
+        let row = |document: &DocumentPair| {
+            let columns = |&measure| {
+                let Counts { n_gold, n_pred, tp_gold, tp_pred } = count(measure, document, matching);
+                [n_gold as f64, n_pred as f64, tp_gold, tp_pred]
+            };
+            measures.iter().flat_map(columns).collect()
+        };
+        paired.documents.iter().map(row).collect()
+    };
+    let scores = |sums: &[f64]| -> Vec<f64> {
+        let score = |one: &[f64]| {
+            let (precision, recall) = (ratio(one[3], one[1]), ratio(one[2], one[0]));
+            [precision, recall, ratio(2.0 * precision * recall, precision + recall)]
+        };
+        sums.chunks_exact(4).flat_map(score).collect()
+    };
+    let found = differences(&rows(first), &rows(second), scores, config, rng);
+    let names = measures.iter().flat_map(|measure| ["precision", "recall", "F1"].map(|what| (measure.name(), what)));
+    comparison.measures = names.map(|(measure, what)| format!("{measure} {what}")).zip(found).collect();
+    Ok(comparison)
+}
+
+/// Compares two systems on the same queries.
+pub fn compare_rankings(
+    first: &[RankedMention],
+    second: &[RankedMention],
+    (ranking, config): (&RankingConfig, &SignificanceConfig),
+    rng: &mut SplitMix64,
+) -> Result<Comparison> {
+    let same =
+        |(left, right): (&RankedMention, &RankedMention)| left.gold == right.gold && left.surface == right.surface;
+    if first.len() != second.len() || !first.iter().zip(second).all(same) {
+        return Err(Error::invalid("the two systems answer different queries"));
+    }
+    let mut comparison = Comparison::default();
+    let mut documents: HashMap<&str, usize> = HashMap::new();
+    let mut rows: [Vec<Vec<f64>>; 2] = Default::default();
+    let rights = first_right(first, ranking).into_iter().zip(first_right(second, ranking));
+    for ((left, right), judged) in first.iter().zip(second).zip(rights) {
+        let (Some(left_right), Some(right_right)) = judged else { continue };
+        let n_documents = documents.len();
+        let row = *documents.entry(&left.document).or_insert(n_documents);
+        for (rows, is_right) in rows.iter_mut().zip([left_right, right_right]) {
+            rows.resize_with(rows.len().max(row + 1), || vec![0.0, 0.0]);
+            rows[row][0] += f64::from(u8::from(is_right));
+            rows[row][1] += 1.0;
+        }
+        let (said, other) = (said_of_query(left), said_of_query(right));
+        let is_same = said.ids == other.ids;
+        let change = |kind| Change {
+            kind,
+            document: left.document.clone(),
+            spans: Vec::new(),
+            text: left.surface.text.clone(),
+            gold: left.gold.to_string(),
+            first: said,
+            second: other,
+        };
+        comparison.judge((left_right, right_right), change, is_same);
+    }
+    comparison.n_documents = documents.len() as u64;
+    comparison.test_mentions();
+    let share = |sums: &[f64]| vec![if sums.is_empty() { 0.0 } else { ratio(sums[0], sums[1]) }];
+    let found = differences(&rows[0], &rows[1], share, config, rng);
+    comparison.measures = ["accuracy@1".to_owned()].into_iter().zip(found).collect();
+    Ok(comparison)
+}
+
+fn said_of_query(mention: &RankedMention) -> Said {
+    let first = |part: &Vec<IdSet>| part.first().map_or_else(String::new, IdSet::to_string);
+    let ids: Vec<String> = mention.parts.iter().map(first).collect();
+    let is_empty = ids.iter().all(String::is_empty);
+    Said {
+        ids: if is_empty { String::new() } else { ids.join(" / ") },
+        name: mention.name.clone(),
+        text: String::new(),
+    }
+}
+
+fn compare_document(comparison: &mut Comparison, left: &DocumentPair, right: &DocumentPair, policy: IdPolicy) {
+    for gold in left.gold.iter().filter(|gold| !gold.ids.is_nil()) {
+        let (answer, is_right) = answer_of(gold, &left.predicted, policy);
+        let (other, other_right) = answer_of(gold, &right.predicted, policy);
+        let (said, other_said) = (said(answer, Some(gold)), said(other, Some(gold)));
+        let is_same = said.ids == other_said.ids && answer.map(|one| &one.spans) == other.map(|one| &one.spans);
+        let change = |kind| change(kind, &left.id, gold, gold.ids.to_string(), (said, other_said));
+        comparison.judge((is_right, other_right), change, is_same);
+    }
+    let elsewhere = |entries: &[Entry]| -> Vec<Entry> {
+        let touches = |entry: &Entry| left.gold.iter().any(|gold| shared(&gold.spans, &entry.spans) > 0);
+        entries.iter().filter(|entry| !entry.ids.is_nil() && !touches(entry)).cloned().collect()
+    };
+    let (old, new) = (elsewhere(&left.predicted), elsewhere(&right.predicted));
+    let is_in = |entry: &Entry, list: &[Entry]| {
+        list.iter().any(|other| other.spans == entry.spans && other.ids.sorted() == entry.ids.sorted())
+    };
+    for entry in old.iter().filter(|entry| !is_in(entry, &new)) {
+        let said = (said(Some(entry), None), Said::default());
+        comparison.add(change(Kind::Removed, &left.id, entry, String::new(), said));
+    }
+    for entry in new.iter().filter(|entry| !is_in(entry, &old)) {
+        let said = (Said::default(), said(Some(entry), None));
+        comparison.add(change(Kind::Added, &left.id, entry, String::new(), said));
+    }
+}
+
+/// The prediction on the spans of `gold`, a matching one first, else the one that shares most with it.
+fn answer_of<'a>(gold: &Entry, predicted: &'a [Entry], policy: IdPolicy) -> (Option<&'a Entry>, bool) {
+    let on_spans = || predicted.iter().filter(|entry| entry.spans == gold.spans);
+    if let Some(entry) = on_spans().find(|entry| policy.matches(&gold.ids, &entry.ids)) {
+        return (Some(entry), true);
+    }
+    let n_shared = |entry: &&Entry| shared(&gold.spans, &entry.spans);
+    let nearest = || predicted.iter().filter(|entry| n_shared(entry) > 0).max_by_key(n_shared);
+    (on_spans().next().or_else(nearest), false)
+}
+
+fn said(entry: Option<&Entry>, gold: Option<&Entry>) -> Said {
+    let Some(entry) = entry else { return Said::default() };
+    let elsewhere = gold.is_some_and(|gold| gold.spans != entry.spans);
+    Said {
+        ids: entry.ids.to_string(),
+        name: entry.name.clone(),
+        text: if elsewhere { entry.text.clone() } else { String::new() },
+    }
+}
+
+fn change(kind: Kind, document: &str, entry: &Entry, gold: String, (first, second): (Said, Said)) -> Change {
+    let spans = entry.spans.iter().map(|&Span { start, end }| (start, end)).collect();
+    Change { kind, document: document.to_owned(), spans, text: entry.text.clone(), gold, first, second }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(start: usize, end: usize, ids: &str, text: &str) -> Entry {
+        let mut entry = Entry::new(vec![Span::new(start, end)], IdSet::parse_one(ids));
+        entry.text = text.into();
+        entry
+    }
+
+    fn paired(predicted: Vec<Entry>) -> Paired {
+        let gold = vec![
+            entry(0, 5, "A", "fever"),
+            entry(10, 15, "B", "cough"),
+            entry(20, 24, "C", "pain"),
+            entry(30, 34, "-1", "cold"),
+            entry(40, 44, "D", "rash"),
+        ];
+        let document = DocumentPair { id: "d".into(), gold, predicted };
+        Paired { documents: vec![document], ..Paired::default() }
+    }
+
+    fn compared(first: Vec<Entry>, second: Vec<Entry>) -> Comparison {
+        let config = SignificanceConfig { n_rounds: 20, ..SignificanceConfig::default() };
+        let configs = (MatchConfig::default(), &config);
+        let mut rng = SplitMix64::new(13);
+        compare_documents(&paired(first), &paired(second), &[Measure::Strict], configs, &mut rng).expect("same gold")
+    }
+
+    #[test]
+    fn every_change_is_told_once() {
+        let first =
+            vec![entry(0, 5, "A", ""), entry(10, 15, "X", ""), entry(20, 24, "X", ""), entry(60, 62, "E", "in")];
+        let second = vec![
+            entry(10, 15, "B", ""),
+            entry(18, 24, "C", "a pain"),
+            entry(30, 34, "E", "cold"),
+            entry(70, 72, "E", "on"),
+        ];
+        let comparison = compared(first, second);
+        let told: Vec<String> = comparison
+            .changes
+            .iter()
+            .map(|one| {
+                let Change { text, gold, first, second, .. } = one;
+                format!("{}: {text} {gold} {} > {}{}", one.kind.name(), first.ids, second.ids, second.text)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "lost: fever A A > ",
+                "won: cough B X > B",
+                "both wrong, differently: pain C X > Ca pain",
+                "gone link where gold has none: in  E > ",
+                "new link where gold has none: on   > E",
+            ]
+        );
+        assert_eq!((comparison.n_gold, comparison.n_both_right, comparison.n_same_wrong), (4, 0, 1));
+        assert_eq!((comparison.mcnemar.n_won, comparison.mcnemar.n_lost, comparison.mcnemar.p), (1, 1, 1.0));
+        let names: Vec<&str> = comparison.measures.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["strict precision", "strict recall", "strict F1"]);
+        assert_eq!(comparison.measures[2].1.difference, 0.0);
+    }
+
+    #[test]
+    fn a_system_does_not_differ_from_itself() {
+        let comparison = compared(vec![entry(0, 5, "A", "")], vec![entry(0, 5, "A", "")]);
+        assert!(comparison.changes.is_empty());
+        assert_eq!((comparison.n_both_right, comparison.n_same_wrong), (1, 3));
+    }
+
+    #[test]
+    fn queries_are_compared_by_their_first_candidates() {
+        let query = |gold: &str, answers: &[&str]| RankedMention {
+            document: "d".into(),
+            gold: IdSet::parse_one(gold),
+            parts: answers.iter().map(|id| vec![IdSet::parse_one(id)]).collect(),
+            ..RankedMention::default()
+        };
+        let first = [query("A|B", &["A", "X"]), query("C", &["C"]), query("-1", &["C"])];
+        let second = [query("A|B", &["A", "B"]), query("C", &["Y"]), query("-1", &["Y"])];
+        let configs = (&RankingConfig::default(), &SignificanceConfig::default());
+        let comparison = compare_rankings(&first, &second, configs, &mut SplitMix64::new(1)).expect("same queries");
+        let told: Vec<(Kind, &str, &str)> =
+            comparison.changes.iter().map(|one| (one.kind, one.first.ids.as_str(), one.second.ids.as_str())).collect();
+        assert_eq!(told, [(Kind::Won, "A / X", "A / B"), (Kind::Lost, "C", "Y")]);
+        assert_eq!((comparison.measures[0].1.first, comparison.measures[0].1.second), (0.5, 0.5));
+        assert!(compare_rankings(&first, &second[1..], configs, &mut SplitMix64::new(1)).is_err());
+    }
+}

@@ -1,0 +1,227 @@
+//! Several reports beside each other: the folds of one corpus, or one system with two dictionaries.
+
+use serde::{Deserialize, Serialize};
+
+use super::matching::{Counts, ratio};
+use super::ranking::RankingScores;
+use super::report::Report;
+use super::table::{LABEL, cells, line, percent};
+use crate::{Error, Result};
+
+/// What folds that were trained apart scored.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Folds {
+    /// The number of folds.
+    pub n_folds: u64,
+    /// The protocol of all of them, where they have one.
+    pub protocol: Option<String>,
+    /// The numbers that every fold has.
+    pub scores: Vec<FoldScore>,
+}
+
+/// One number over folds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FoldScore {
+    /// What it is, such as `accuracy@1`.
+    pub name: String,
+    /// Whether it is the one that folds are compared by.
+    pub headline: bool,
+    /// That of each fold.
+    pub values: Vec<f64>,
+    /// The unweighted mean.
+    pub mean: f64,
+    /// The standard deviation of a sample; 0 for one fold.
+    pub deviation: f64,
+    /// The number over all mentions of all folds together.
+    pub pooled: f64,
+}
+
+/// What a number was counted on.
+#[derive(Clone, Copy)]
+enum Basis {
+    /// A mean over mentions.
+    Mentions(u64),
+    /// F1 of counts.
+    Counts(Counts),
+}
+
+struct Number {
+    name: String,
+    value: f64,
+    basis: Basis,
+}
+
+/// The numbers of a report that can be laid beside those of another.
+fn numbers(report: &Report) -> Vec<Number> {
+    let mut numbers: Vec<Number> = report
+        .counts
+        .iter()
+        .map(|(measure, counts)| Number {
+            name: format!("{} F1", measure.name()),
+            value: counts.score().f1,
+            basis: Basis::Counts(*counts),
+        })
+        .collect();
+    let mut add = |scores: &RankingScores, part: &str, only_first: bool| {
+        let basis = Basis::Mentions(scores.n_mentions);
+        let depths = scores.accuracy.iter().filter(|(depth, _)| !only_first || **depth == 1);
+        numbers.extend(depths.map(|(depth, &value)| Number { name: format!("accuracy@{depth}{part}"), value, basis }));
+        if !only_first {
+            numbers.push(Number { name: "MRR".to_owned(), value: scores.mrr, basis });
+            numbers.push(Number { name: "MAP".to_owned(), value: scores.map, basis });
+        }
+    };
+    if let Some(ranking) = &report.ranking {
+        add(&ranking.all, "", false);
+        for (scores, part) in [(&ranking.linkable, ", linkable"), (&ranking.zero_shot, ", zero-shot")] {
+            if let Some(scores) = scores {
+                add(scores, part, true);
+            }
+        }
+    }
+    numbers
+}
+
+/// Lays the reports of folds beside each other; an error where there are none, or where they follow different rules.
+pub fn over_reports(reports: &[Report]) -> Result<Folds> {
+    let Some(first) = reports.first() else { return Err(Error::invalid("there are no folds")) };
+    if let Some(row) = reports.iter().position(|report| report.policy != first.policy) {
+        let message = format!("fold {} was judged by other rules than the first", row + 1);
+        return Err(Error::invalid(message).with_hint("judge every fold with the same options"));
+    }
+    let all: Vec<Vec<Number>> = reports.iter().map(numbers).collect();
+    let is_accuracy = |name: &str| name == "accuracy@1";
+    let headline = all[0].iter().find(|number| is_accuracy(&number.name)).or(all[0].first());
+    let headline = headline.map(|number| number.name.clone());
+    let score = |number: &Number| {
+        let same = |list: &Vec<Number>| list.iter().find(|other| other.name == number.name).map(|n| (n.value, n.basis));
+        let found: Vec<(f64, Basis)> = all.iter().map(same).collect::<Option<_>>()?;
+        let values: Vec<f64> = found.iter().map(|one| one.0).collect();
+        let mean = ratio(values.iter().sum(), values.len() as f64);
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Some(FoldScore {
+            name: number.name.clone(),
+            headline: headline.as_ref() == Some(&number.name),
+            mean,
+            deviation: ratio(squares, values.len() as f64 - 1.0).sqrt(),
+            pooled: pooled(&found),
+            values,
+        })
+    };
+    let scores = all[0].iter().filter_map(score).collect();
+    Ok(Folds { n_folds: reports.len() as u64, protocol: first.policy.protocol.clone(), scores })
+}
+
+fn pooled(folds: &[(f64, Basis)]) -> f64 {
+    let (mut sum, mut n_mentions, mut counts) = (0.0, 0, None);
+    for &(value, basis) in folds {
+        match basis {
+            Basis::Mentions(n) => {
+                sum += value * n as f64;
+                n_mentions += n;
+            }
+            Basis::Counts(one) => counts = Some(counts.map_or(one, |known: Counts| known + one)),
+        }
+    }
+    counts.map_or_else(|| ratio(sum, n_mentions as f64), |counts| counts.score().f1)
+}
+
+impl Folds {
+    /// The folds in columns, in percent; the headline has a star.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let protocol = self.protocol.as_deref().map_or_else(String::new, |name| format!(", protocol `{name}`"));
+        line(&mut out, &format!("{} folds{protocol}; * marks the headline: its mean over folds", self.n_folds));
+        line(&mut out, "");
+        let titles = ["mean", "sd", "pooled"].map(str::to_owned).into_iter();
+        let titles: Vec<String> = titles.chain((1..=self.n_folds).map(|row| format!("fold {row}"))).collect();
+        line(&mut out, &cells("", &titles, &[7]));
+        for score in &self.scores {
+            let values = [score.mean, score.deviation, score.pooled].into_iter().chain(score.values.iter().copied());
+            let label = format!("{}{}", score.name, if score.headline { " *" } else { "" });
+            line(&mut out, &cells(&label, &values.map(percent).collect::<Vec<_>>(), &[7]));
+        }
+        out
+    }
+}
+
+/// The numbers that two reports share, in columns: with a clean dictionary, with a leaky one, and the difference.
+pub fn side_by_side(clean: &Report, leaky: &Report) -> String {
+    let mut out = String::new();
+    let titles = ["clean", "leaky", "difference"].map(str::to_owned);
+    line(&mut out, &cells("dictionary", &titles, &[9, 9, 10]));
+    let others = numbers(leaky);
+    for number in numbers(clean) {
+        let Some(other) = others.iter().find(|other| other.name == number.name) else { continue };
+        let difference = other.value - number.value;
+        let sign = if difference < 0.0 { "-" } else { "+" };
+        let values = [percent(number.value), percent(other.value), format!("{sign}{}", percent(difference.abs()))];
+        line(&mut out, &cells(&number.name, &values, &[9, 9, 10]));
+    }
+    for (label, value) in [
+        ("ids", (|kb| kb.size.to_string()) as fn(&super::report::KbSummary) -> String),
+        ("coverage", |kb| percent(kb.coverage)),
+    ] {
+        if let (Some(clean), Some(leaky)) = (&clean.kb, &leaky.kb) {
+            line(&mut out, &cells(label, &[value(clean), value(leaky)], &[9, 9]));
+        }
+    }
+    debug_assert!(out.lines().all(|line| line.len() > LABEL));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bootstrap::SplitMix64;
+    use super::super::ids::IdSet;
+    use super::super::ranking::RankedMention;
+    use super::super::report::{EvalConfig, evaluate_ranking};
+    use super::*;
+    use expect_test::expect;
+
+    fn fold(rights: &[bool]) -> Report {
+        let mention = |&right: &bool| RankedMention {
+            document: "d".into(),
+            gold: IdSet::parse_one("A"),
+            parts: vec![vec![IdSet::parse_one(if right { "A" } else { "B" })]],
+            ..RankedMention::default()
+        };
+        let mentions: Vec<RankedMention> = rights.iter().map(mention).collect();
+        evaluate_ranking(&mentions, &EvalConfig::default(), &mut SplitMix64::new(13))
+    }
+
+    #[test]
+    fn v13_the_headline_of_folds_is_their_mean() {
+        let folds = over_reports(&[fold(&[true, true, true, false]), fold(&[true, false])]).expect("same rules");
+        let first = &folds.scores[0];
+        assert_eq!((first.name.as_str(), first.headline, first.mean), ("accuracy@1", true, 0.625));
+        assert!((first.pooled - 4.0 / 6.0).abs() < 1e-12);
+        expect![[r#"
+            2 folds; * marks the headline: its mean over folds
+
+                                     mean      sd  pooled  fold 1  fold 2
+            accuracy@1 *            62.50   17.68   66.67   75.00   50.00
+            accuracy@5              62.50   17.68   66.67   75.00   50.00
+            accuracy@10             62.50   17.68   66.67   75.00   50.00
+            accuracy@20             62.50   17.68   66.67   75.00   50.00
+            MRR                     62.50   17.68   66.67   75.00   50.00
+            MAP                     62.50   17.68   66.67   75.00   50.00
+        "#]]
+        .assert_eq(&folds.table());
+    }
+
+    #[test]
+    fn folds_of_different_rules_are_refused() {
+        let mut other = fold(&[true]);
+        other.policy.bat = true;
+        let error = over_reports(&[fold(&[true]), other]).expect_err("other rules");
+        assert_eq!(error.to_string(), "fold 2 was judged by other rules than the first");
+        assert!(over_reports(&[]).is_err());
+    }
+
+    #[test]
+    fn dictionaries_stand_side_by_side() {
+        let text = side_by_side(&fold(&[true, false]), &fold(&[true, true]));
+        assert!(text.contains("accuracy@1                50.00    100.00     +50.00"), "{text}");
+    }
+}

@@ -1,0 +1,155 @@
+//! Plots as inline SVG: bars in tables, and curves in a unit square.
+
+use super::markup::{Markup, percent};
+
+/// The size of a plot and of the frame in it.
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 46.0;
+
+/// A plot of shares against places from 0 to 1.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plot {
+    /// What it shows, for those who do not see it.
+    pub title: String,
+    /// What it shows in numbers, for the same.
+    pub description: String,
+    /// What the horizontal axis counts.
+    pub x_label: String,
+    /// What the vertical axis counts.
+    pub y_label: String,
+    /// The marks of the horizontal axis: place and label.
+    pub x_ticks: Vec<(f64, String)>,
+    /// The highest value of the vertical axis.
+    pub y_max: f64,
+    /// The lowest value of the vertical axis.
+    pub y_min: f64,
+    /// The curve.
+    pub curve: Vec<(f64, f64)>,
+    /// Whether its points are marked.
+    pub dots: bool,
+    /// Intervals: place, lower end, upper end.
+    pub whiskers: Vec<(f64, f64, f64)>,
+    /// Bars from the bottom: left and right place, height.
+    pub bars: Vec<(f64, f64, f64)>,
+    /// Whether the diagonal, on which scores would be true, is drawn.
+    pub diagonal: bool,
+}
+
+/// The marks of an axis of shares.
+pub(super) fn share_ticks() -> Vec<(f64, String)> {
+    (0..=4).map(|step| f64::from(step) / 4.0).map(|place| (place, percent(place, 0))).collect()
+}
+
+impl Plot {
+    fn x(&self, place: f64) -> String {
+        coordinate(LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT))
+    }
+
+    fn y(&self, value: f64) -> String {
+        let range = (self.y_max - self.y_min).max(f64::EPSILON);
+        let share = ((value - self.y_min) / range).clamp(0.0, 1.0);
+        coordinate(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM))
+    }
+
+    /// Draws the plot.
+    pub(super) fn draw(&self, out: &mut Markup) {
+        let view = format!("0 0 {WIDTH} {HEIGHT}");
+        let label = format!("{}. {}", self.title, self.description);
+        out.element("svg.plot", &[("viewBox", &view), ("role", "img"), ("aria-label", &label)], |out| {
+            out.leaf("title", &[], &self.title);
+            out.leaf("desc", &[], &self.description);
+            self.draw_frame(out);
+            for &(left, right, height) in &self.bars {
+                let points = [(left, self.y_min), (left, height), (right, height), (right, self.y_min)];
+                out.void("polygon.area", &[("points", &self.points(&points))]);
+                let top = self.y(height);
+                line(out, "whisker", [&self.x(left), &top, &self.x(right), &top]);
+            }
+            if self.diagonal {
+                out.void("polyline.ideal", &[("points", &self.points(&[(0.0, 0.0), (1.0, 1.0)]))]);
+            }
+            for &(place, low, high) in &self.whiskers {
+                let x = self.x(place);
+                line(out, "whisker", [&x, &self.y(low), &x, &self.y(high)]);
+            }
+            if self.curve.len() > 1 {
+                out.void("polyline.curve", &[("points", &self.points(&self.curve))]);
+            }
+            for &(place, value) in self.curve.iter().filter(|_| self.dots || self.curve.len() == 1) {
+                out.void("circle.dot", &[("cx", &self.x(place)), ("cy", &self.y(value)), ("r", "3.5")]);
+            }
+        });
+    }
+
+    fn draw_frame(&self, out: &mut Markup) {
+        let (left, right, bottom) = (coordinate(LEFT), coordinate(WIDTH - RIGHT), coordinate(HEIGHT - BOTTOM));
+        for step in 0..=4 {
+            let value = self.y_min + f64::from(step) / 4.0 * (self.y_max - self.y_min);
+            let y = self.y(value);
+            line(out, if step == 0 { "axis" } else { "grid" }, [&left, &y, &right, &y]);
+            let digits = usize::from((self.y_max - self.y_min) * 25.0 % 1.0 > 1e-6);
+            let place = [("x", coordinate(LEFT - 7.0)), ("y", y)];
+            write(out, "text", &place, &[("text-anchor", "end"), ("dy", "0.32em")], &percent(value, digits));
+        }
+        for (place, label) in &self.x_ticks {
+            let (x, below) = (self.x(*place), coordinate(HEIGHT - BOTTOM + 4.0));
+            line(out, "axis", [&x, &bottom, &x, &below]);
+            let place = [("x", x), ("y", coordinate(HEIGHT - BOTTOM + 18.0))];
+            write(out, "text", &place, &[("text-anchor", "middle")], label);
+        }
+        let place = [("x", coordinate((LEFT + WIDTH - RIGHT) / 2.0)), ("y", coordinate(HEIGHT - 6.0))];
+        write(out, "text.label", &place, &[("text-anchor", "middle")], &self.x_label);
+        let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
+        let turn = format!("translate(11 {}) rotate(-90)", coordinate(middle));
+        write(out, "text.label", &[], &[("transform", &turn), ("text-anchor", "middle")], &self.y_label);
+    }
+
+    fn points(&self, points: &[(f64, f64)]) -> String {
+        let point = |&(place, value): &(f64, f64)| format!("{},{}", self.x(place), self.y(value));
+        points.iter().map(point).collect::<Vec<String>>().join(" ")
+    }
+}
+
+/// A bar in a cell, `share` of its width.
+pub(super) fn bar(out: &mut Markup, share: f64) {
+    let width = coordinate(share.clamp(0.0, 1.0) * 100.0);
+    let frame = [("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"), ("aria-hidden", "true")];
+    out.element("svg", &frame, |out| {
+        out.void("rect.fill", &[("width", &width), ("height", "10")]);
+    });
+}
+
+/// A value on a scale from 0 to 1 with its interval, where there is one.
+pub(super) fn scale(out: &mut Markup, value: f64, interval: Option<(f64, f64)>) {
+    let frame = [("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"), ("aria-hidden", "true")];
+    let place = |share: f64| share.clamp(0.0, 1.0) * 100.0;
+    out.element("svg", &frame, |out| {
+        out.void("rect.track", &[("y", "3"), ("width", "100"), ("height", "4")]);
+        out.void("rect.tint", &[("y", "3"), ("width", &coordinate(place(value))), ("height", "4")]);
+        if let Some((low, high)) = interval {
+            let width = coordinate((place(high) - place(low)).max(0.6));
+            out.void("rect.fill", &[("x", &coordinate(place(low))), ("y", "3"), ("width", &width), ("height", "4")]);
+        }
+        out.void("rect.fill", &[("x", &coordinate(place(value) - 0.4)), ("width", "0.8"), ("height", "10")]);
+    });
+}
+
+fn line(out: &mut Markup, class: &str, [x1, y1, x2, y2]: [&str; 4]) {
+    out.void(&format!("line.{class}"), &[("x1", x1), ("y1", y1), ("x2", x2), ("y2", y2)]);
+}
+
+fn write(out: &mut Markup, tag: &str, place: &[(&str, String)], attributes: &[(&str, &str)], text: &str) {
+    let mut all: Vec<(&str, &str)> = place.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    all.extend(attributes);
+    out.leaf(tag, &all, text);
+}
+
+/// A coordinate with one digit behind the point, which is finer than eyes are.
+fn coordinate(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}

@@ -1,0 +1,337 @@
+//! Protocols: the rules by which papers judged, under one name each.
+//!
+//! A protocol sets what a caller would otherwise choose one by one, and says which number is its headline. It changes
+//! no measure: whatever the headline leaves out stands in the report beside it.
+
+use std::fmt::Write;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::Interval;
+use super::ids::IdPolicy;
+use super::matching::Measure;
+use super::ranking::{Composite, RankUnit, RankingScores};
+use super::report::Report;
+use crate::{Error, Result};
+
+/// A set of rules that a paper used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Protocol {
+    /// The name on the command line and in reports.
+    pub name: &'static str,
+    /// Whose rules these are.
+    pub paper: &'static str,
+    /// What they mean.
+    pub meaning: &'static str,
+    /// When ids agree.
+    pub ids: IdPolicy,
+    /// What takes a place in a ranking.
+    pub unit: RankUnit,
+    /// How mentions of several parts are ranked.
+    pub composite: Composite,
+    /// The measures of spans; all of them where empty.
+    pub measures: &'static [Measure],
+    /// The numbers that the paper leads with, the first one first.
+    pub headlines: &'static [Headline],
+}
+
+/// A number that leads a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Headline {
+    /// F1 under a measure of spans.
+    F1(Measure),
+    /// Accuracy@k over every judged mention, those out of the knowledge base included.
+    Accuracy(usize),
+    /// Accuracy@k over the mentions of which the knowledge base has a gold id.
+    LinkableAccuracy(usize),
+    /// Mean average precision, with one relevant concept the mean reciprocal rank.
+    Map,
+    /// The unweighted mean of accuracy@1 over folds, of which this report is one.
+    FoldAccuracy,
+}
+
+/// Every protocol, in the order in which they are listed.
+pub const PROTOCOLS: [Protocol; 9] = [
+    Protocol {
+        name: "biosyn",
+        paper: "BioSyn (Sung et al. 2020), ResCNN (Lai et al. 2021)",
+        meaning: "names take places; any common id is right; every part of a composite mention must be right, each \
+                  against all gold ids; gold out of the dictionary stays. The dictionary of the paper holds the training \
+                  mentions as names: give a clean one as --kb and it as --leaky-kb",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Names,
+        composite: Composite::All,
+        measures: &[],
+        headlines: &[Headline::Accuracy(1)],
+    },
+    Protocol {
+        name: "genbioel",
+        paper: "GenBioEL (Yuan et al. 2022)",
+        meaning: "as biosyn, but of a composite mention only the first part is asked for, and mentions without a gold id \
+                  in the knowledge base (--kb) are no part of the headline",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Names,
+        composite: Composite::First,
+        measures: &[],
+        headlines: &[Headline::LinkableAccuracy(1), Headline::LinkableAccuracy(5)],
+    },
+    Protocol {
+        name: "bhowmik",
+        paper: "collective dual encoder (Bhowmik et al. 2021)",
+        meaning: "only the first gold id counts; concepts take places; end to end strict, and fractional credit for \
+                  overlaps as its code gives it (its text speaks of any overlap: partial-binary)",
+        ids: IdPolicy::First,
+        unit: RankUnit::Entities,
+        composite: Composite::All,
+        measures: &[Measure::Strict, Measure::MentionRecognition, Measure::PartialBinary, Measure::PartialMaxMax],
+        headlines: &[
+            Headline::F1(Measure::Strict),
+            Headline::F1(Measure::PartialMaxMax),
+            Headline::Accuracy(1),
+            Headline::Map,
+        ],
+    },
+    Protocol {
+        name: "mesh-given-mentions",
+        paper: "the linking part of Bhowmik et al. 2021 on BC5CDR, with every gold id",
+        meaning: "mentions are given (--mentions gold), concepts of MeSH are ranked and take places; any gold id is right; \
+                  mentions without a concept are left out",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Entities,
+        composite: Composite::All,
+        measures: &[Measure::Strict],
+        headlines: &[Headline::Accuracy(1), Headline::Map],
+    },
+    Protocol {
+        name: "trainx-weak",
+        paper: "TrainX (Oberhauser et al. 2020), BAT and GERBIL (Cornolti et al. 2013)",
+        meaning: "A2W weak annotation match end to end: any shared place and the same concept; concepts take places in \
+                  rankings; zero-shot is what --train-gold did not have",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Entities,
+        composite: Composite::All,
+        measures: &[Measure::Weak, Measure::Strict, Measure::MentionRecognition],
+        headlines: &[Headline::F1(Measure::Weak), Headline::Accuracy(1), Headline::Accuracy(20)],
+    },
+    Protocol {
+        name: "mohan-strict",
+        paper: "MedMentions (Mohan and Li 2019), hierarchical multi-task (Wiatrak and Iso-Sipila 2020)",
+        meaning: "identical spans and the same ids, each annotation once; beside it spans alone and types",
+        ids: IdPolicy::Exact,
+        unit: RankUnit::Entities,
+        composite: Composite::All,
+        measures: &[Measure::Strict, Measure::MentionRecognition, Measure::Type],
+        headlines: &[Headline::F1(Measure::Strict)],
+    },
+    Protocol {
+        name: "multitask-partial",
+        paper: "a lenient look at systems that label tokens (Wiatrak and Iso-Sipila 2020 report strict alone)",
+        meaning: "any shared place and a common id, each annotation for itself, beside one to one, fractional and strict: \
+                  one wrong token beside a mention costs strict everything and this nothing",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Entities,
+        composite: Composite::All,
+        measures: &[
+            Measure::PartialBinary,
+            Measure::PartialOneToOne,
+            Measure::PartialMaxMax,
+            Measure::Strict,
+            Measure::MentionRecognition,
+        ],
+        headlines: &[Headline::F1(Measure::PartialBinary)],
+    },
+    Protocol {
+        name: "medmentions",
+        paper: "ResCNN (Lai et al. 2021) on MedMentions",
+        meaning: "names take places; every row counts, repeats and concepts out of the knowledge base included: the latter \
+                  are errors; accuracy over linkable mentions stands beside it where --kb is given",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Names,
+        composite: Composite::All,
+        measures: &[],
+        headlines: &[Headline::Accuracy(1)],
+    },
+    Protocol {
+        name: "askapatient",
+        paper: "AskAPatient (Limsopatham and Collier 2016), ten folds",
+        meaning: "accuracy of one fold; the headline is the unweighted mean over folds, which `canonym eval --folds` makes \
+                  of the reports of all folds, beside the pooled accuracy",
+        ids: IdPolicy::Any,
+        unit: RankUnit::Names,
+        composite: Composite::All,
+        measures: &[],
+        headlines: &[Headline::FoldAccuracy],
+    },
+];
+
+impl FromStr for &'static Protocol {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<&'static Protocol> {
+        PROTOCOLS.iter().find(|protocol| protocol.name == text).ok_or_else(|| {
+            let names: Vec<&str> = PROTOCOLS.iter().map(|protocol| protocol.name).collect();
+            Error::invalid(format!("unknown protocol `{text}`"))
+                .with_hint(format!("use one of {}; `--protocol list` explains them", names.join(", ")))
+        })
+    }
+}
+
+/// One headline of a report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeadlineScore {
+    /// What it is, such as `strict F1` or `accuracy@1, linkable`.
+    pub name: String,
+    /// The number, a share.
+    pub value: f64,
+    /// Its interval.
+    pub ci: Option<Interval>,
+}
+
+impl Headline {
+    /// What it is called.
+    pub fn name(self) -> String {
+        match self {
+            Headline::F1(measure) => format!("{} F1", measure.name()),
+            Headline::Accuracy(depth) => format!("accuracy@{depth}"),
+            Headline::LinkableAccuracy(depth) => format!("accuracy@{depth}, linkable"),
+            Headline::Map => "MAP".to_owned(),
+            Headline::FoldAccuracy => "accuracy@1 of this fold".to_owned(),
+        }
+    }
+
+    /// Its number in `report`, or `None` where the report has none.
+    fn score(self, report: &Report) -> Option<HeadlineScore> {
+        let ranking = report.ranking.as_ref();
+        let accuracy = |scores: &RankingScores, depth: usize| {
+            Some((*scores.accuracy.get(&depth)?, scores.accuracy_ci.get(&depth).copied()))
+        };
+        let (value, ci) = match self {
+            Headline::F1(measure) => {
+                (report.metrics.get(&measure)?.f1, report.ci.get(&measure).map(|bounds| bounds.f1))
+            }
+            Headline::Accuracy(depth) => accuracy(&ranking?.all, depth)?,
+            Headline::FoldAccuracy => accuracy(&ranking?.all, 1)?,
+            Headline::LinkableAccuracy(depth) => accuracy(ranking?.linkable.as_ref()?, depth)?,
+            Headline::Map => (ranking?.all.map, ranking?.all.map_ci),
+        };
+        Some(HeadlineScore { name: self.name(), value, ci })
+    }
+}
+
+impl Protocol {
+    /// Writes the protocol and its headlines into `report`.
+    ///
+    /// An error where the report has none of the numbers that the protocol leads with.
+    pub fn mark(&self, report: &mut Report) -> Result<()> {
+        report.policy.protocol = Some(self.name.to_owned());
+        report.headlines = self.headlines.iter().filter_map(|headline| headline.score(report)).collect();
+        if report.headlines.is_empty() {
+            let names: Vec<String> = self.headlines.iter().map(|headline| headline.name()).collect();
+            let message = format!("protocol `{}` leads with {}, which this run has not", self.name, names.join(" or "));
+            let needs_kb = self.headlines.iter().all(|headline| matches!(headline, Headline::LinkableAccuracy(_)));
+            return Err(Error::invalid(message).with_hint(if needs_kb {
+                "give the knowledge base by `--kb`, and predictions with candidates"
+            } else {
+                "`--protocol list` tells what each protocol is for"
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// What `--protocol list` prints: every protocol, whose it is and what it means, for lines of 100 letters.
+pub fn list() -> String {
+    let mut out = String::new();
+    for protocol in &PROTOCOLS {
+        let names: Vec<String> = protocol.headlines.iter().map(|headline| headline.name()).collect();
+        let rules = format!(
+            "ids {}, places by {}, composite {}",
+            super::table::serde_name(&protocol.ids),
+            super::table::serde_name(&protocol.unit),
+            super::table::serde_name(&protocol.composite),
+        );
+        writeln!(out, "{}", protocol.name).expect("a string takes every write");
+        for (label, text) in [
+            ("paper", protocol.paper),
+            ("means", protocol.meaning),
+            ("rules", rules.as_str()),
+            ("headline", names.join("; ").as_str()),
+        ] {
+            write_wrapped(&mut out, label, text);
+        }
+    }
+    out
+}
+
+fn write_wrapped(out: &mut String, label: &str, text: &str) {
+    let mut line = format!("  {label:<9}");
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.len() + 1 + word.len() > 100 {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(11);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bootstrap::SplitMix64;
+    use super::super::ids::{IdSet, known_ids};
+    use super::super::ranking::RankedMention;
+    use super::super::report::{EvalConfig, evaluate_ranking};
+    use super::*;
+
+    /// Ten mentions, two of them out of the knowledge base, six of the other eight right.
+    fn v11(protocol: &Protocol) -> Report {
+        let one = |gold: &str, answer: &str| RankedMention {
+            document: "d".into(),
+            gold: IdSet::parse_one(gold),
+            parts: vec![vec![IdSet::parse_one(answer)]],
+            ..RankedMention::default()
+        };
+        let mut mentions = vec![one("K1", "K1"); 6];
+        mentions.extend(vec![one("K1", "K2"); 2]);
+        mentions.extend(vec![one("U1", "K1"); 2]);
+        let config = EvalConfig { kb_ids: Some(known_ids(["K1", "K2"])), ..EvalConfig::default() };
+        let mut report = evaluate_ranking(&mentions, &config, &mut SplitMix64::new(13));
+        protocol.mark(&mut report).expect("rankings have accuracies");
+        report
+    }
+
+    #[test]
+    fn v11_headlines_differ_in_what_they_leave_out() {
+        let headline = |name: &str| v11(name.parse().expect("a protocol")).headlines[0].clone();
+        assert_eq!((headline("medmentions").value, headline("genbioel").value), (0.6, 0.75));
+        assert_eq!(headline("genbioel").name, "accuracy@1, linkable");
+        let report = v11("genbioel".parse().expect("a protocol"));
+        assert_eq!(report.kb.as_ref().map(|kb| (kb.coverage, kb.size)), Some((0.8, 2)));
+        assert_eq!(report.policy.protocol.as_deref(), Some("genbioel"));
+    }
+
+    #[test]
+    fn a_headline_that_a_run_has_not_is_an_error() {
+        let mohan: &Protocol = "mohan-strict".parse().expect("a protocol");
+        let mut report = Report::default();
+        let error = mohan.mark(&mut report).expect_err("no metrics");
+        assert_eq!(error.to_string(), "protocol `mohan-strict` leads with strict F1, which this run has not");
+        assert!("biosin".parse::<&Protocol>().expect_err("a slip").hint().is_some_and(|hint| hint.contains("biosyn")));
+    }
+
+    #[test]
+    fn the_list_names_every_protocol_in_short_lines() {
+        let list = list();
+        assert!(PROTOCOLS.iter().all(|protocol| list.contains(protocol.name)));
+        assert!(list.lines().all(|line| line.len() <= 100 && line.trim_end() == line), "{list}");
+    }
+}

@@ -1,0 +1,296 @@
+//! Parts of gold that share a property: long mentions, homonyms, concepts or names that training never saw.
+//!
+//! A part is chosen by its gold mention, so only what is found of it is told: recall of links against all predictions,
+//! and accuracy@1 where mentions are ranked. A wrong prediction belongs to no part, hence no precision. Judging by type
+//! with precision is [`slices::by_type`](super::slices::by_type).
+//!
+//! What knowledge base and training know is handed in as plain sets, see [`Background`].
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use super::ids::IdSet;
+use super::matching::{Counts, MatchConfig, Measure, count_entries, ratio};
+use super::slices::UNTYPED;
+use super::{DocumentPair, Entry, Surface};
+use crate::text::normalise::fold;
+
+/// From this many words on, mentions are one part.
+const MANY_WORDS: usize = 4;
+
+/// The longest short form, in letters.
+const MAX_SHORT_FORM: usize = 10;
+
+/// What is known of names and concepts beside gold; what is `None` makes no parts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Background {
+    /// For surfaces as gold writes them, the concepts of which the knowledge base has that name; a surface that is not
+    /// here is no name.
+    pub names: Option<HashMap<String, Vec<IdSet>>>,
+    /// The ids of the training annotations, as [`known_ids`](super::ids::known_ids) writes them.
+    pub training_ids: Option<HashSet<String>>,
+    /// Folded surface and id of the training annotations, see [`training_name`].
+    pub training_names: Option<HashSet<(String, String)>>,
+}
+
+/// The key of a surface that training saw for the concept `id`.
+pub fn training_name(surface: &str, id: &str) -> (String, String) {
+    (fold(surface), id.to_owned())
+}
+
+/// A share with what it was counted on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The number of gold mentions.
+    pub n: u64,
+    /// The share.
+    pub value: f64,
+    /// Its interval over documents.
+    pub ci: Option<Interval>,
+}
+
+/// What is found of one part of gold.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stratum {
+    /// The recall of links, by measure.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recall: BTreeMap<Measure, Estimate>,
+    /// The share of mentions of which the first candidate is right, where mentions are ranked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Estimate>,
+}
+
+/// The parts by property and value, such as `words` and `2`.
+pub type Strata = BTreeMap<String, BTreeMap<String, Stratum>>;
+
+/// A property and its value, such as `words` and `2`.
+pub type Part = (&'static str, String);
+
+/// Which parts a gold mention with a concept is in.
+pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<Part> {
+    let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
+    let answer = |holds: bool| word(holds, "yes", "no");
+    let mut parts = vec![("composite", answer(surface.composite)), ("discontinuous", answer(surface.discontinuous))];
+    if surface.types.is_empty() {
+        parts.push(("type", UNTYPED.to_owned()));
+    }
+    parts.extend(surface.types.iter().map(|kind| ("type", kind.to_owned())));
+    if !surface.text.is_empty() {
+        let n_words = surface.text.split_whitespace().count().min(MANY_WORDS);
+        let more = if n_words == MANY_WORDS { "+" } else { "" };
+        parts.push(("words", format!("{n_words}{more}")));
+        parts.push(("abbreviation", answer(looks_short(&surface.text))));
+    }
+    if let Some(known) = &background.training_ids {
+        parts.push(("concept", word(ids.any_in(known), "seen", "unseen")));
+    }
+    if let Some(known) = &background.training_names {
+        let folded = fold(&surface.text);
+        let seen = ids.iter().any(|id| known.contains(&(folded.clone(), id.to_owned())));
+        parts.push(("name", word(seen, "seen", "unseen")));
+    }
+    if let Some(names) = &background.names {
+        let concepts = names.get(&surface.text).map(Vec::as_slice).unwrap_or_default();
+        let of_gold = concepts.iter().any(|concept| concept.intersects(ids));
+        parts.push(("homonym", answer(concepts.len() > 1)));
+        parts.push((
+            "dictionary",
+            match (concepts.is_empty(), of_gold) {
+                (true, _) => "no name".to_owned(),
+                (false, true) => "exact name".to_owned(),
+                (false, false) => "name of others".to_owned(),
+            },
+        ));
+    }
+    parts
+}
+
+/// Whether a surface is written as short forms are: one word of up to ten letters, most of which are capitals.
+fn looks_short(text: &str) -> bool {
+    let letters = || text.chars().filter(|letter| letter.is_alphabetic());
+    let n_capitals = letters().filter(|letter| letter.is_uppercase()).count();
+    let is_short = text.chars().count() <= MAX_SHORT_FORM && !text.contains(char::is_whitespace);
+    is_short && n_capitals >= 2 && 2 * n_capitals > letters().count()
+}
+
+/// The recall under `measures` of every part of the gold of `documents`.
+pub fn recalls(
+    documents: &[DocumentPair],
+    measures: &[Measure],
+    background: &Background,
+    (matching, bootstrap): (MatchConfig, BootstrapConfig),
+    rng: &mut SplitMix64,
+) -> Strata {
+    // For each part one list of gold annotations a document, those without any left out.
+    let mut parts: BTreeMap<Part, Vec<(usize, Vec<Entry>)>> = BTreeMap::new();
+    for (row, document) in documents.iter().enumerate() {
+        for entry in document.gold.iter().filter(|entry| !entry.ids.is_nil()) {
+            for part in parts_of(&entry.surface(), &entry.ids, background) {
+                let lists = parts.entry(part).or_default();
+                match lists.last_mut() {
+                    Some((last, list)) if *last == row => list.push(entry.clone()),
+                    _ => lists.push((row, vec![entry.clone()])),
+                }
+            }
+        }
+    }
+    let mut strata = Strata::new();
+    for ((property, value), lists) in parts {
+        let stratum = strata.entry(property.to_owned()).or_default().entry(value).or_default();
+        for &measure in measures {
+            let of_document = |(row, gold): &(usize, Vec<Entry>)| {
+                let Counts { tp_gold, n_gold, .. } = count_entries(measure, gold, &documents[*row].predicted, matching);
+                (tp_gold, n_gold as f64)
+            };
+            let sums: Vec<(f64, f64)> = lists.iter().map(of_document).collect();
+            stratum.recall.insert(measure, estimate(&sums, bootstrap, rng));
+        }
+    }
+    strata
+}
+
+/// A gold mention that was ranked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankedOutcome<'a> {
+    /// Its document.
+    pub document: &'a str,
+    /// What it looks like.
+    pub surface: &'a Surface,
+    /// Its concepts.
+    pub ids: &'a IdSet,
+    /// Whether the first candidate is right.
+    pub right: bool,
+}
+
+/// Adds the accuracy of every part of the ranked `mentions` to `strata`.
+pub fn add_accuracies(
+    strata: &mut Strata,
+    mentions: &[RankedOutcome<'_>],
+    background: &Background,
+    bootstrap: BootstrapConfig,
+    rng: &mut SplitMix64,
+) {
+    let mut parts: BTreeMap<Part, BTreeMap<&str, (f64, f64)>> = BTreeMap::new();
+    for mention in mentions {
+        for part in parts_of(mention.surface, mention.ids, background) {
+            let sums = parts.entry(part).or_default().entry(mention.document).or_default();
+            sums.0 += f64::from(u8::from(mention.right));
+            sums.1 += 1.0;
+        }
+    }
+    for ((property, value), documents) in parts {
+        let sums: Vec<(f64, f64)> = documents.into_values().collect();
+        let stratum = strata.entry(property.to_owned()).or_default().entry(value).or_default();
+        stratum.accuracy = Some(estimate(&sums, bootstrap, rng));
+    }
+}
+
+/// The share of `(found, all)` over documents.
+fn estimate(sums: &[(f64, f64)], bootstrap: BootstrapConfig, rng: &mut SplitMix64) -> Estimate {
+    let share = |weights: &[u32]| {
+        let weighted = sums.iter().zip(weights).map(|(&(found, all), &weight)| {
+            let weight = f64::from(weight);
+            (found * weight, all * weight)
+        });
+        let (found, all) = weighted.fold((0.0, 0.0), |total, one| (total.0 + one.0, total.1 + one.1));
+        vec![ratio(found, all)]
+    };
+    let value = share(&vec![1; sums.len()])[0];
+    let ci = intervals(sums.len(), bootstrap, share, rng).first().copied();
+    Estimate { n: sums.iter().map(|sum| sum.1 as u64).sum(), value, ci }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Span;
+
+    fn surface(text: &str) -> Surface {
+        Surface { text: text.into(), ..Surface::default() }
+    }
+
+    fn background() -> Background {
+        let concept = IdSet::parse_one;
+        Background {
+            names: Some(HashMap::from([
+                ("fever".to_owned(), vec![concept("D1")]),
+                ("BMS".to_owned(), vec![concept("D2"), concept("D3|D4")]),
+            ])),
+            training_ids: Some(HashSet::from(["D1".to_owned()])),
+            training_names: Some(HashSet::from([training_name("Fever", "D1")])),
+        }
+    }
+
+    /// The parts of a mention, those of composites, spans and types left out.
+    fn check(text: &str, ids: &str, expected: &str) {
+        let parts = parts_of(&surface(text), &IdSet::parse_one(ids), &background());
+        let shown: Vec<String> = parts[3..].iter().map(|(property, value)| format!("{property}={value}")).collect();
+        assert_eq!(shown.join(", "), expected);
+    }
+
+    #[test]
+    fn mentions_are_sorted_by_what_is_known_of_them() {
+        check("fever", "D1", "words=1, abbreviation=no, concept=seen, name=seen, homonym=no, dictionary=exact name");
+        check(
+            "BMS",
+            "D4",
+            "words=1, abbreviation=yes, concept=unseen, name=unseen, homonym=yes, dictionary=exact name",
+        );
+        check("fever", "D9|D1", "words=1, abbreviation=no, concept=seen, name=seen, homonym=no, dictionary=exact name");
+        check(
+            "fever",
+            "D9",
+            "words=1, abbreviation=no, concept=unseen, name=unseen, homonym=no, dictionary=name of others",
+        );
+        check(
+            "a rise of body temperature",
+            "D1",
+            "words=4+, abbreviation=no, concept=seen, name=unseen, homonym=no, dictionary=no name",
+        );
+    }
+
+    #[test]
+    fn short_forms_are_mostly_capitals() {
+        for text in ["BMS", "A-T", "mRNA", "TNFa", "HIV-1"] {
+            assert!(looks_short(text), "{text}");
+        }
+        for text in ["Fever", "A", "5-FU bolus", "fever", "12", "HYPERTENSION", "PCs and"] {
+            assert!(!looks_short(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_are_judged_against_all_predictions() {
+        let entry = |start, ids: &str, text: &str| {
+            let mut entry = Entry::new(vec![Span::new(start, start + 3)], IdSet::parse_one(ids));
+            entry.text = text.into();
+            entry
+        };
+        let document = DocumentPair {
+            id: "d".into(),
+            gold: vec![entry(0, "A", "BMS"), entry(9, "B", "fever"), entry(20, "C", "cough"), entry(30, "-1", "x")],
+            predicted: vec![entry(0, "A", ""), entry(9, "B", ""), entry(20, "A", "")],
+        };
+        let configs = (MatchConfig::default(), BootstrapConfig::default());
+        let mut rng = SplitMix64::new(13);
+        let mut strata =
+            recalls(std::slice::from_ref(&document), &[Measure::Strict], &Background::default(), configs, &mut rng);
+        let recall = |strata: &Strata, property: &str, value: &str| {
+            let found = strata[property][value].recall[&Measure::Strict];
+            (found.n, found.value)
+        };
+        assert_eq!(recall(&strata, "abbreviation", "yes"), (1, 1.0));
+        assert_eq!(recall(&strata, "abbreviation", "no"), (2, 0.5));
+        assert_eq!(recall(&strata, "words", "1").0, 3);
+        assert_eq!(strata["words"]["1"].recall[&Measure::Strict].ci, Some(Interval(2.0 / 3.0, 2.0 / 3.0)));
+        assert!(!strata.contains_key("homonym") && !strata.contains_key("concept"));
+        let (name, ids) = (surface("BMS"), IdSet::parse_one("A"));
+        let outcome = RankedOutcome { document: "d", surface: &name, ids: &ids, right: false };
+        let none = BootstrapConfig { n_resamples: 0, ..BootstrapConfig::default() };
+        add_accuracies(&mut strata, &[outcome], &Background::default(), none, &mut rng);
+        let accuracy = strata["abbreviation"]["yes"].accuracy.expect("it was just added");
+        assert_eq!((accuracy.n, accuracy.value, accuracy.ci), (1, 0.0, None));
+    }
+}

@@ -1,0 +1,301 @@
+//! What differs between two knowledge bases, such as two releases of one terminology, concept by concept.
+//!
+//! Both files are walked once in the order of ids and nothing is collected: whoever asks hears of each change. What is
+//! compared is content; that the files may come from other formats or options is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::reader::{ConceptId, KnowledgeBase};
+
+/// What happened to a concept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// Only the new file has it.
+    Added,
+    /// Only the old file has it.
+    Removed,
+    /// Only the old file has it, and the new one finds its id as another one of a different concept.
+    Merged,
+    /// Both have it, and its content differs.
+    Changed,
+}
+
+/// One concept that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Its id.
+    pub id: String,
+    /// What happened.
+    pub fate: Fate,
+    /// Its preferred name, in the new file where it is there.
+    pub name: String,
+    /// The concept that took it in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
+    /// What it was called, where it is called otherwise now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_name: Option<String>,
+    /// Lists that differ: `names`, `scopes`, `types`, `parents`, `alternative ids`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<ListChange>,
+    /// Single values that differ: `definition`, `source`; what was and what is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValueChange>,
+}
+
+/// What a list gained and lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListChange {
+    /// Which list.
+    pub list: &'static str,
+    /// What only the new file has.
+    pub added: Vec<String>,
+    /// What only the old file has.
+    pub removed: Vec<String>,
+}
+
+/// What a value was and is; empty where there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ValueChange {
+    /// Which value.
+    pub value: &'static str,
+    /// What it was.
+    pub old: String,
+    /// What it is.
+    pub new: String,
+}
+
+/// How many concepts and entries differ, by what it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Concepts of both files that are equal.
+    pub n_equal: u64,
+    /// How many of each kind, such as `concepts added` or `names removed`.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Summary {
+    fn count(&mut self, what: &str, n: usize) {
+        if n > 0 {
+            *self.counts.entry(what.to_owned()).or_insert(0) += n as u64;
+        }
+    }
+
+    fn add(&mut self, change: &Change) {
+        let fate = match change.fate {
+            Fate::Added => "concepts added",
+            Fate::Removed => "concepts removed",
+            Fate::Merged => "concepts merged into others",
+            Fate::Changed => "concepts changed",
+        };
+        self.count(fate, 1);
+        self.count("preferred names changed", usize::from(change.old_name.is_some()));
+        for list in &change.lists {
+            self.count(&format!("{} added", list.list), list.added.len());
+            self.count(&format!("{} removed", list.list), list.removed.len());
+        }
+        for value in &change.values {
+            self.count(&format!("{}s changed", value.value), 1);
+        }
+    }
+}
+
+/// Tells `visit` of each concept that differs, in id order, and counts.
+pub fn diff<E>(
+    old: &KnowledgeBase,
+    new: &KnowledgeBase,
+    visit: &mut dyn FnMut(&Change) -> Result<(), E>,
+) -> Result<Summary, E> {
+    let mut summary = Summary::default();
+    let (mut olds, mut news) = (old.concepts().peekable(), new.concepts().peekable());
+    loop {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => return Ok(summary),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(was), Some(is)) => old.id(*was).cmp(new.id(*is)),
+        };
+        let was = if order.is_le() { olds.next() } else { None };
+        let is = if order.is_ge() { news.next() } else { None };
+        let change = match (was, is) {
+            (Some(was), Some(is)) => changed(old, was, new, is),
+            (Some(was), None) => Some(gone(old, was, new)),
+            (_, is) => is.map(|is| plain(new, is, Fate::Added)),
+        };
+        match change {
+            Some(change) => {
+                summary.add(&change);
+                visit(&change)?;
+            }
+            None => summary.n_equal += 1,
+        }
+    }
+}
+
+fn plain(kb: &KnowledgeBase, concept: ConceptId, fate: Fate) -> Change {
+    Change {
+        id: kb.id(concept).to_owned(),
+        fate,
+        name: kb.preferred_name(concept).to_owned(),
+        into: None,
+        old_name: None,
+        lists: Vec::new(),
+        values: Vec::new(),
+    }
+}
+
+fn gone(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
+    let into = new.find(old.id(was)).map(|other| new.id(other).to_owned());
+    let fate = if into.is_some() { Fate::Merged } else { Fate::Removed };
+    Change { into, ..plain(old, was, fate) }
+}
+
+/// What differs between a concept that was and the same one that is; `None` where nothing does.
+fn changed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase, is: ConceptId) -> Option<Change> {
+    let lists = ["names", "scopes", "types", "parents", "alternative ids"]
+        .into_iter()
+        .filter_map(|list| compare(list, &entries(old, was, list), &entries(new, is, list)));
+    let mut lists: Vec<ListChange> = lists.collect();
+    forget_scopes_of_other_names(&mut lists);
+    let texts = [
+        ("definition", old.definition(was).unwrap_or_default(), new.definition(is).unwrap_or_default()),
+        ("source", old.source(was), new.source(is)),
+    ];
+    let differ = texts.into_iter().filter(|(_, old, new)| old != new);
+    let values: Vec<ValueChange> =
+        differ.map(|(value, old, new)| ValueChange { value, old: old.to_owned(), new: new.to_owned() }).collect();
+    let old_name = Some(old.preferred_name(was)).filter(|name| *name != new.preferred_name(is)).map(str::to_owned);
+    if lists.is_empty() && values.is_empty() && old_name.is_none() {
+        return None;
+    }
+    Some(Change { old_name, lists, values, ..plain(new, is, Fate::Changed) })
+}
+
+/// The entries of a list as texts that mean the same in every knowledge base.
+fn entries<'a>(kb: &'a KnowledgeBase, concept: ConceptId, list: &str) -> BTreeSet<std::borrow::Cow<'a, str>> {
+    match list {
+        "names" => kb.names(concept).map(|name| kb.name(name).into()).collect(),
+        // That a name is no longer the preferred one is told by the preferred name.
+        "scopes" => kb
+            .names(concept)
+            .map(|name| (kb.scope(name).word(), kb.name(name)))
+            .filter(|(scope, _)| !matches!(*scope, "preferred" | "exact"))
+            .map(|(scope, name)| format!("{scope}: {name}").into())
+            .collect(),
+        "types" => kb.types(concept).map(Into::into).collect(),
+        "parents" => kb.parents(concept).map(|parent| kb.id(parent).into()).collect(),
+        _ => kb.alternative_ids(concept).map(Into::into).collect(),
+    }
+}
+
+fn compare(
+    list: &'static str,
+    old: &BTreeSet<std::borrow::Cow<'_, str>>,
+    new: &BTreeSet<std::borrow::Cow<'_, str>>,
+) -> Option<ListChange> {
+    let only = |in_one: &BTreeSet<std::borrow::Cow<'_, str>>, in_other: &BTreeSet<std::borrow::Cow<'_, str>>| {
+        in_one.difference(in_other).map(|entry| entry.clone().into_owned()).collect::<Vec<String>>()
+    };
+    let change = ListChange { list, added: only(new, old), removed: only(old, new) };
+    (!change.added.is_empty() || !change.removed.is_empty()).then_some(change)
+}
+
+/// A name that came or went is told once, without its scope.
+fn forget_scopes_of_other_names(lists: &mut Vec<ListChange>) {
+    let Some(names) = lists.iter().find(|list| list.list == "names").cloned() else { return };
+    let is_told = |entry: &String, names: &[String]| {
+        entry.split_once(": ").is_some_and(|(_, name)| names.iter().any(|known| known == name))
+    };
+    for scopes in lists.iter_mut().filter(|list| list.list == "scopes") {
+        scopes.added.retain(|entry| !is_told(entry, &names.added));
+        scopes.removed.retain(|entry| !is_told(entry, &names.removed));
+    }
+    lists.retain(|list| !list.added.is_empty() || !list.removed.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::input::Source;
+    use crate::kb::KnowledgeBaseBuilder;
+    use crate::kb::format::Meta;
+    use crate::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+
+    fn kb(lines: &str) -> KnowledgeBase {
+        let source = Source::from_bytes("x.jsonl", lines.as_bytes().to_vec());
+        let mut builder = KnowledgeBaseBuilder::new();
+        let mut add = |record| builder.add(record);
+        let config = ImportConfig::default();
+        import_sources(SourceFormat::Jsonl, &[source], &config, &mut Report::default(), &mut add).unwrap();
+        KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap()
+    }
+
+    fn check(old: &str, new: &str, expected: Expect) {
+        let mut text = String::new();
+        let summary = diff(&kb(old), &kb(new), &mut |change| -> Result<(), Infallible> {
+            text += &(serde_json::to_string(change).unwrap() + "\n");
+            Ok(())
+        });
+        let Ok(summary) = summary;
+        text += &format!("{} equal, {:?}\n", summary.n_equal, summary.counts);
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn equal_content_has_no_difference() {
+        let one = r#"{"id":"X:1","name":"a","synonyms":["b"],"types":["T","U"],"parents":["X:1"]}"#;
+        let other = r#"{"id":"X:1","name":"a","synonyms":["b","a"],"types":["U","T"],"parents":["X:1"]}"#;
+        check(
+            one,
+            other,
+            expect![[r#"
+            1 equal, {}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn concepts_come_go_and_are_merged() {
+        let old = concat!(
+            r#"{"id":"X:1","name":"a"}"#,
+            "\n",
+            r#"{"id":"X:2","name":"b"}"#,
+            "\n",
+            r#"{"id":"X:3","name":"c"}"#
+        );
+        let new = concat!(r#"{"id":"X:0","name":"z"}"#, "\n", r#"{"id":"X:3","name":"c","alternative_ids":["X:2"]}"#);
+        check(
+            old,
+            new,
+            expect![[r#"
+            {"id":"X:0","fate":"added","name":"z"}
+            {"id":"X:1","fate":"removed","name":"a"}
+            {"id":"X:2","fate":"merged","name":"b","into":"X:3"}
+            {"id":"X:3","fate":"changed","name":"c","lists":[{"list":"alternative ids","added":["X:2"],"removed":[]}]}
+            0 equal, {"alternative ids added": 1, "concepts added": 1, "concepts changed": 1, "concepts merged into others": 1, "concepts removed": 1}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn each_part_of_a_concept_is_compared() {
+        let old = r#"{"id":"X:1","name":"a","synonyms":["b",{"text":"r","scope":"related"},{"text":"n","scope":"narrow"}],"types":["T"],"definition":"d"}"#;
+        let new =
+            r#"{"id":"X:1","name":"b","synonyms":["a","c",{"text":"r","scope":"broad"}],"types":["U"],"source":"S"}"#;
+        check(
+            old,
+            new,
+            expect![[r#"
+            {"id":"X:1","fate":"changed","name":"b","old_name":"a","lists":[{"list":"names","added":["c"],"removed":["n"]},{"list":"scopes","added":["broad: r"],"removed":["related: r"]},{"list":"types","added":["U"],"removed":["T"]}],"values":[{"value":"definition","old":"d","new":""},{"value":"source","old":"","new":"S"}]}
+            0 equal, {"concepts changed": 1, "definitions changed": 1, "names added": 1, "names removed": 1, "preferred names changed": 1, "scopes added": 1, "scopes removed": 1, "sources changed": 1, "types added": 1, "types removed": 1}
+        "#]],
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! A knowledge base as a text format that `kb build` reads back: JSON lines, which hold everything, or TSV, BioSyn and OBO,
+//! which hold less.
+//!
+//! Concepts are written one by one, in id order. What a format cannot hold is left out or changed, and counted by kind and
+//! reason, so that nobody takes the result for the whole. Prefixes that an import added stay on the ids.
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::import::{ImportConfig, biosyn, tsv};
+use super::reader::{ConceptId, KnowledgeBase, NameId};
+use super::record::Scope;
+use crate::kb::import::Report;
+use crate::{Error, Result};
+
+/// A concept with more bytes of names becomes several lines of JSON, so that no line grows beyond what a reader takes.
+const LINE_BYTES: usize = 1 << 20;
+
+/// The formats that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// One JSON object a line; holds everything.
+    Jsonl,
+    /// Id, name, synonyms, types and definition; no scopes, parents, alternative ids and sources.
+    Tsv,
+    /// Ids and names only.
+    Biosyn,
+    /// OBO 1.4; no semantic types.
+    Obo,
+}
+
+impl ExportFormat {
+    /// All formats.
+    pub const ALL: [ExportFormat; 4] =
+        [ExportFormat::Jsonl, ExportFormat::Tsv, ExportFormat::Biosyn, ExportFormat::Obo];
+
+    /// The word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Tsv => "tsv",
+            ExportFormat::Biosyn => "biosyn",
+            ExportFormat::Obo => "obo",
+        }
+    }
+
+    /// The format with this word.
+    pub fn from_name(name: &str) -> Option<ExportFormat> {
+        ExportFormat::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+/// Writes every concept of `kb`; the report tells how many were read and what the format cannot hold.
+///
+/// `progress` hears the number of concepts now and then. An error of `out` comes back as it is.
+pub fn export(
+    kb: &KnowledgeBase,
+    format: ExportFormat,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
+) -> std::io::Result<Report> {
+    let mut report = Report::default();
+    if format == ExportFormat::Obo {
+        writeln!(out, "format-version: 1.4")?;
+    }
+    for concept in kb.concepts() {
+        report.n_read += 1;
+        if report.n_read.is_multiple_of(4096) {
+            progress(report.n_read);
+        }
+        match format {
+            ExportFormat::Jsonl => write_json(kb, concept, out)?,
+            ExportFormat::Tsv => write_tsv(kb, concept, out, &mut report)?,
+            ExportFormat::Biosyn => write_biosyn(kb, concept, out, &mut report)?,
+            ExportFormat::Obo => write_obo(kb, concept, out, &mut report)?,
+        }
+    }
+    progress(report.n_read);
+    Ok(report)
+}
+
+/// The error where a compiled file has nothing that `format` can hold.
+pub fn check_exported(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> Result<()> {
+    let n_left: u64 = report.dropped.iter().filter(|((kind, _), _)| kind == "concept").map(|(_, n)| n).sum();
+    if n_left < report.n_read {
+        return Ok(());
+    }
+    let message = format!("no concept of {} can be written as {}", kb.meta().name, format.name());
+    Err(Error::invalid(message).with_hint("write jsonl, which holds everything"))
+}
+
+fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut names = kb.names(concept).peekable();
+    let mut row = Map::new();
+    row.insert("id".to_owned(), json!(kb.id(concept)));
+    if let Some(preferred) = names.next() {
+        row.insert("name".to_owned(), json!(kb.name(preferred)));
+    }
+    let lists: [(&str, Vec<&str>); 3] = [
+        ("types", kb.types(concept).collect()),
+        ("parents", kb.parents(concept).map(|parent| kb.id(parent)).collect()),
+        ("alternative_ids", kb.alternative_ids(concept).collect()),
+    ];
+    for (field, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
+        row.insert(field.to_owned(), json!(values));
+    }
+    if let Some(definition) = kb.definition(concept) {
+        row.insert("definition".to_owned(), json!(definition));
+    }
+    if !kb.source(concept).is_empty() {
+        row.insert("source".to_owned(), json!(kb.source(concept)));
+    }
+    loop {
+        let (mut synonyms, mut n_bytes) = (Vec::new(), 0);
+        while let Some(name) = names.next_if(|_| n_bytes < LINE_BYTES) {
+            n_bytes += kb.name(name).len();
+            synonyms.push(match kb.scope(name) {
+                Scope::Preferred | Scope::Exact => json!(kb.name(name)),
+                scope => json!({"text": kb.name(name), "scope": scope.word()}),
+            });
+        }
+        if !synonyms.is_empty() {
+            row.insert("synonyms".to_owned(), Value::Array(synonyms));
+        }
+        serde_json::to_writer(&mut *out, &row)?;
+        out.write_all(b"\n")?;
+        if names.peek().is_none() {
+            return Ok(());
+        }
+        // The builder puts lines of one id together again.
+        row.retain(|field, _| field == "id");
+    }
+}
+
+/// Counts what neither TSV nor BioSyn holds.
+fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
+    let n_scoped = kb.names(concept).filter(|name| kb.scope(*name) > Scope::Exact).count();
+    report.drop_many("scope", "the format has none", n_scoped as u64);
+    report.drop_many("parent", "the format has none", kb.parents(concept).count() as u64);
+    report.drop_many("alternative id", "the format has none", kb.alternative_ids(concept).count() as u64);
+    report.drop_many("source", "the format has none", u64::from(!kb.source(concept).is_empty()));
+}
+
+/// The names without those with one of `signs`, which are counted.
+fn held_names<'a>(kb: &'a KnowledgeBase, names: &[NameId], signs: &[char], report: &mut Report) -> Vec<&'a str> {
+    let (held, left): (Vec<&str>, Vec<&str>) =
+        names.iter().map(|name| kb.name(*name)).partition(|name| !name.contains(signs));
+    report.drop_many("name", "has a sign that divides columns, names or lines", left.len() as u64);
+    held
+}
+
+/// What divides columns and lines; `\r` at the end of a line would be taken for a part of the line break.
+const DIVIDERS: [char; 3] = ['\t', '\n', '\r'];
+
+fn write_tsv(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report: &mut Report) -> std::io::Result<()> {
+    let id = kb.id(concept);
+    let names: Vec<NameId> = kb.names(concept).collect();
+    let Some(preferred) = names.first().map(|name| kb.name(*name)) else { return Ok(()) };
+    if id.contains(DIVIDERS) || preferred.contains(DIVIDERS) {
+        report.drop_one("concept", "a tab or line break in its id or preferred name");
+        return Ok(());
+    }
+    count_unheld(kb, concept, report);
+    let synonyms = held_names(kb, &names[1..], &['\t', '\n', '\r', '|'], report);
+    let (types, unheld): (Vec<&str>, Vec<&str>) =
+        kb.types(concept).partition(|name| !name.contains(['\t', '\n', '\r', '|']));
+    report.drop_many("type", "has a sign that divides columns, types or lines", unheld.len() as u64);
+    let definition = kb.definition(concept).unwrap_or_default();
+    if definition.contains(DIVIDERS) {
+        report.drop_one("line break or tab", "became a blank in a definition");
+    }
+    let mut row = format!("{id}\t{preferred}\t{}\t{}\t", synonyms.join("|"), types.join("|"));
+    row += &definition.replace(DIVIDERS, " ");
+    let row = row.trim_end_matches('\t');
+    // The reader skips a line that looks like a header, but only if it is the first.
+    let guard = if report.n_read == 1 && tsv::is_header(row) { "\n" } else { "" };
+    // Two columns are the fewest.
+    let tail = if row.contains('\t') { "" } else { "\t" };
+    writeln!(out, "{guard}{row}{tail}")
+}
+
+fn write_biosyn(
+    kb: &KnowledgeBase,
+    concept: ConceptId,
+    out: &mut dyn Write,
+    report: &mut Report,
+) -> std::io::Result<()> {
+    let id = kb.id(concept);
+    let names: Vec<NameId> = kb.names(concept).collect();
+    let held = held_names(kb, &names, &['\n', '\r', '|'], report);
+    if id.contains("||") || id.ends_with('|') || id.contains(['\n', '\r']) || held.is_empty() {
+        report.drop_one("concept", "an id or names that the format cannot hold");
+        return Ok(());
+    }
+    if biosyn::id_of(id, &ImportConfig::default()) != id {
+        report.drop_one("id", "would be read back with the prefix of its shape");
+    }
+    count_unheld(kb, concept, report);
+    report.drop_many("type", "the format has none", kb.types(concept).count() as u64);
+    report.drop_many("definition", "the format has none", u64::from(kb.definition(concept).is_some()));
+    held.iter().try_for_each(|name| writeln!(out, "{id}||{name}"))
+}
+
+/// Escapes what means something in OBO; `signs` are those that do in this place.
+fn escaped(text: &str, signs: &[char]) -> String {
+    let mut written = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' => written.push_str("\\n"),
+            '\t' => written.push_str("\\t"),
+            // The language has no escape for it.
+            '\r' => written.push(' '),
+            letter => {
+                if letter == '\\' || signs.contains(&letter) {
+                    written.push('\\');
+                }
+                written.push(letter);
+            }
+        }
+    }
+    written
+}
+
+/// An id in OBO: every blank is escaped, so that it does not end there.
+fn obo_id(id: &str) -> String {
+    let signs: Vec<char> = id.chars().filter(|letter| letter.is_whitespace()).chain(['!', '{']).collect();
+    escaped(id, &signs)
+}
+
+fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report: &mut Report) -> std::io::Result<()> {
+    report.drop_many("type", "the format has none", kb.types(concept).count() as u64);
+    let texts = kb.names(concept).map(|name| kb.name(name)).chain(kb.definition(concept));
+    report.drop_many("carriage return", "became a blank", texts.filter(|text| text.contains('\r')).count() as u64);
+    let plain = |text: &str| escaped(text, &['!', '{']);
+    let quoted = |text: &str| escaped(text, &['"']);
+    writeln!(out, "\n[Term]\nid: {}", obo_id(kb.id(concept)))?;
+    for name in kb.names(concept) {
+        match kb.scope(name) {
+            Scope::Preferred => writeln!(out, "name: {}", plain(kb.name(name)))?,
+            scope => {
+                let scope = scope.word().to_uppercase();
+                writeln!(out, "synonym: \"{}\" {scope} []", quoted(kb.name(name)))?;
+            }
+        }
+    }
+    if !kb.source(concept).is_empty() {
+        writeln!(out, "namespace: {}", plain(kb.source(concept)))?;
+    }
+    for id in kb.alternative_ids(concept) {
+        writeln!(out, "alt_id: {}", obo_id(id))?;
+    }
+    if let Some(definition) = kb.definition(concept) {
+        writeln!(out, "def: \"{}\" []", quoted(definition))?;
+    }
+    for parent in kb.parents(concept) {
+        let name = kb.preferred_name(parent).replace(['\n', '\r', '\\'], " ");
+        writeln!(out, "is_a: {} ! {name}", obo_id(kb.id(parent)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Rows whose cells are divided by tabs, or by commas with quotes around cells that hold one.
+
+use std::borrow::Cow;
+
+/// What stands between cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Division {
+    /// Tabs; a quote is a letter like any other.
+    Tabs,
+    /// Commas; a cell may stand between `"`, and `""` is one quote in it.
+    Commas,
+}
+
+/// The cells of a line. A quoted cell ends on its line.
+pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>, String> {
+    if division == Division::Tabs {
+        return Ok(line.split('\t').map(Cow::Borrowed).collect());
+    }
+    let mut cells = Vec::new();
+    let mut rest = line;
+    loop {
+        let (cell, behind) = match rest.strip_prefix('"') {
+            Some(inside) => quoted(inside).ok_or_else(|| format!("the quote of column {} is open", cells.len() + 1))?,
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                (Cow::Borrowed(&rest[..end]), &rest[end..])
+            }
+        };
+        cells.push(cell);
+        match behind.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if behind.is_empty() => return Ok(cells),
+            None => return Err(format!("text stands behind the quote of column {}", cells.len())),
+        }
+    }
+}
+
+/// The cell up to its closing quote, and what stands behind that.
+fn quoted(inside: &str) -> Option<(Cow<'_, str>, &str)> {
+    let mut end = inside.find('"')?;
+    let mut doubled = false;
+    while inside[end + 1..].starts_with('"') {
+        doubled = true;
+        end += 2 + inside[end + 2..].find('"')?;
+    }
+    let cell = &inside[..end];
+    let cell = if doubled { Cow::Owned(cell.replace("\"\"", "\"")) } else { Cow::Borrowed(cell) };
+    Some((cell, &inside[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn quotes_hold_commas_and_quotes() {
+        assert_eq!(split(r#"a,"b"",c"#, Division::Commas), Err("the quote of column 2 is open".to_owned()));
+        let cells = split(r#"a,"b, ""c""",,"""","#, Division::Commas).unwrap();
+        assert_eq!(cells, ["a", "b, \"c\"", "", "\"", ""]);
+        assert!(split(r#""a"b"#, Division::Commas).is_err());
+        assert_eq!(split("\"a\tb", Division::Tabs).unwrap(), ["\"a", "b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn quoted_cells_come_back(cells in prop::collection::vec("[a,\"é ]{0,6}", 1..5)) {
+            let quoted: Vec<String> = cells.iter().map(|cell| format!("\"{}\"", cell.replace('"', "\"\""))).collect();
+            let line = quoted.join(",");
+            prop_assert_eq!(split(&line, Division::Commas).unwrap(), cells);
+        }
+
+        #[test]
+        fn any_line_is_split_or_refused(line in "[a,\"é]{0,20}") {
+            let _ = split(&line, Division::Commas);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! SSSOM mappings as TSV: which ids of several terminologies mean the same.
+//!
+//! Lines with `#` in front hold metadata and are passed over; the first other line names the columns. Of these
+//! `subject_id`, `predicate_id`, `object_id` and, where it is there, `predicate_modifier` are read. Mappings make no
+//! concepts: they join those that importers made ([`KnowledgeBaseBuilder::join`](crate::kb::KnowledgeBaseBuilder::join)).
+
+use super::Report;
+use super::obographs::short_id;
+use crate::input::Input;
+use crate::kb::join::Mappings;
+use crate::{Error, Result};
+
+/// The predicate that means the same where none is asked for.
+pub const EXACT_MATCH: &str = "skos:exactMatch";
+
+/// Where the columns stand that are read.
+struct Columns {
+    subject: usize,
+    predicate: usize,
+    object: usize,
+    modifier: Option<usize>,
+    n_columns: usize,
+}
+
+/// Adds the mappings of a file that have one of the `predicates`; all others are counted.
+pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, report: &mut Report) -> Result<()> {
+    let path = input.path().to_path_buf();
+    let mut columns: Option<Columns> = None;
+    let mut drops = [("another predicate", 0), ("negated", 0), ("without an id", 0), ("of an id with itself", 0)];
+    while let Some((number, line)) = input.next_line()? {
+        if line.starts_with('#') || line.trim().is_empty() {
+            continue;
+        }
+        let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
+        let Some(columns) = &columns else {
+            columns = Some(header(&cells).ok_or_else(|| {
+                let message = "the header line has no columns subject_id, predicate_id and object_id";
+                Error::parse(&path, number, message).with_hint("give SSSOM mappings as TSV")
+            })?);
+            continue;
+        };
+        if cells.len() > columns.n_columns || cells.len() <= columns.subject.max(columns.predicate).max(columns.object)
+        {
+            let message = format!("{} columns, {} are expected", cells.len(), columns.n_columns);
+            return Err(Error::parse(&path, number, message));
+        }
+        let (subject, object) = (short_id(cells[columns.subject]), short_id(cells[columns.object]));
+        let modifier = columns.modifier.and_then(|column| cells.get(column)).is_some_and(|cell| !cell.is_empty());
+        let absent = |id: &str| id.is_empty() || id == "sssom:NoTermFound";
+        let drop = if !predicates.iter().any(|predicate| predicate == cells[columns.predicate]) {
+            0
+        } else if modifier {
+            1
+        } else if absent(&subject) || absent(&object) {
+            2
+        } else if !mappings.add(&subject, &object)? {
+            3
+        } else {
+            continue;
+        };
+        drops[drop].1 += 1;
+    }
+    if columns.is_none() {
+        return Err(Error::parse(&path, 1, "the file holds no mappings").with_hint("give SSSOM mappings as TSV"));
+    }
+    for (reason, n) in drops {
+        report.drop_many("mapping", reason, n);
+    }
+    Ok(())
+}
+
+fn header(cells: &[&str]) -> Option<Columns> {
+    let column = |name: &str| cells.iter().position(|cell| *cell == name);
+    Some(Columns {
+        subject: column("subject_id")?,
+        predicate: column("predicate_id")?,
+        object: column("object_id")?,
+        modifier: column("predicate_modifier"),
+        n_columns: cells.len(),
+    })
+}

@@ -1,0 +1,173 @@
+//! Which concepts mappings make one: ids that are mapped to each other form groups, through absent ids too.
+//!
+//! The concepts of a group become one, unless two of them are of one source: a source keeps apart what it lists apart,
+//! so such a group is left as it is. The concept of the first source keeps its id; the others become its alternative ids.
+
+use std::collections::HashMap;
+
+use super::import::Report;
+use crate::{Error, Result};
+
+/// The most ids that mappings may name.
+const MOST_IDS: usize = 1 << 28;
+
+/// Pairs of ids that mean the same.
+#[derive(Debug, Clone, Default)]
+pub struct Mappings {
+    nodes: HashMap<String, u32>,
+    pairs: Vec<(u32, u32)>,
+}
+
+impl Mappings {
+    /// Adds a pair; whether it says something, which it does not when both ids are the same.
+    pub fn add(&mut self, one: &str, other: &str) -> Result<bool> {
+        if self.nodes.len() >= MOST_IDS {
+            return Err(Error::invalid(format!("mappings name more than {MOST_IDS} ids")));
+        }
+        let (one, other) = (self.node(one), self.node(other));
+        if one == other {
+            return Ok(false);
+        }
+        self.pairs.push((one, other));
+        Ok(true)
+    }
+
+    fn node(&mut self, id: &str) -> u32 {
+        let next = self.nodes.len() as u32;
+        *self.nodes.entry(caseless(id)).or_insert(next)
+    }
+
+    fn find(&self, id: &str) -> Option<usize> {
+        self.nodes.get(&caseless(id)).map(|node| *node as usize)
+    }
+}
+
+/// An id with its prefix in lower case: `mesh:D004194` and `MESH:D004194` are one.
+fn caseless(id: &str) -> String {
+    let id = id.trim();
+    match id.split_once(':') {
+        Some((prefix, local)) => format!("{}:{local}", prefix.to_ascii_lowercase()),
+        None => id.to_owned(),
+    }
+}
+
+/// The concept that an id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Nothing,
+    /// By its own id.
+    Concept(u32),
+    /// By an alternative id.
+    Alternative(u32),
+    /// Alternative ids of several concepts.
+    Several,
+}
+
+/// Which concept is joined to which: `(concept, the one it becomes a part of)`, sorted.
+///
+/// `ids` are the ids of the concepts, `alternatives` their other ids; `source_of` tells the number of the source of a
+/// concept, lower ones being of higher priority. What joins nothing is counted in `report`.
+pub(super) fn plan<'a>(
+    mappings: &Mappings,
+    ids: impl Iterator<Item = (u32, &'a str)>,
+    alternatives: impl Iterator<Item = (u32, &'a str)>,
+    source_of: impl Fn(u32) -> u16,
+    report: &mut Report,
+) -> Vec<(u32, u32)> {
+    let mut named = vec![Named::Nothing; mappings.nodes.len()];
+    for (concept, id) in ids {
+        for node in id.split('|').filter_map(|part| mappings.find(part)) {
+            // Of two concepts that share one id among several the first is meant.
+            if named[node] == Named::Nothing {
+                named[node] = Named::Concept(concept);
+            }
+        }
+    }
+    for (concept, id) in alternatives {
+        let Some(node) = mappings.find(id) else { continue };
+        named[node] = match named[node] {
+            Named::Nothing => Named::Alternative(concept),
+            Named::Alternative(other) if other != concept => Named::Several,
+            already => already,
+        };
+    }
+    let n_unknown = named.iter().filter(|named| matches!(named, Named::Nothing | Named::Several)).count();
+    report.drop_many("mapped id", "not in the knowledge base", n_unknown as u64);
+
+    let mut groups = Groups::new(named.len());
+    for (one, other) in &mappings.pairs {
+        groups.unite(*one, *other);
+    }
+    let mut concepts: Vec<(u32, u32)> = Vec::new();
+    for (node, named) in named.iter().enumerate() {
+        if let Named::Concept(concept) | Named::Alternative(concept) = named {
+            concepts.push((*concept, node as u32));
+        }
+    }
+    concepts.sort_unstable();
+    // A concept with several ids holds the groups of all of them together.
+    for pair in concepts.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        groups.unite(pair[0].1, pair[1].1);
+    }
+    concepts.dedup_by_key(|(concept, _)| *concept);
+    let with_group = |(concept, node): &(u32, u32)| (groups.root(*node), source_of(*concept), *concept);
+    let mut members: Vec<(u32, u16, u32)> = concepts.iter().map(with_group).collect();
+    members.sort_unstable();
+    let mut fates = vec![Fate::Dangling; named.len()];
+    let mut joined = Vec::new();
+    for group in members.chunk_by(|one, other| one.0 == other.0) {
+        if group.len() < 2 {
+            continue;
+        }
+        if group.windows(2).any(|pair| pair[0].1 == pair[1].1) {
+            fates[group[0].0 as usize] = Fate::Refused;
+            continue;
+        }
+        fates[group[0].0 as usize] = Fate::Joined;
+        joined.extend(group[1..].iter().map(|(_, _, concept)| (*concept, group[0].2)));
+    }
+    for (one, _) in &mappings.pairs {
+        match fates[groups.root(*one) as usize] {
+            Fate::Joined => {}
+            Fate::Dangling => report.drop_one("mapping", "fewer than two of its concepts are in the knowledge base"),
+            Fate::Refused => report.drop_one("mapping", "would join two concepts of one source"),
+        }
+    }
+    joined.sort_unstable();
+    joined
+}
+
+/// What became of a group.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Joined,
+    Dangling,
+    Refused,
+}
+
+/// Disjoint sets of nodes.
+struct Groups {
+    parents: Vec<u32>,
+}
+
+impl Groups {
+    fn new(n_nodes: usize) -> Groups {
+        Groups { parents: (0..n_nodes as u32).collect() }
+    }
+
+    fn root(&mut self, node: u32) -> u32 {
+        let mut node = node;
+        while self.parents[node as usize] != node {
+            let above = self.parents[self.parents[node as usize] as usize];
+            self.parents[node as usize] = above;
+            node = above;
+        }
+        node
+    }
+
+    fn unite(&mut self, one: u32, other: u32) {
+        let (one, other) = (self.root(one), self.root(other));
+        // The lower node stays the root, so that the result does not depend on the order of pairs.
+        self.parents[one.max(other) as usize] = one.min(other);
+    }
+}

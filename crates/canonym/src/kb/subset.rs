@@ -1,0 +1,233 @@
+//! The concepts that a linker may give, chosen by source, semantic type or place in the hierarchy, without another file.
+//!
+//! A subset is two sets of bits, one of concepts and one of forms, so asking costs a look-up. It holds for the one opened
+//! knowledge base that it was made from. Weights of words still come from the whole file.
+
+use std::collections::BTreeSet;
+
+use super::reader::{ConceptId, FormId, KnowledgeBase};
+use super::search::nearest_ids;
+use crate::{Error, Result};
+
+/// What is wanted and what is not; an empty list asks for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubsetConfig {
+    /// Sources of which a concept must have one.
+    pub only_sources: Vec<String>,
+    /// Types of which a concept must have one.
+    pub only_types: Vec<String>,
+    /// Concepts of which a concept must be one, or stand below one.
+    pub only_under: Vec<String>,
+    /// Types of which a concept must have none.
+    pub not_types: Vec<String>,
+    /// Concepts of which a concept must not be one, nor stand below one.
+    pub not_under: Vec<String>,
+}
+
+impl SubsetConfig {
+    /// Whether every concept is wanted.
+    pub fn is_all(&self) -> bool {
+        *self == SubsetConfig::default()
+    }
+}
+
+/// Some concepts of one opened knowledge base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subset {
+    concepts: Bits,
+    forms: Bits,
+}
+
+/// A knowledge base, and the part of it that may be given where that is not all.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The knowledge base.
+    pub kb: &'a KnowledgeBase,
+    /// The part; all of it where `None`.
+    pub subset: Option<&'a Subset>,
+}
+
+impl<'a> From<&'a KnowledgeBase> for View<'a> {
+    fn from(kb: &'a KnowledgeBase) -> View<'a> {
+        View { kb, subset: None }
+    }
+}
+
+impl View<'_> {
+    /// Whether a concept may be given.
+    #[inline]
+    pub fn has(&self, concept: ConceptId) -> bool {
+        self.subset.is_none_or(|subset| subset.has(concept))
+    }
+
+    /// Whether a form names a concept that may be given.
+    #[inline]
+    pub fn has_form(&self, form: FormId) -> bool {
+        self.subset.is_none_or(|subset| subset.has_form(form))
+    }
+}
+
+impl Subset {
+    /// The concepts of `kb` that `config` asks for. A word or id that `kb` does not know is an error, and so is a choice
+    /// that leaves none.
+    pub fn choose(kb: &KnowledgeBase, config: &SubsetConfig) -> Result<Subset> {
+        let sources = known("source", &kb.meta().sources, &config.only_sources)?;
+        let types = known("semantic type", &kb.meta().types, &config.only_types)?;
+        let unwanted_types = known("semantic type", &kb.meta().types, &config.not_types)?;
+        let children = match config.only_under.is_empty() && config.not_under.is_empty() {
+            true => Children::default(),
+            false => Children::of(kb),
+        };
+        let under = children.under(kb, &config.only_under)?;
+        let not_under = children.under(kb, &config.not_under)?;
+        let is_wanted = |concept: ConceptId| {
+            (sources.is_empty() || sources.contains(kb.source(concept)))
+                && (types.is_empty() || kb.types(concept).any(|name| types.contains(name)))
+                && !kb.types(concept).any(|name| unwanted_types.contains(name))
+                && (config.only_under.is_empty() || under.get(concept.0))
+                && !not_under.get(concept.0)
+        };
+        let subset = Subset::of(kb, is_wanted);
+        if subset.concepts.0.iter().all(|word| *word == 0) {
+            let hint = "loosen one of the filters; `canonym kb info` shows sources and types";
+            return Err(Error::invalid("no concept passes all filters").with_hint(hint));
+        }
+        Ok(subset)
+    }
+
+    /// The concepts that `is_wanted` says yes to.
+    pub fn of(kb: &KnowledgeBase, is_wanted: impl Fn(ConceptId) -> bool) -> Subset {
+        let mut concepts = Bits::new(kb.n_concepts());
+        let mut forms = Bits::new(kb.n_forms());
+        for concept in kb.concepts().filter(|concept| is_wanted(*concept)) {
+            concepts.set(concept.0);
+            kb.names(concept).for_each(|name| forms.set(kb.form_of(name).0));
+        }
+        Subset { concepts, forms }
+    }
+
+    /// Whether a concept is in it.
+    #[inline]
+    pub fn has(&self, concept: ConceptId) -> bool {
+        self.concepts.get(concept.0)
+    }
+
+    /// Whether a form names a concept that is in it.
+    #[inline]
+    pub fn has_form(&self, form: FormId) -> bool {
+        self.forms.get(form.0)
+    }
+
+    /// How many concepts are in it.
+    pub fn n_concepts(&self) -> usize {
+        self.concepts.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+}
+
+/// A bit a row; rows outside are not set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(n_rows: usize) -> Bits {
+        Bits(vec![0; n_rows.div_ceil(64)])
+    }
+
+    #[inline]
+    fn get(&self, row: u32) -> bool {
+        self.0.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
+    fn set(&mut self, row: u32) {
+        if let Some(word) = self.0.get_mut(row as usize / 64) {
+            *word |= 1 << (row % 64);
+        }
+    }
+}
+
+/// The narrower concepts of each concept: `rows[at[parent]..at[parent + 1]]`.
+#[derive(Default)]
+struct Children {
+    at: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Children {
+    fn of(kb: &KnowledgeBase) -> Children {
+        let mut at = vec![0u32; kb.n_concepts() + 2];
+        let pairs = || {
+            let parents = |child| kb.parents(child).map(move |parent| (parent.0 as usize, child));
+            kb.concepts().flat_map(parents).filter(|(parent, _)| *parent < kb.n_concepts())
+        };
+        pairs().for_each(|(parent, _)| at[parent + 2] += 1);
+        for row in 2..at.len() {
+            at[row] += at[row - 1];
+        }
+        let mut rows = vec![0; at.last().copied().unwrap_or_default() as usize];
+        for (parent, child) in pairs() {
+            rows[at[parent + 1] as usize] = child.0;
+            at[parent + 1] += 1;
+        }
+        Children { at, rows }
+    }
+
+    /// The concepts with these ids and all below them.
+    fn under(&self, kb: &KnowledgeBase, ids: &[String]) -> Result<Bits> {
+        let mut found = Bits::new(kb.n_concepts());
+        let mut waiting = Vec::new();
+        for id in ids {
+            waiting.push(kb.find(id).ok_or_else(|| unknown_id(kb, id))?.0);
+        }
+        if !ids.is_empty() && !kb.has_parents() {
+            let message = format!("{} has no hierarchy, so nothing stands under {}", kb.meta().name, ids.join(", "));
+            return Err(
+                Error::invalid(message).with_hint("choose by types or sources, or build from a source with parents")
+            );
+        }
+        while let Some(concept) = waiting.pop() {
+            if !found.get(concept) {
+                found.set(concept);
+                let range = self.at[concept as usize] as usize..self.at[concept as usize + 1] as usize;
+                waiting.extend(&self.rows[range]);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn unknown_id(kb: &KnowledgeBase, id: &str) -> Error {
+    let near: Vec<String> = nearest_ids(kb, id, 3)
+        .into_iter()
+        .map(|concept| format!("{} ({})", kb.id(concept), kb.preferred_name(concept)))
+        .collect();
+    let hint = match near.is_empty() {
+        true => "`canonym kb search` finds ids by name".to_owned(),
+        false => format!("near ones are {}", near.join(", ")),
+    };
+    Error::invalid(format!("there is no concept `{id}` in {}", kb.meta().name)).with_hint(hint)
+}
+
+/// The words of `wanted`, each of which must be in `all`.
+fn known<'a>(what: &str, all: &[String], wanted: &'a [String]) -> Result<BTreeSet<&'a str>> {
+    match wanted.iter().find(|word| !all.contains(word)) {
+        None => Ok(wanted.iter().map(String::as_str).collect()),
+        Some(word) => Err(unknown_word(what, all, word)),
+    }
+}
+
+fn unknown_word(what: &str, all: &[String], word: &str) -> Error {
+    const SHOWN: usize = 8;
+    let error = Error::invalid(format!("there is no {what} `{word}` in the knowledge base"));
+    if all.is_empty() {
+        return error.with_hint(format!("it has no {what}s at all; leave the filter out"));
+    }
+    let distance = |other: &String| {
+        let lower = other.to_lowercase();
+        rapidfuzz::distance::osa::distance(word.to_lowercase().chars(), lower.chars())
+    };
+    let mut near: Vec<(usize, &String)> = all.iter().map(|other| (distance(other), other)).collect();
+    near.sort_unstable();
+    let names: Vec<&str> = near.iter().take(SHOWN).map(|(_, name)| name.as_str()).collect();
+    let more = if near.len() > SHOWN { format!(", and {} more", near.len() - SHOWN) } else { String::new() };
+    error.with_hint(format!("the nearest are {}{more}", names.join(", ")))
+}

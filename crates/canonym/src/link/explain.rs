@@ -1,0 +1,424 @@
+//! Why a mention was linked as it was: names, words and the parts of each score.
+//!
+//! Every score is the logistic function of a sum, the log-odds. A [`Contribution`] is one part of that sum, so that the
+//! parts of a candidate add up to its [`Explained::log_odds`]. Explanations are made apart from linking, which does no
+//! more work where nobody asks for them; both use the same features.
+//!
+//! It explains the lexical system: what a name is compared with, and why a name found in text is taken to be meant.
+
+use serde::Serialize;
+
+use super::lexical::{LexicalLinker, Scored};
+use super::model::{N, feature_name, feature_sentence};
+use super::recognise::scan::ScanScratch;
+use super::recognise::{DictionaryAnnotator, Spotted, accept, short_forms};
+use super::{Candidate, Link, LinkedMention};
+use crate::index::grams::GramScratch;
+use crate::kb::{KnowledgeBase, NameId, Scope};
+use crate::text::normalise::{canonical, fold, root};
+use crate::text::offsets::OffsetMap;
+use crate::text::words::is_linking_word;
+use crate::text::{Document, Span};
+
+/// Why a mention has its candidates.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Explanation {
+    /// What was compared with names: the mention, or the long form that stands for it.
+    pub compared: String,
+    /// What the text defines the mention, or a part of it, to stand for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub definitions: Vec<Definition>,
+    /// Whether words between the pieces of the mention belong to another one: `breast … cancer`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub coordinated: bool,
+    /// Mentions that are less probable are left out; `None` where mentions were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// The candidates, in their order.
+    pub candidates: Vec<Explained>,
+}
+
+/// A short form that the text itself defines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Definition {
+    /// The short form.
+    pub short: String,
+    /// Its long form.
+    pub long: String,
+    /// Where the long form stands, in code points of the text, half-open.
+    pub span: (usize, usize),
+}
+
+/// Why a concept is a candidate, and how probable.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explained {
+    /// The id of the concept.
+    pub id: String,
+    /// The name of the knowledge base that spoke for it.
+    pub name: String,
+    /// What the name is to the concept: `preferred`, `exact`, `narrow`, `broad` or `related`.
+    pub scope: &'static str,
+    /// How far name and mention agree.
+    pub how: Agreement,
+    /// Which words met which, in the order of the mention.
+    pub words: Vec<WordPair>,
+    /// Words of the mention that the name lacks.
+    pub only_in_mention: Vec<String>,
+    /// Words of the name that the mention lacks.
+    pub only_in_name: Vec<String>,
+    /// The probability.
+    pub score: f64,
+    /// The log-odds of the probability: the sum of the contributions.
+    pub log_odds: f64,
+    /// The parts of the log-odds, largest first, without those that are nothing.
+    pub contributions: Vec<Contribution>,
+    /// Where it is not the first: what speaks most for the first and not for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub behind_first: Vec<Contribution>,
+}
+
+/// How far two names agree, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agreement {
+    /// Every letter.
+    Exact,
+    /// All but case, accents and punctuation.
+    Fold,
+    /// All but spelling and inflection, word by word.
+    Canonical,
+    /// The roots of the words, in any order, words such as `of` left out.
+    Root,
+    /// Groups of letters.
+    NGram,
+}
+
+/// A word of a mention and the word of a name that it met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WordPair {
+    /// The word of the mention, folded.
+    pub mention: String,
+    /// The word of the name, folded.
+    pub name: String,
+    /// How far they agree: [`Agreement::Fold`], [`Agreement::Canonical`] or [`Agreement::Root`].
+    pub how: Agreement,
+}
+
+/// One part of a sum of log-odds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Contribution {
+    /// The name of the feature, as the file of the model has it.
+    pub feature: String,
+    /// What it says, for people.
+    pub sentence: String,
+    /// The value of the feature.
+    pub value: f64,
+    /// What is added to the log-odds.
+    pub log_odds: f64,
+}
+
+/// Differences to the first candidate that are told.
+const N_DIFFERENCES: usize = 3;
+
+impl LexicalLinker {
+    /// Links one name and says why.
+    pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
+        let ranked = self.rank(name, scratch);
+        let link = self.calibrate(&ranked);
+        let top = ranked.first().map_or(0.0, |first| first.score);
+        let next = ranked.get(1).map_or(top - 10.0, |second| second.score);
+        let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
+            let lead = if rank == 0 { top - next } else { scored.score - top };
+            let contributions = self.lexical_contributions(scored, lead, candidate.score);
+            explained(&self.kb, name, (scored.name, candidate), contributions)
+        };
+        let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
+        tell_differences(&mut candidates);
+        (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
+    }
+
+    fn lexical_contributions(&self, scored: &Scored, lead: f32, score: f32) -> Vec<Contribution> {
+        let calibration = self.model.calibration;
+        let scale = f64::from(calibration.score);
+        let of_feature = |row: usize| {
+            let value = f64::from(scored.features[row]);
+            let log_odds = scale * f64::from(self.model.weights[row]) * value;
+            contribution(feature_name(row), feature_sentence(row), value, log_odds)
+        };
+        let lead = lead.clamp(-10.0, 10.0);
+        let mut contributions: Vec<Contribution> = (0..N).map(of_feature).collect();
+        let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.lead * lead));
+        contributions.push(contribution("offset", "what holds for every candidate", 1.0, offset));
+        let ahead = "how far it is ahead of the next concept, or behind the first";
+        contributions.push(contribution("lead", ahead, f64::from(lead), of_lead));
+        // A candidate is never more probable than the one before it.
+        let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
+        if f64::from(score) < probability(sum) - 1e-3 {
+            let limit = log_odds(f64::from(score)) - sum;
+            contributions.push(contribution(
+                "limit",
+                "it is not more probable than the candidate before it",
+                1.0,
+                limit,
+            ));
+        }
+        contributions
+    }
+}
+
+impl DictionaryAnnotator {
+    /// The linked mentions of one document, as [`DictionaryAnnotator::annotate_one`] gives them, each with its reasons.
+    pub fn explain_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<(LinkedMention, Explanation)> {
+        let uses = short_forms(&document.text);
+        let map = OffsetMap::new(&document.text);
+        let threshold = self.threshold();
+        let spotted = self.spot(document, scratch);
+        let meant = spotted.iter().filter(|spotted| spotted.readings[0].1 >= threshold);
+        meant.map(|spotted| self.explain_spotted(&document.text, &map, &uses, spotted)).collect()
+    }
+
+    fn explain_spotted(
+        &self,
+        text: &str,
+        map: &OffsetMap<'_>,
+        uses: &[(Span, Span)],
+        spotted: &Spotted,
+    ) -> (LinkedMention, Explanation) {
+        let linked = self.linked(spotted);
+        let code_point = |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries");
+        let inside = |short: Span| spotted.spans.iter().any(|span| span.start <= short.start && short.end <= span.end);
+        // Uses are in text order.
+        let first = uses.partition_point(|(short, _)| short.end <= spotted.span.start);
+        let used: Vec<(Span, Span)> = uses[first..]
+            .iter()
+            .take_while(|(short, _)| short.start < spotted.span.end)
+            .filter(|(short, _)| inside(*short))
+            .copied()
+            .collect();
+        let definition = |(short, long): &(Span, Span)| Definition {
+            short: short.of(text).to_owned(),
+            long: long.of(text).to_owned(),
+            span: (code_point(long.start), code_point(long.end)),
+        };
+        // A definition that is no name was held against the short form, which is then compared as it stands.
+        let features = spotted.features();
+        let is_expanded = features[accept::SAME_MEANING] > 0.0;
+        let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
+        let explain = |((reading, _), candidate): (&(accept::Reading, f32), &Candidate)| {
+            let of_feature = |row: usize| {
+                let value = f64::from(reading.features[row]);
+                let log_odds = f64::from(self.model.weights[row]) * value;
+                contribution(accept::NAMES[row], accept::SENTENCES[row], value, log_odds)
+            };
+            let contributions = (0..accept::N).map(of_feature).collect();
+            explained(&self.kb, &compared, (reading.name, candidate), contributions)
+        };
+        let mut candidates: Vec<Explained> =
+            spotted.readings.iter().zip(&linked.link.candidates).map(explain).collect();
+        tell_differences(&mut candidates);
+        let definitions = used.iter().map(definition).collect();
+        let coordinated = spotted.spans.len() > 1;
+        let threshold = Some(rounded(f64::from(self.threshold())));
+        (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
+    }
+}
+
+/// The text of a mention with its short forms replaced by their long forms.
+fn expanded(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
+    let mut pieces = Vec::new();
+    for span in spans {
+        let (mut piece, mut end) = (String::new(), span.start);
+        for (short, long) in uses.iter().filter(|(short, _)| span.start <= short.start && short.end <= span.end) {
+            if short.start >= end {
+                piece += &text[end as usize..short.start as usize];
+                piece += long.of(text);
+                end = short.end;
+            }
+        }
+        piece += &text[end as usize..span.end as usize];
+        pieces.push(piece);
+    }
+    pieces.join(" ")
+}
+
+fn explained(
+    kb: &KnowledgeBase,
+    mention: &str,
+    (name, candidate): (NameId, &Candidate),
+    mut contributions: Vec<Contribution>,
+) -> Explained {
+    let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
+    contributions.retain(|one| one.log_odds != 0.0);
+    contributions.sort_by(|a, b| b.log_odds.abs().total_cmp(&a.log_odds.abs()));
+    let written = kb.name(name);
+    let scope = match kb.scope(name) {
+        Scope::Preferred => "preferred",
+        Scope::Exact => "exact",
+        Scope::Narrow => "narrow",
+        Scope::Broad => "broad",
+        Scope::Related => "related",
+    };
+    let Compared { how, words, only_in_mention, only_in_name } = compare(mention, written);
+    Explained {
+        id: kb.id(candidate.concept).to_owned(),
+        name: written.to_owned(),
+        scope,
+        how,
+        words,
+        only_in_mention,
+        only_in_name,
+        score: rounded(f64::from(candidate.score)),
+        log_odds: rounded(sum),
+        contributions,
+        behind_first: Vec::new(),
+    }
+}
+
+struct Compared {
+    how: Agreement,
+    words: Vec<WordPair>,
+    only_in_mention: Vec<String>,
+    only_in_name: Vec<String>,
+}
+
+/// Which words of two names meet; each word once, the closest first.
+fn compare(mention: &str, name: &str) -> Compared {
+    let (of_mention, of_name) = (fold(mention), fold(name));
+    let left: Vec<&str> = of_mention.split(' ').filter(|word| !word.is_empty()).collect();
+    let right: Vec<&str> = of_name.split(' ').filter(|word| !word.is_empty()).collect();
+    let mut met: Vec<Option<(usize, Agreement)>> = vec![None; left.len()];
+    let mut taken = vec![false; right.len()];
+    for how in [Agreement::Fold, Agreement::Canonical, Agreement::Root] {
+        let agree = |one: &str, other: &str| match how {
+            Agreement::Fold => one == other,
+            Agreement::Canonical => canonical(one) == canonical(other),
+            _ => root(&canonical(one)) == root(&canonical(other)),
+        };
+        for (row, word) in left.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
+            if met[row].is_none()
+                && let Some(column) = (0..right.len()).find(|column| !taken[*column] && agree(word, right[*column]))
+            {
+                met[row] = Some((column, how));
+                taken[column] = true;
+            }
+        }
+    }
+    let told = |word: &&str| (*word).to_owned();
+    let lone = |words: &[&str], is_met: &dyn Fn(usize) -> bool| -> Vec<String> {
+        words.iter().enumerate().filter(|(row, _)| !is_met(*row)).map(|(_, word)| told(word)).collect()
+    };
+    let only_in_mention = lone(&left, &|row| met[row].is_some());
+    let only_in_name = lone(&right, &|column| taken[column]);
+    let in_order = met.iter().enumerate().all(|(row, met)| met.is_some_and(|(column, _)| column == row));
+    let worst = met.iter().flatten().map(|(_, how)| *how).max().unwrap_or(Agreement::NGram);
+    let all_linking = |words: &[String]| words.iter().all(|word| is_linking_word(word));
+    let how = match () {
+        () if mention == name => Agreement::Exact,
+        () if of_mention == of_name => Agreement::Fold,
+        () if in_order && left.len() == right.len() && worst <= Agreement::Canonical => Agreement::Canonical,
+        () if worst <= Agreement::Root && all_linking(&only_in_mention) && all_linking(&only_in_name) => {
+            Agreement::Root
+        }
+        () => Agreement::NGram,
+    };
+    let pair = |(word, met): (&&str, &Option<(usize, Agreement)>)| {
+        met.map(|(column, how)| WordPair { mention: told(word), name: right[column].to_owned(), how })
+    };
+    let words = left.iter().zip(&met).filter_map(pair).collect();
+    Compared { how, words, only_in_mention, only_in_name }
+}
+
+/// Adds to each candidate but the first what speaks most for the first and not for it.
+fn tell_differences(candidates: &mut [Explained]) {
+    let Some((first, others)) = candidates.split_first_mut() else { return };
+    let of = |candidate: &Explained, feature: &str| {
+        candidate.contributions.iter().find(|one| one.feature == feature).map_or(0.0, |one| one.log_odds)
+    };
+    for other in others {
+        let mine = other.contributions.iter().filter(|one| of(first, &one.feature) == 0.0);
+        let all = first.contributions.iter().chain(mine);
+        let difference = |one: &Contribution| Contribution {
+            value: 0.0,
+            log_odds: of(other, &one.feature) - of(first, &one.feature),
+            ..one.clone()
+        };
+        let mut behind: Vec<Contribution> = all.map(difference).filter(|one| one.log_odds < 0.0).collect();
+        behind.sort_by(|a, b| a.log_odds.total_cmp(&b.log_odds));
+        behind.truncate(N_DIFFERENCES);
+        for one in &mut behind {
+            one.value = other.contributions.iter().find(|own| own.feature == one.feature).map_or(0.0, |own| own.value);
+        }
+        other.behind_first = behind;
+    }
+}
+
+fn contribution(feature: &str, sentence: &str, value: f64, log_odds: f64) -> Contribution {
+    Contribution {
+        feature: feature.to_owned(),
+        sentence: sentence.to_owned(),
+        value: rounded(value),
+        log_odds: rounded(log_odds),
+    }
+}
+
+fn probability(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
+fn log_odds(probability: f64) -> f64 {
+    let probability = probability.clamp(1e-9, 1.0 - 1e-9);
+    (probability / (1.0 - probability)).ln()
+}
+
+/// Scores as files have them.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[test]
+    fn every_feature_has_a_sentence_of_its_own() {
+        let lexical: Vec<&str> = (0..N).map(feature_sentence).collect();
+        for sentences in [&lexical[..], &accept::SENTENCES[..]] {
+            assert!(sentences.iter().all(|one| one.len() > 10 && !one.ends_with('.') && *one != "none"));
+            assert_eq!(sentences.iter().collect::<HashSet<_>>().len(), sentences.len());
+        }
+    }
+
+    fn check(mention: &str, name: &str, expect: Expect) {
+        let Compared { how, words, only_in_mention, only_in_name } = compare(mention, name);
+        let words: Vec<String> =
+            words.iter().map(|pair| format!("{}={} {:?}", pair.mention, pair.name, pair.how)).collect();
+        expect.assert_eq(&format!("{how:?}: {} -{only_in_mention:?} +{only_in_name:?}", words.join(", ")));
+    }
+
+    #[test]
+    fn words_meet_their_closest() {
+        check("Asthma", "Asthma", expect!["Exact: asthma=asthma Fold -[] +[]"]);
+        check("ASTHMA", "Asthma", expect!["Fold: asthma=asthma Fold -[] +[]"]);
+        check(
+            "breast tumours",
+            "Breast tumor",
+            expect!["Canonical: breast=breast Fold, tumours=tumor Canonical -[] +[]"],
+        );
+        check(
+            "cancer of the breast",
+            "breast cancer",
+            expect![[r#"Root: cancer=cancer Fold, breast=breast Fold -["of", "the"] +[]"#]],
+        );
+        check(
+            "retinal damage",
+            "Injury of retina",
+            expect![[r#"Root: retinal=retina Root, damage=injury Root -[] +["of"]"#]],
+        );
+        check("dry couhg", "dry cough", expect![[r#"NGram: dry=dry Fold -["couhg"] +["cough"]"#]]);
+        check("", "dry cough", expect![[r#"NGram:  -[] +["dry", "cough"]"#]]);
+    }
+}

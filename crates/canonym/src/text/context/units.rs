@@ -1,0 +1,263 @@
+//! The pieces of a text that no trigger reaches beyond, and the headings that speak for several of them.
+
+use std::collections::BTreeSet;
+
+use super::{Context, Experiencer, Temporality};
+use crate::text::sentences::sentences;
+use crate::text::{Document, Span};
+
+/// A sentence, a list item, or a part of one between semicolons.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Unit {
+    /// Where it stands.
+    pub(super) span: Span,
+    /// What holds by heading from here on; `None` where nothing changes.
+    pub(super) heading: Option<Context>,
+}
+
+/// Headings that say something of what stands under them.
+const SPEAKING: [(&str, Context); 18] = [
+    ("family history", FAMILY),
+    ("family medical history", FAMILY),
+    ("fh", FAMILY),
+    ("fhx", FAMILY),
+    ("past medical history", HISTORY),
+    ("past medical and surgical history", HISTORY),
+    ("medical history", HISTORY),
+    ("past history", HISTORY),
+    ("past surgical history", HISTORY),
+    ("surgical history", HISTORY),
+    ("previous illnesses", HISTORY),
+    ("past illnesses", HISTORY),
+    ("pmh", HISTORY),
+    ("pmhx", HISTORY),
+    ("psh", HISTORY),
+    ("return precautions", FEARED),
+    ("return instructions", FEARED),
+    ("discharge instructions", FEARED),
+];
+
+const FAMILY: Context = Context { experiencer: Experiencer::Family, ..PLAIN };
+const HISTORY: Context = Context { temporality: Temporality::Historical, ..PLAIN };
+const FEARED: Context = Context { temporality: Temporality::Hypothetical, ..PLAIN };
+const PLAIN: Context = Context {
+    negation: super::Negation::Affirmed,
+    temporality: Temporality::Recent,
+    experiencer: Experiencer::Patient,
+};
+
+/// Headings under which the patient of today is spoken of.
+#[rustfmt::skip]
+const NEUTRAL: [&str; 40] = [
+    "admission diagnosis", "allergies", "assessment", "assessment and plan", "chief complaint", "complaints",
+    "course", "diagnoses", "diagnosis", "discharge diagnosis", "exam", "examination", "findings", "history",
+    "history of present illness", "hospital course", "hpi", "impression", "indication", "laboratory", "labs",
+    "medications", "meds", "objective", "pe", "physical exam", "physical examination", "plan", "present illness",
+    "presenting complaint", "problem list", "problems", "procedure", "reason for admission", "results",
+    "review of systems", "ros", "sh", "social history", "subjective",
+];
+
+/// The most bytes before the colon of a heading.
+const MAX_HEADING: usize = 60;
+
+/// A line shorter than this did not break because it was full.
+const SHORT_LINE: usize = 50;
+
+/// Words after which a line goes on.
+#[rustfmt::skip]
+const GOING_ON: [&str; 20] = [
+    "a", "an", "and", "any", "as", "at", "by", "for", "from", "his", "her", "in", "no", "of", "on", "or", "the", "to",
+    "with", "without",
+];
+
+/// The units of a document in order.
+pub(super) fn units(document: &Document) -> Vec<Unit> {
+    let text = document.text.as_str();
+    let cuts = cuts(document);
+    let mut units = Vec::new();
+    let mut end = 0;
+    let mut open = Open::Nothing;
+    let mut doubt: Option<u32> = None;
+    for sentence in sentences(text) {
+        // A question mark before a word stands alone only where it was taken for the end of a sentence.
+        if sentence.of(text) == "?" {
+            doubt = Some(sentence.start);
+            continue;
+        }
+        let sentence = Span { start: doubt.take().unwrap_or(sentence.start), ..sentence };
+        let inside = cuts.range(sentence.start + 1..sentence.end.max(sentence.start + 1));
+        let bounds: Vec<u32> = [sentence.start].into_iter().chain(inside.copied()).chain([sentence.end]).collect();
+        for pair in bounds.windows(2) {
+            let span = trimmed(text, pair[0], pair[1]);
+            let heading = heading(&text[span.start as usize..]);
+            let is_apart = has_blank_line(&text[end..span.start as usize]);
+            let change = match (heading, open) {
+                (Some(heading), _) => {
+                    open = if heading.is_alone { Open::Section } else { Open::Paragraph };
+                    Some(heading.context)
+                }
+                (None, Open::Paragraph) if is_apart => {
+                    open = Open::Nothing;
+                    Some(PLAIN)
+                }
+                (None, _) => None,
+            };
+            units.push(Unit { span, heading: change });
+            end = span.end as usize;
+        }
+    }
+    units
+}
+
+/// A span without the white space around it.
+fn trimmed(text: &str, start: u32, end: u32) -> Span {
+    let inside = &text[start as usize..end as usize];
+    let words = inside.trim_start();
+    let start = start + (inside.len() - words.len()) as u32;
+    Span { start, end: start + words.trim_end().len() as u32 }
+}
+
+/// How far the last heading reaches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Open {
+    /// There was none.
+    Nothing,
+    /// To the next blank line or heading: something stood behind it on its line.
+    Paragraph,
+    /// To the next heading.
+    Section,
+}
+
+struct Heading {
+    context: Context,
+    /// Whether nothing follows on its line.
+    is_alone: bool,
+}
+
+/// The heading that `text` starts with. Items of lists are none: `- father: stroke`.
+fn heading(text: &str) -> Option<Heading> {
+    // No more than a heading is looked at: a text may be one long line of many units.
+    let head = &text[..text.floor_char_boundary(MAX_HEADING + 2)];
+    let end = head.find(['\n', '\r']).or((head.len() == text.len()).then_some(text.len()));
+    let line = &head[..end.unwrap_or(head.len())];
+    let colon = line.find(':');
+    let words = match colon {
+        Some(colon) => &line[..colon],
+        None => line[..end?].trim_end(),
+    };
+    if words.len() > MAX_HEADING || !words.starts_with(char::is_alphabetic) {
+        return None;
+    }
+    let behind = colon.map_or("", |colon| text[colon + 1..].trim_start_matches([' ', '\t']));
+    let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r']);
+    let lower = words.trim_end_matches(':').to_lowercase().replace(" & ", " and ");
+    if let Some((_, context)) = SPEAKING.iter().find(|(name, _)| *name == lower) {
+        return Some(Heading { context: *context, is_alone });
+    }
+    let is_capital = words.len() > 1 && !words.chars().any(char::is_lowercase);
+    let is_neutral = NEUTRAL.binary_search(&lower.as_str()).is_ok();
+    // Without a colon, a line is taken for a heading only where it is a known one.
+    let is_heading = is_neutral || (colon.is_some() && (is_alone || is_capital));
+    is_heading.then_some(Heading { context: PLAIN, is_alone })
+}
+
+/// Where units start inside of sentences: behind semicolons, at items of lists, at lines that did not have to break,
+/// and at the sections of the document.
+fn cuts(document: &Document) -> BTreeSet<u32> {
+    let text = document.text.as_str();
+    let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
+    cuts.extend(document.sections.iter().map(|section| section.span.start));
+    let mut start = 0;
+    let mut before: Option<&str> = None;
+    for line in text.split_inclusive('\n') {
+        let words = line.trim();
+        if before.is_some_and(|before| is_item(words) || ends_unit(before)) {
+            let indent = line.len() - line.trim_start().len();
+            cuts.insert((start + indent) as u32);
+        }
+        before = Some(words);
+        start += line.len();
+    }
+    cuts
+}
+
+fn ends_unit(line: &str) -> bool {
+    let last = line.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    line.len() < SHORT_LINE && !line.ends_with([',', '-', '/']) && !GOING_ON.contains(&last.as_str())
+}
+
+/// Whether a line starts with a bullet or a number of its own.
+fn is_item(line: &str) -> bool {
+    if let Some(rest) = line.strip_prefix(['-', '*', '•', '·', '–', '+', '#']) {
+        return rest.starts_with(char::is_whitespace);
+    }
+    let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    rest.len() < line.len() && rest.strip_prefix(['.', ')']).is_some_and(|rest| rest.starts_with(char::is_whitespace))
+}
+
+fn has_blank_line(between: &str) -> bool {
+    between.matches('\n').count() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, expect: Expect) {
+        let document = Document { text: text.to_owned(), ..Document::default() };
+        let shown = units(&document).into_iter().map(|unit| {
+            let mut said: Vec<&str> = Vec::new();
+            if let Some(context) = unit.heading {
+                said.push("heading");
+                said.extend(context.attributes().map(|(_, value)| value));
+            }
+            format!("{:?} {}\n", unit.span.of(text), said.join(" "))
+        });
+        expect.assert_eq(&shown.collect::<String>());
+    }
+
+    #[test]
+    fn neutral_headings_are_sorted() {
+        assert!(NEUTRAL.is_sorted());
+    }
+
+    #[test]
+    fn headings_reach_to_the_next_one() {
+        check(
+            "Family History:\r\n- father: stroke\r\n\r\n- mother: gout\r\nExam: fever; cough.\r\n",
+            expect![[r#"
+                "Family History:" heading family
+                "- father: stroke" 
+                "- mother: gout" 
+                "Exam: fever;" heading
+                "cough." 
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_heading_with_content_ends_with_its_paragraph() {
+        check(
+            "PMH: gout.\nStroke.\n\nHe coughs.",
+            expect![[r#"
+                "PMH: gout." heading historical
+                "Stroke." 
+                "He coughs." heading
+            "#]],
+        );
+    }
+
+    #[test]
+    fn short_lines_stand_alone_and_wrapped_ones_go_on() {
+        check(
+            "no fever\ncough for days\nno history of\ngout",
+            expect![[r#"
+                "no fever" 
+                "cough for days" 
+                "no history of\ngout" 
+            "#]],
+        );
+    }
+}
