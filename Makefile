@@ -4,7 +4,7 @@ SECONDS_EACH ?= 60
 CARGO ?= cargo
 PYTHON ?= python3
 
-.PHONY: check test fmt clippy docs bench fuzz deny
+.PHONY: check test fmt clippy docs bench bench-peers fuzz deny
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -24,6 +24,11 @@ docs:
 # Figures for docs/results.md; real corpora and terminologies are read from CANONYM_DATA, else ../shared/data.
 bench:
 	$(PYTHON) benches/results.py
+
+# Installs other linkers into runs/peers and measures them beside ours, on the same names and abstracts.
+bench-peers:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/bench_peers.py
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
 fuzz:

@@ -138,6 +138,48 @@ def peers(results):
     return table(["queries (dev)", "dictionary", "system", "mentions", "accuracy@1", "names/s, 1 thread"], rows)
 
 
+def write_peers(root, results):
+    """Puts the table of the peers in its place."""
+    path = root / "docs" / "results.md"
+    path.write_text(between(path.read_text(encoding="utf-8"), "beside", beside_peers(results)), encoding="utf-8")
+
+
+def beside_peers(results):
+    """The systems of each task, the best first; the best figure of each column is bold, whoever has it."""
+    parts = []
+    for task in dict.fromkeys(row["task"] for row in results["rows"]):
+        rows = [row for row in results["rows"] if row["task"] == task]
+        finds = "strict" in rows[0]
+        score = (lambda row: row["strict"]["f1"]) if finds else (lambda row: row["accuracy_1"])
+        rows.sort(key=score, reverse=True)
+        second = (lambda row: row["partial"]["f1"]) if finds else (lambda row: row["accuracy_5"])
+        columns = [(score, max, percent), (second, max, percent), (lambda row: row["rate"], max, count),
+                   (lambda row: row["build_seconds"], min, one_decimal), (lambda row: row["ready_seconds"], min, two_decimals),
+                   (lambda row: row["peak_bytes"], min, mib)]
+        best = [choose(map(value, rows)) for value, choose, _ in columns]
+        ours = next((row["rate"] for row in rows if row["system"] == "canonym"), None)
+        lines = []
+        for row in rows:
+            cells = [f"**{show(value(row))}**" if value(row) == top else show(value(row))
+                     for (value, _, show), top in zip(columns, best)]
+            cells.insert(1, interval(row["ci_strict" if finds else "ci_1"]))
+            cells.insert(4, f"{row['rate'] / ours:.3g}" if ours else "")
+            lines.append([f"{row['system']} {results['versions'][row['system']]}", *cells])
+        names = ["strict F1", "95%", "partial F1", "abstracts/s"] if finds else ["accuracy@1", "95%", "accuracy@5", "names/s"]
+        head = ["system", *names, "rate against ours", "build, s", "ready, s", "peak memory"]
+        parts.append(f"{task[0].upper()}{task[1:]}:\n\n" + table(head, lines))
+    failed = [f"- {one['system']}, {one['task']}: {one['reason']}" for one in results["failed"]]
+    return "\n\n".join(parts + (["Left out:\n\n" + "\n".join(failed)] if failed else []))
+
+
+def one_decimal(number):
+    return f"{number:.1f}"
+
+
+def two_decimals(number):
+    return f"{number:.2f}"
+
+
 def summary_speed(results):
     speed = results["speed"]
     link, mapped = speed["link"], speed["map"]

@@ -57,10 +57,22 @@ fn describe(error: &anyhow::Error) -> String {
         Some(usage) => usage.0.hint(),
         None => cause.downcast_ref::<canonym::Error>().and_then(canonym::Error::hint),
     });
-    if let Some(hint) = hint {
+    if let Some(hint) = hint.or_else(|| usual_hint(error)) {
         text += &format!("hint: {hint}\n");
     }
     text
+}
+
+/// What helps with a malformed file where the reader knows nothing better.
+fn usual_hint(error: &anyhow::Error) -> Option<&'static str> {
+    let of_file = |cause: &canonym::Error| match cause {
+        canonym::Error::Parse { .. } => Some(
+            "correct the file there, or take a whole copy; `canonym help formats` and `help sources` tell what is read",
+        ),
+        canonym::Error::Artifact { .. } => Some("take a whole copy of the file"),
+        _ => None,
+    };
+    error.chain().filter_map(|cause| cause.downcast_ref()).find_map(of_file)
 }
 
 #[cfg(test)]

@@ -170,7 +170,13 @@ fn to_fit(set: &Prepared) -> Vec<Example> {
 /// Reads an experiment and applies overrides.
 fn read_table(path: &Path, overrides: &[String]) -> anyhow::Result<toml::Table> {
     let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
-    let mut table: toml::Table = toml::from_str(&text).with_context(|| format!("{} is no TOML", path.display()))?;
+    let no_toml = |error: toml::de::Error| {
+        let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
+        let line = before.matches('\n').count() as u64 + 1;
+        let hint = "an experiment is a TOML file such as those in `experiments`";
+        canonym::Error::parse(path, line, format!("no TOML: {}", error.message())).with_hint(hint)
+    };
+    let mut table: toml::Table = toml::from_str(&text).map_err(no_toml)?;
     for one in overrides {
         override_entry(&mut table, one)?;
     }

@@ -369,7 +369,7 @@ impl Input {
             Err(error) => {
                 let at = error.valid_up_to();
                 let message = format!("byte {} of the line (0x{:02x}) is not UTF-8", at + 1, self.line[at]);
-                let hint = "convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1)";
+                let hint = "convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`";
                 Err(Error::parse(&self.path, number, message).with_hint(hint))
             }
         }

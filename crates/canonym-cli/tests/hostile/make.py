@@ -70,24 +70,24 @@ def tables():
     build("no-id.tsv", "\tcircle\n", "tsv")
     build("binary.tsv", bytes(range(256)) * 4, "tsv")
     build("json-in.tsv", '{"id":"S1"}\n', "tsv")
-    build("truncated.jsonl", '{"id":"S1","names":["circle"]}\n{"id":"S2","na', "jsonl")
-    build("deep.jsonl", '{"id":"S1","names":' + "[" * 5000 + "]" * 5000 + "}\n", "jsonl")
-    build("wrong-type.jsonl", '{"id":["S1"],"names":7}\n', "jsonl")
+    build("truncated.jsonl", '{"id":"S1","name":"circle"}\n{"id":"S2","na', "jsonl")
+    build("deep.jsonl", '{"id":"S1","synonyms":' + "[" * 5000 + "]" * 5000 + "}\n", "jsonl")
+    build("wrong-type.jsonl", '{"id":["S1"],"name":7}\n', "jsonl")
     build("no-bars.dictionary.txt", "D1 circle\n", "biosyn")
     build("cut.obo", "format-version: 1.2\n\n[Term]\nid: S:1\nname: circle\n\n[Term]\nname: square\n", "obo")
     build("quote-open.obo", '[Term]\nid: S:1\nname: circle\nsynonym: "ring EXACT []\n', "obo")
     build("cycle.obo", "[Term]\nid: S:1\nname: circle\nis_a: S:2\n\n[Term]\nid: S:2\nname: square\nis_a: S:1\n", "obo")
     build("cut.obographs.json", '{"graphs":[{"nodes":[{"id":"S:1","lbl":"circle"', "obographs")
     build("deep.obographs.json", '{"graphs":[{"nodes":[{"id":"S:1","meta":' + '{"a":' * 3000 + "1", "obographs")
-    build("short-row.MRCONSO.RRF", "C0000001|ENG|P|L1|PF|S1|Y|A1||\n", "rrf")
+    build("MRCONSO.RRF", "C0000001|ENG|P|L1|PF|S1|Y|A1||\n", "rrf")
     build("no-mrconso.zip", zipped([("META/MRSTY.RRF", "C0000001|T047|A1|Disease||||\n")]), "rrf")
     build("no-description.zip", zipped([("Snapshot/Terminology/sct2_Concept_Snapshot_X_20200101.txt",
-                                         "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n1\t20200101\t1\t9\t9\n")]), "rf2")
+                                         "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n138875005\t20200101\t1\t900000000000207008\t900000000000074008\n")]), "rf2")
     build("short-row.sct2_Description.zip", zipped([
         ("Snapshot/Terminology/sct2_Concept_Snapshot_X_20200101.txt",
-         "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n1\t20200101\t1\t9\t9\n"),
+         "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n138875005\t20200101\t1\t900000000000207008\t900000000000074008\n"),
         ("Snapshot/Terminology/sct2_Description_Snapshot-en_X_20200101.txt",
-         "id\teffectiveTime\tactive\tmoduleId\tconceptId\tlanguageCode\ttypeId\tterm\tcaseSignificanceId\n7\t20200101\t1\n")]),
+         "id\teffectiveTime\tactive\tmoduleId\tconceptId\tlanguageCode\ttypeId\tterm\tcaseSignificanceId\n680946014\t20200101\t1\n")]),
         "rf2")
     build("no-ui.mesh.bin", "*NEWRECORD\nRECTYPE = D\nMH = Circles\n\n", "mesh-ascii")
     build("no-record.mesh.bin", "MH = Circles\nUI = D000001\n", "mesh-ascii")

@@ -85,11 +85,12 @@ fn damaged_files_are_refused_with_a_reason() {
         (
             ".",
             expect![[r#"
-            status 1
-            --- stderr
-            error: the knowledge base could not be opened
-              caused by: cannot use .: it is not a regular file
-        "#]],
+                status 1
+                --- stderr
+                error: the knowledge base could not be opened
+                  caused by: cannot use .: it is not a regular file
+                hint: take a whole copy of the file
+            "#]],
         ),
         (
             "missing.kb",
@@ -142,10 +143,11 @@ fn files_of_another_version_say_so() {
     place.check(
         &["kb", "info", "hollow.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: the knowledge base could not be opened
-          caused by: cannot use hollow.kb: it has no section `id.at`
-    "#]],
+            status 1
+            --- stderr
+            error: the knowledge base could not be opened
+              caused by: cannot use hollow.kb: it has no section `id.at`
+            hint: take a whole copy of the file
+        "#]],
     );
 }

@@ -116,17 +116,18 @@ fn sources_that_cannot_be_read_are_named() {
                 status 1
                 --- stderr
                 error: empty.tsv:1: the file is empty
+                hint: correct the file there, or take a whole copy; `canonym help formats` and `help sources` tell what is read
             "#]],
         ),
         (
             "latin.tsv",
             expect![[r#"
-            status 1
-            --- stderr
-            error: the knowledge base could not be built
-              caused by: latin.tsv:1: byte 7 of the line (0xe9) is not UTF-8
-            hint: convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1)
-        "#]],
+                status 1
+                --- stderr
+                error: the knowledge base could not be built
+                  caused by: latin.tsv:1: byte 7 of the line (0xe9) is not UTF-8
+                hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`
+            "#]],
         ),
         (
             "columns.tsv",
@@ -161,8 +162,8 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: . holds neither MRCONSO.RRF nor a sct2_Concept file
-                hint: give the folder of a UMLS or SNOMED CT release, or the files themselves
+                error: . holds neither MRCONSO.RRF, a sct2_Concept file nor names.dmp
+                hint: give the folder of a UMLS, SNOMED CT or taxonomy release, or the files themselves
             "#]],
         ),
     ] {

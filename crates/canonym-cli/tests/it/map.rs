@@ -78,11 +78,11 @@ fn input_that_cannot_be_read_is_named() {
     place.check(
         &["map", "latin.txt"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: latin.txt:2: byte 4 of the line (0xe9) is not UTF-8
-        hint: convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1)
-    "#]],
+            status 1
+            --- stderr
+            error: latin.txt:2: byte 4 of the line (0xe9) is not UTF-8
+            hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`
+        "#]],
     );
     place.check(
         &["map", "cut.gz"],

@@ -59,7 +59,7 @@ fn bytes_that_are_not_utf8_are_named() {
     check(
         b"plain\nna\xefve",
         expect![
-            "input:2: byte 3 of the line (0xef) is not UTF-8 (hint: convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1))"
+            "input:2: byte 3 of the line (0xef) is not UTF-8 (hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`)"
         ],
     );
     check(b"\xff\xfea\0", expect!["input:1: the text is UTF-16 (hint: convert the file to UTF-8)"]);

@@ -164,6 +164,10 @@ pub fn import(
             opened.extend(members);
         }
     }
+    if let (true, Some(path)) = (opened.is_empty(), sources.first()) {
+        let message = format!("{} holds no file", path.display());
+        return Err(Error::invalid(message).with_hint("check the archive or the folder"));
+    }
     import_sources(format, &opened, config, report, sink)
 }
 
