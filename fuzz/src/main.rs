@@ -8,6 +8,7 @@ mod knowledge;
 mod mutate;
 mod seeds;
 mod targets;
+mod written;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

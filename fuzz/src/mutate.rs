@@ -7,7 +7,7 @@ const MAX_LEN: usize = 1 << 15;
 
 /// Pieces that mean something in one format or another, or are awkward in all.
 #[rustfmt::skip]
-const PIECES: [&[u8]; 72] = [
+const PIECES: [&[u8]; 96] = [
     b"\t", b"\n", b"\r\n", b"\n\n", b" ", b"|", b"||", b"+", b",", b";", b":", b"{", b"}", b"[", b"]", b"(", b")", b"\"",
     b"\\", b"\\u0000", b"\\ud800", b"\0", b"0", b"1", b"-1", b"-", b"255", b"65536", b"4294967295", b"4294967296",
     b"18446744073709551616", b"1e999", b"0.5", b"null", b"true", b"[[]]", b"{}", b"|t|", b"|a|", b"|t|\n", b"!", b"#",
@@ -15,6 +15,9 @@ const PIECES: [&[u8]; 72] = [
     "😀".as_bytes(), "e\u{301}".as_bytes(), "\u{200d}".as_bytes(), "\u{a0}".as_bytes(), "\u{2028}".as_bytes(), "ﬁ".as_bytes(),
     "α".as_bytes(), "µ".as_bytes(), b" and ", b" or ", b" (ABC)", b", and ", b"-/-", b" of the ", b"[Term]\n", b"id: X:1\n",
     b"name: a\n", b"is_a: X:1 ! a\n", b"synonym: \"b\" EXACT []\n", b"is_obsolete: true\n", b"<", b"&#x10ffff;",
+    b"\x1e", b"T1\t", b";0 1", b" Arg1:T1", b"A2\tX T1\n", b"-DOCSTART-\n", b"# id = 7\n", b"\tB-X\n", b"\tO\n", b"18446744073709551615",
+    b"18446744073709551610", b"\"offset\":", b"\"length\":", b"<offset>", b"<passage>", b"</passage>", b"<sentence>", b"</sentence>",
+    b"<infon key=\"identifier\">", b"</infon>", b"<![CDATA[", b"]]>", b"\"begin\":", b"\"text\":\"\"",
 ];
 
 /// An input made of one or two of the pool.

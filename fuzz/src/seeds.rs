@@ -32,6 +32,9 @@ pub fn corpus_seeds() -> Vec<Vec<u8>> {
         "{\"name\":\"x\",\"language\":\"en\",\"documents\":[{\"begin\":0,\"length\":8,\"text\":\"A circle\",\"id\":\"7\",\"title\":null,\"annotations\":[{\"begin\":2,\"length\":6,\"text\":\"circle\",\"source\":\"GOLD\",\"confidence\":1.0,\"refId\":\"S1\",\"class\":\"NamedEntityAnnotation\",\"candidates\":[]}]}]}",
         "7||2|8||Shape||circle|square||S1|S2\n7||9|12||Shape||red||S3\n",
         "circle\t2\t8\tU-Shape\tS1\nin\t9\t11\tO\n\n-DOCSTART-\n\nA\tS-Shape\n",
+        "A circle and\na 😀 square.\n\x1eT1\tShape 2 8\tcircle\nT2\tShape 2 8;17 23\tcircle square\nN1\tReference T1 GEO:1\tround\nA1\tBig T1 very\nM1\tNegation R1\n#1\tAnnotatorNotes T2\ta note\nR1\tNear Arg1:T1 Arg2:T2\nE1\tShape:T1 Of:T2\n*\tEquiv T1 T2\n",
+        "-DOCSTART- (7)\n\nA\tO\t_\ncircle\tB-Shape\tS1\n\n# id = 8\nred circle O\nx B-GEO:7\n",
+        "{\"id\":\"7\",\"passages\":[{\"offset\":0,\"infons\":{\"type\":\"title\"},\"text\":\"A circle\",\"annotations\":[],\"relations\":[{\"id\":\"R1\",\"infons\":{\"type\":\"near\"},\"nodes\":[{\"refid\":\"1\",\"role\":\"a\"},{\"refid\":\"2\",\"role\":\"b\"}]}]},{\"offset\":12,\"sentences\":[{\"offset\":12,\"text\":\"in 😀.\",\"annotations\":[{\"id\":\"2\",\"infons\":{\"identifier\":\"S2\",\"type\":\"Shape\"},\"text\":\"😀\",\"locations\":[{\"offset\":15,\"length\":1}]}]}]}]}\n",
         "A\tO\ncircle\tB-Shape\nof\tI-Shape\nlines\tO\n\n",
     ]
     .iter()

@@ -4,13 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 use std::path::Path;
 
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, Writer};
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym::eval::queries::{read_answers, read_queries, to_mentions};
 use canonym::eval::ranking::Composite;
 use canonym::input::{Input, Limits, Source};
 use canonym::kb::KnowledgeBaseBuilder;
 use canonym::kb::format::Meta;
+use canonym::kb::import::sssom::{self, EXACT_MATCH};
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym::kb::join::Mappings;
 use canonym::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
 use canonym::text::composite::{coordinations, split_composite};
 use canonym::text::normalise::{canonical, fold, root};
@@ -20,8 +22,8 @@ use canonym::text::tokens::tokenize;
 use canonym::text::{Span, biosyn};
 
 use crate::hunt::without_values;
-use crate::knowledge;
 use crate::seeds::{corpus_seeds, import_seeds, input_seeds, table_names, text_seeds};
+use crate::{knowledge, written};
 
 /// A call with bytes; what it says of them tells one kind of input from another.
 pub type Run = Box<dyn Fn(&[u8]) -> String>;
@@ -56,6 +58,11 @@ pub fn all() -> Vec<Target> {
         ],
         queries,
     ));
+    targets.push(target(
+        "sssom",
+        vec![b"# head\nsubject_id\tpredicate_id\tobject_id\nX:1\tskos:exactMatch\tY:1\n".to_vec()],
+        mappings,
+    ));
     targets.push(target("text/abbreviations", text_seeds(), |bytes| on_text(bytes, abbreviations)));
     targets.push(target("text/composite", text_seeds(), |bytes| on_text(bytes, composites)));
     targets.push(target("text/tokens", text_seeds(), |bytes| on_text(bytes, tokens)));
@@ -70,27 +77,56 @@ pub fn target(name: &str, seeds: Vec<Vec<u8>>, run: impl Fn(&[u8]) -> String + '
     Target { name: name.to_owned(), seeds, run: Box::new(run) }
 }
 
-/// Documents hold spans that lie in their text, and what is written is read back equal.
+/// Documents hold spans that lie in their text, and what is written can be read again.
 fn read_corpus(format: CorpusFormat, bytes: &[u8]) -> String {
-    let input = match Input::from_bytes("input", bytes.to_vec()) {
-        Ok(input) => input,
-        Err(error) => return error.to_string(),
-    };
+    if format == CorpusFormat::Brat {
+        return read_brat(bytes);
+    }
+    let reader = Input::from_bytes("input", bytes.to_vec()).and_then(|input| Reader::from_input(input, Some(format)));
+    match reader {
+        Ok(reader) => read_documents(reader, format, bytes.len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A text and its annotations, with 0x1e between them.
+fn read_brat(bytes: &[u8]) -> String {
+    let at = bytes.iter().position(|byte| *byte == 0x1e).unwrap_or(bytes.len());
+    let annotations = bytes.get(at + 1..).unwrap_or_default();
+    written::in_folder(|folder| {
+        for (name, content) in [("a.txt", &bytes[..at]), ("a.ann", annotations)] {
+            std::fs::write(folder.join(name), content).expect("a temporary file can be written");
+        }
+        match Reader::open(folder, Some(CorpusFormat::Brat)) {
+            Ok(reader) => read_documents(reader, CorpusFormat::Brat, bytes.len()),
+            Err(error) => without_values(&error.to_string().replace(&folder.display().to_string(), "")),
+        }
+    })
+}
+
+/// Reads all documents, in a way that `variant` chooses: offsets may be repaired, tags be of any scheme.
+fn read_documents(reader: Reader, format: CorpusFormat, variant: usize) -> String {
+    let tags = ["auto", "bio", "bioes", "bilou-strict"][variant / 2 % 4].parse().expect("these tags are known");
+    let reader = reader.with_on_mismatch(OnMismatch::Drop).with_repairs(variant % 2 == 1).with_tags(tags);
     let mut said = BTreeSet::new();
-    let reader = match Reader::from_input(input, Some(format)) {
-        Ok(reader) => reader.with_on_mismatch(OnMismatch::Drop),
-        Err(error) => return error.to_string(),
-    };
+    let mut documents = Vec::new();
     for item in reader {
         match item {
             Ok(read) => {
                 check_document(&read);
-                check_written(&read, format);
-                said.insert(format!("a document with {}", words_for(&[read.annotations.len()])));
+                written::check(&read, format);
+                said.insert(format!("a document with {}", words_for(&[read.annotations.len(), read.relations.len()])));
+                documents.push(read);
             }
-            Err(error) => drop(said.insert(without_values(&error.to_string()))),
+            Err(error) => {
+                let text = error.to_string();
+                // Folders have numbers in their names.
+                let text = text.split_once("a.ann:").map_or(text.as_str(), |(_, text)| text);
+                said.insert(without_values(text));
+            }
         }
     }
+    written::check_stream(&documents);
     Vec::from_iter(said).join(" ")
 }
 
@@ -107,31 +143,8 @@ fn check_document(read: &AnnotatedDocument) {
         for span in &annotation.spans {
             assert!(text.get(span.start as usize..span.end as usize).is_some(), "a span lies in the text");
         }
-    }
-}
-
-fn check_written(read: &AnnotatedDocument, from: CorpusFormat) {
-    for format in CorpusFormat::ALL {
-        let Ok(mut writer) = Writer::new(Vec::new(), Path::new("output"), format) else { continue };
-        if writer.write(read).is_err() {
-            continue;
-        }
-        let bytes = writer.finish().expect("memory can be written");
-        let again = Input::from_bytes("output", bytes).and_then(|input| Reader::from_input(input, Some(format)));
-        let again = again.expect("written text can be opened");
-        let documents: Vec<AnnotatedDocument> =
-            again.collect::<canonym::Result<_>>().expect("written text can be read");
-        assert_eq!(documents.len(), 1, "one document written is one read");
-        if format == from {
-            // PubTator has one line for a title, and columns between tabs.
-            let plain = |text: &str| text.replace(['\n', '\r', '\t'], " ");
-            let (before, after) = (&read.document, &documents[0].document);
-            assert_eq!((&before.id, plain(&before.text)), (&after.id, plain(&after.text)), "the document comes back");
-            let spans = |read: &AnnotatedDocument| -> Vec<(Vec<Span>, Vec<String>)> {
-                read.annotations.iter().map(|one| (one.spans.clone(), one.ids.clone())).collect()
-            };
-            assert_eq!(spans(read), spans(&documents[0]), "the annotations come back");
-        }
+        let in_order = annotation.spans.windows(2).all(|pair| pair[0].end <= pair[1].start);
+        assert!(in_order, "the spans of an annotation are in text order");
     }
 }
 
@@ -194,6 +207,15 @@ fn queries(bytes: &[u8]) -> String {
         },
         (Err(error), _) | (_, Err(error)) => error.to_string(),
     }
+}
+
+fn mappings(bytes: &[u8]) -> String {
+    let (mut mappings, mut report) = (Mappings::default(), Report::default());
+    let predicates = [EXACT_MATCH.to_owned()];
+    let read = Input::from_bytes("mappings", bytes.to_vec())
+        .and_then(|mut input| sssom::read(&mut input, &predicates, &mut mappings, &mut report));
+    let drops: Vec<&str> = report.dropped.keys().map(|(_, reason)| reason.as_str()).collect();
+    format!("{} {}", read.map_or_else(|error| error.to_string(), |()| "read".to_owned()), drops.join(" "))
 }
 
 fn on_text(bytes: &[u8], run: fn(&str) -> String) -> String {

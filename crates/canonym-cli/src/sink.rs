@@ -8,7 +8,7 @@ use canonym::artifact::{AtomicFile, AtomicFolder};
 use canonym::corpus::AnnotatedDocument;
 use canonym::corpus::conll::Scheme;
 use canonym::corpus::folder::FolderWriter;
-use canonym::corpus::format::{CorpusFormat, Frame, encode_with, frame};
+use canonym::corpus::format::{CorpusFormat, Frame, encode_with, frame, start};
 use canonym::corpus::losses::{Losses, losses};
 
 use crate::{errors, progress};
@@ -18,6 +18,8 @@ use crate::{errors, progress};
 pub struct Encoded {
     /// The document, or its annotations where they have a file of their own.
     pub bytes: Vec<u8>,
+    /// What has to stand before them, unless they come first.
+    pub start: Vec<u8>,
     /// The id and the text, where they have a file of their own.
     pub beside: Option<(String, String)>,
     /// What the format cannot hold.
@@ -31,7 +33,7 @@ impl Encoded {
         encode_with(document, format, scheme, &mut bytes)?;
         let texts = || (document.document.id.clone(), document.document.text.clone());
         let beside = (format == CorpusFormat::Brat).then(texts);
-        Ok(Encoded { bytes, beside, losses: losses(document, format) })
+        Ok(Encoded { start: start(document, format, &bytes), bytes, beside, losses: losses(document, format) })
     }
 }
 
@@ -53,7 +55,7 @@ pub struct Sink {
     out: Out,
     format: Option<CorpusFormat>,
     frame: Frame,
-    border: &'static [u8],
+    is_first: bool,
     losses: Losses,
 }
 
@@ -80,7 +82,7 @@ impl Sink {
             (Some(path), _) => Out::File(AtomicFile::create(path)?),
             (None, _) => Out::Stdout(BufWriter::with_capacity(1 << 16, std::io::stdout())),
         };
-        Ok(Sink { out, format, frame: Frame::default(), border: b"", losses: Losses::default() })
+        Ok(Sink { out, format, frame: Frame::default(), is_first: true, losses: Losses::default() })
     }
 
     /// Writes what stands before the first document, which may decide what that is.
@@ -98,8 +100,11 @@ impl Sink {
         if let (Out::Folder(_, writer), Some((id, text))) = (&mut self.out, &document.beside) {
             return writer.write_encoded(id, text, &document.bytes).context("cannot write the result");
         }
-        self.write_bytes(self.border)?;
-        self.border = self.frame.between;
+        if std::mem::replace(&mut self.is_first, false) {
+            return self.write_bytes(&document.bytes);
+        }
+        self.write_bytes(self.frame.between)?;
+        self.write_bytes(&document.start)?;
         self.write_bytes(&document.bytes)
     }
 

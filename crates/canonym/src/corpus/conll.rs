@@ -1,7 +1,7 @@
 //! One token a line with tags in columns: BIO, BIOES or BILOU, as CoNLL started it.
 //!
-//! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document. Columns are
-//! separated by tab, or by blanks where there is no tab. The tag is the last column in which every line has one; the
+//! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document, behind tokens or
+//! behind a line of the same kind. Columns are separated by tab, or by blanks where there is no tab. The tag is the last column in which every line has one; the
 //! column behind it holds ids. Two columns of numbers that fit the tokens are their offsets, and then the text has its
 //! tokens at just these places; else tokens are joined by one space and sentences by a line break. A type that looks
 //! like an id (`B-MESH:D003920`) is one.
@@ -25,7 +25,7 @@ use crate::text::tags::{Bilou, Repair, decode_bilou};
 use crate::text::{Document, Span};
 use crate::{Error, Result};
 
-pub(super) use write::{kept, write};
+pub(super) use write::{kept, start, write};
 
 /// The most code points between two tokens whose offsets are believed.
 const MAX_GAP: u64 = 1000;
@@ -108,6 +108,7 @@ impl Documents {
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         let mut lines: Vec<(u64, String)> = self.held.take().into_iter().collect();
+        let mut kinds: Vec<String> = lines.iter().filter_map(|(_, line)| start_of(line)).map(str::to_owned).collect();
         let (mut n_bytes, mut has_tokens) = (0, false);
         while let Some((number, line)) = self.input.next_line()? {
             let line = (number, line.trim_end_matches('\u{b}').to_owned());
@@ -116,15 +117,18 @@ impl Documents {
                 let message = format!("the document at line {number} has more than {MAX_DOCUMENT_BYTES} bytes");
                 return Err(Error::limit(self.input.path(), message));
             }
-            let starts = starts_document(&line.1);
-            if starts && has_tokens {
-                self.held = Some(line);
-                break;
+            match start_of(&line.1) {
+                // A document may have several such lines, and no tokens.
+                Some(kind) if has_tokens || kinds.iter().any(|other| other == kind) => {
+                    self.held = Some(line);
+                    break;
+                }
+                Some(kind) => kinds.push(kind.to_owned()),
+                None => has_tokens |= !line.1.trim().is_empty() && !is_comment(&line.1),
             }
-            has_tokens |= !starts && !line.1.trim().is_empty() && !is_comment(&line.1);
             lines.push(line);
         }
-        if !has_tokens && !lines.iter().any(|(_, line)| starts_document(line)) {
+        if !has_tokens && kinds.is_empty() {
             return Ok(None);
         }
         self.n_documents += 1;
@@ -157,13 +161,24 @@ fn id_of(line: &str) -> Option<String> {
         let is_id = !id.is_empty() && !id.split_whitespace().any(|word| matches!(word, "O" | "-X-" | "_" | "-"));
         return is_id.then(|| id.to_owned());
     }
+    named_id(line).map(|(_, id)| id.to_owned())
+}
+
+/// The name and the value of a comment that holds an id.
+fn named_id(line: &str) -> Option<(&str, &str)> {
     let (name, id) = line.strip_prefix('#')?.split_once('=')?;
-    let is_id = matches!(name.trim(), "id" | "doc_id" | "document_id" | "newdoc id" | "pmid");
-    is_id.then(|| id.trim().to_owned())
+    let name = name.trim();
+    matches!(name, "id" | "doc_id" | "document_id" | "newdoc id" | "pmid").then(|| (name, id.trim()))
+}
+
+/// The kind of a line that starts a document.
+fn start_of(line: &str) -> Option<&str> {
+    const DOCSTART: &str = "-DOCSTART-";
+    if line.starts_with(DOCSTART) { Some(DOCSTART) } else { named_id(line).map(|(name, _)| name) }
 }
 
 fn starts_document(line: &str) -> bool {
-    line.starts_with("-DOCSTART-") || id_of(line).is_some()
+    start_of(line).is_some()
 }
 
 /// A comment has a blank behind its `#`: a `#` may be a token, too.
@@ -240,13 +255,14 @@ fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
     Ok(Layout { tag, offsets })
 }
 
-/// Whether a column and the next one are the offsets of the tokens.
+/// Whether a column and the next one are the offsets of the tokens, in a text that is not too large.
 fn fits_offsets(rows: &[Row<'_>], column: usize) -> bool {
     let mut last = 0;
     rows.iter().flatten().all(|(_, columns)| {
         let Some((start, end)) = offsets_of(columns, column) else { return false };
         let n_chars = columns[0].chars().count() as u64;
-        let fits = start >= last && start - last <= MAX_GAP && end.checked_sub(start) == Some(n_chars);
+        let is_near = start >= last && start - last <= MAX_GAP && end <= MAX_DOCUMENT_BYTES as u64;
+        let fits = is_near && end.checked_sub(start) == Some(n_chars);
         last = end;
         fits
     })
@@ -261,6 +277,9 @@ fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result
     let rows = rows(lines);
     if rows.iter().all(Option::is_none) {
         return Ok((Document { id, ..Document::default() }, Vec::new(), 0));
+    }
+    if let Some((number, _)) = rows.iter().flatten().find(|(_, columns)| columns[0].is_empty()) {
+        return Err(Error::parse(path, *number, "the line has no token before its first tab"));
     }
     let layout = layout(path, &rows)?;
     let mut text = String::new();

@@ -467,6 +467,12 @@ pub fn frame(format: CorpusFormat, first: Option<&AnnotatedDocument>) -> Frame {
     }
 }
 
+/// What has to stand before `bytes`, which [`encode`] made of `document`, behind another document and
+/// [`Frame::between`]: tokens from a file of one document do not say where it starts.
+pub fn start(document: &AnnotatedDocument, format: CorpusFormat, bytes: &[u8]) -> Vec<u8> {
+    if format == CorpusFormat::Conll { conll::start(&document.document, bytes) } else { Vec::new() }
+}
+
 /// Writes documents one after the other.
 ///
 /// [`Writer::finish`] must be called: without it a failure to write the last documents is not seen.
@@ -501,10 +507,10 @@ impl<W: Write> Writer<W> {
         self.buffer.clear();
         encode(document, self.format, &mut self.buffer)?;
         let border = match &self.frame {
-            Some(frame) => frame.between,
-            None => &self.frame.insert(frame(self.format, Some(document))).before[..],
+            Some(frame) => [frame.between, &start(document, self.format, &self.buffer)].concat(),
+            None => self.frame.insert(frame(self.format, Some(document))).before.clone(),
         };
-        let written = self.out.write_all(border).and_then(|()| self.out.write_all(&self.buffer));
+        let written = self.out.write_all(&border).and_then(|()| self.out.write_all(&self.buffer));
         written.map_err(|source| Error::io("write", &self.path, source))
     }
 

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::corpus::{Reader, format, jsonl};
+use crate::corpus::{Reader, Writer, format, jsonl};
 
 fn read(text: &str, tags: Tags) -> (Vec<Result<AnnotatedDocument>>, u64) {
     let input = Input::from_bytes("in.conll", text.as_bytes().to_vec()).unwrap();
@@ -77,6 +77,31 @@ fn documents_have_ids_or_get_them() {
         {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","ids":[]}]}
     "#]],
     );
+}
+
+#[test]
+fn document_without_tokens_is_one() {
+    check("-DOCSTART- (6)\n# id = 7\n\n# id = 8\n\n-DOCSTART-\n# id = 9\npain\tO\n", expect![[r#"
+        {"id":"6","text":"","annotations":[]}
+        {"id":"8","text":"","annotations":[]}
+        {"id":"9","text":"pain","annotations":[]}
+    "#]]);
+}
+
+#[test]
+fn documents_of_several_files_stay_apart() {
+    let mut writer = Writer::new(Vec::new(), Path::new("out.conll"), CorpusFormat::Conll).unwrap();
+    for (name, text) in [("a", "pain\tO\n"), ("b", "gout\tB\n"), ("c", "# id = 7\nflu\tO\n")] {
+        let input = Input::from_bytes(name, text.as_bytes().to_vec()).unwrap();
+        writer.write(&Reader::from_input(input, Some(CorpusFormat::Conll)).unwrap().next().unwrap().unwrap()).unwrap();
+    }
+    let written = String::from_utf8(writer.finish().unwrap()).unwrap();
+    assert_eq!(written, "pain\tO\n# id = b\ngout\tB\n# id = 7\nflu\tO\n");
+}
+
+#[test]
+fn line_without_a_token_is_malformed() {
+    check("pain\tO\n\tB-X\n", expect![["in.conll:2: the line has no token before its first tab (hint: none)\n"]]);
 }
 
 #[test]

@@ -58,6 +58,17 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
     Ok(())
 }
 
+/// What has to stand before `bytes`, the document as it was written, where another one precedes it: nothing, if its lines
+/// say themselves that a document starts.
+pub(in crate::corpus) fn start(document: &Document, bytes: &[u8]) -> Vec<u8> {
+    let starts = |line: &[u8]| std::str::from_utf8(line).is_ok_and(super::starts_document);
+    if bytes.split(|&byte| byte == b'\n').any(starts) {
+        return Vec::new();
+    }
+    let id = column(document, "id", &document.id);
+    id.map_or_else(|_| "-DOCSTART-\n\n".to_owned(), |id| format!("# id = {id}\n")).into_bytes()
+}
+
 /// The lines that the document was read from, where they still say what it holds.
 fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let residue = annotated.residue.as_ref().filter(|residue| residue.format == CorpusFormat::Conll)?;
