@@ -331,6 +331,12 @@ mod tests {
             expect!["2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"],
         );
         check(
+            BiocXml,
+            expect![[r#"
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)"#]],
+        );
+        check(
             Pubtator,
             expect![[r#"
             2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
