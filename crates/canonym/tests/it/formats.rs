@@ -72,7 +72,7 @@ fn text_of_another_encoding_is_refused_or_named() {
     let bytes = b"7|t|Caf\xe9.\n";
     let error = reader(bytes, Some(CorpusFormat::Pubtator)).next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "in:1: byte 8 of the line (0xe9) is not UTF-8");
-    assert_eq!(error.hint(), Some("convert the file to UTF-8, or say that it is Latin-1 (ISO-8859-1)"));
+    assert_eq!(error.hint(), Some("convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`"));
     let input = Input::from_bytes("in", bytes.to_vec()).unwrap().with_encoding(Encoding::Latin1);
     let read = Reader::from_input(input, Some(CorpusFormat::Pubtator)).unwrap().next().unwrap().unwrap();
     assert_eq!(read.document.text, "Café.");

@@ -81,11 +81,14 @@ fn documents_have_ids_or_get_them() {
 
 #[test]
 fn document_without_tokens_is_one() {
-    check("-DOCSTART- (6)\n# id = 7\n\n# id = 8\n\n-DOCSTART-\n# id = 9\npain\tO\n", expect![[r#"
+    check(
+        "-DOCSTART- (6)\n# id = 7\n\n# id = 8\n\n-DOCSTART-\n# id = 9\npain\tO\n",
+        expect![[r#"
         {"id":"6","text":"","annotations":[]}
         {"id":"8","text":"","annotations":[]}
         {"id":"9","text":"pain","annotations":[]}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
