@@ -49,7 +49,7 @@ enum Command {
     #[command(subcommand)]
     Kb(kb::KbCommand),
     /// Score predictions against gold annotations.
-    Eval(eval::EvalArgs),
+    Eval(Box<eval::EvalArgs>),
     /// Write a corpus in another format.
     Convert(convert::ConvertArguments),
     /// Compare two files of predictions on the same gold.

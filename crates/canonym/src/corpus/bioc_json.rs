@@ -3,7 +3,7 @@
 //! A collection with its `documents`, the answer of PubTator (`{"PubTator3": […]}`), a list of documents, or one document
 //! after the other, such as one a line. Fields and infons that only the source knows, such as `authors`, are kept and
 //! written again; what stands behind the list of documents is left out. The writer makes a collection with one document a
-//! line. [`crate::corpus::bioc`] tells how passages become a text.
+//! line. `corpus::bioc` tells how passages become a text.
 
 use crate::Result;
 use crate::corpus::bioc::{BiocDocument, Collection, Kept, kept_of, to_annotated, to_bioc};

@@ -3,7 +3,7 @@
 //! Offsets count code points. What the model of this program does not hold, such as sentences, the order of infons and
 //! the head of the collection, is kept and written again, and so is the layout: a file that puts each element on a line,
 //! or all on one line, comes back byte by byte. Comments are left out. A character that XML cannot hold, such as a
-//! form feed, is written as a space, so that offsets hold. [`crate::corpus::bioc`] tells how passages become a text.
+//! form feed, is written as a space, so that offsets hold. `corpus::bioc` tells how passages become a text.
 
 use serde_json::Value;
 

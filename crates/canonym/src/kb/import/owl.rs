@@ -4,7 +4,7 @@
 //! alternative ids and namespaces are kept; restrictions, axioms about axioms and individuals are not. The file is read
 //! as a stream of triples. What is said of a class may stand apart: some thousand subjects are held at a time and handed
 //! on as parts, which the builder merges. Only a deprecation that comes after its class was handed on is too late; it
-//! is counted. IRIs are written short as [`short_id`](super::obographs::short_id) does it.
+//! is counted. IRIs are written short as [`super::obographs::short_id`] does it.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
