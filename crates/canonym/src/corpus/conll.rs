@@ -1,10 +1,10 @@
 //! One token a line with tags in columns: BIO, BIOES or BILOU, as CoNLL started it.
 //!
 //! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document, behind tokens or
-//! behind the start of another one. Columns are separated by tab, or by blanks where there is no tab. The tag is the last column in which every line has one; the
-//! column behind it holds ids. Two columns of numbers that fit the tokens are their offsets, and then the text has its
-//! tokens at just these places; else tokens are joined by one space and sentences by a line break. A type that looks
-//! like an id (`B-MESH:D003920`) is one.
+//! behind the start of another one. Columns are separated by tab, or by blanks where there is no tab. The tag is the
+//! last column in which every line has one; the column behind it holds ids. Two columns of numbers that fit the tokens
+//! are their offsets, and then the text has its tokens at just these places; else tokens are joined by one space and
+//! sentences by a line break. A type that looks like an id (`B-MESH:D003920`) is one.
 //!
 //! The lines themselves stay with the document and are written as they were as long as nothing was changed. Else a line
 //! is `token⇥start⇥end⇥tag⇥ids` (`_` where there are none), and any punctuation mark is a token. What that cannot hold:
@@ -250,8 +250,9 @@ fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
     let tokens = || rows.iter().flatten();
     let n_columns = tokens().map(|(_, columns)| columns.len()).min().unwrap_or(2);
     let is_tag = |column: usize| tokens().all(|(_, columns)| tag_of(columns[column]).is_some());
-    // Our own columns, of which the last one may hold ids that look like tags.
-    if n_columns == 5 && is_tag(3) && fits_offsets(rows, 1) {
+    // Our own columns: where no token is outside of a mention, the last one may hold nothing but ids that look like tags.
+    let is_inside = |column: usize| is_tag(column) && tokens().all(|(_, columns)| columns[column] != "O");
+    if n_columns == 5 && is_inside(3) && fits_offsets(rows, 1) {
         return Ok(Layout { tag: 3, offsets: Some(1) });
     }
     let Some(tag) = (1..n_columns).rev().find(|&column| is_tag(column)) else {
