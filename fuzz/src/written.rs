@@ -117,11 +117,13 @@ fn compare(before: &AnnotatedDocument, after: &AnnotatedDocument, format: Corpus
     if format == from && n_lost(Loss::IdList) + n_lost(Loss::Candidate) == 0 && !matches!(format, Conll | Biosyn) {
         assert_eq!(ids(before), ids(after), "{format}: the ids come back");
     }
-    if format == from && matches!(format, Biosyn | Jsonl | Brat) {
+    // A carriage return inside of a line is a space in a query.
+    let is_same = matches!(format, Jsonl | Brat) || format == Biosyn && !before.document.text.contains('\r');
+    if format == from && is_same {
         assert_eq!(before.annotations, after.annotations, "{format}: the annotations come back");
         assert_eq!(before.document.text, after.document.text, "{format}: the text comes back as it was");
     }
-    if format == from && matches!(format, Jsonl | Brat | BiocJson) {
+    if format == from && matches!(format, Jsonl | Brat | BiocJson) && n_lost(Loss::Relation) == 0 {
         assert_eq!(before.relations, after.relations, "{format}: the relations come back");
     }
 }

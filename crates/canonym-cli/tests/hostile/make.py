@@ -120,8 +120,8 @@ def archives():
     damaged = bytearray(zipped([("shapes.tsv", "S1\tcircle\n" * 200)]))
     damaged[44] ^= 0xFF
     build("damaged.zip", bytes(damaged), "tsv")
-    build("traversal.zip", zipped([("../../../../tmp/canonym-was-here.tsv", "S1\tcircle\n")]), "tsv")
-    build("absolute.zip", zipped([("/etc/canonym-was-here.tsv", "S1\n")]), "tsv")
+    build("traversal.zip", zipped([("../../../../canonym-was-here.tsv", "S1\tcircle\n")]), "tsv")
+    build("absolute.zip", zipped([("/canonym-was-here.tsv", "S1\n")]), "tsv")
     build("nested.zip", zipped([("inner.zip", zipped([("shapes.tsv", "S1\tcircle\n")]))]), "tsv")
     build("empty.zip", zipped([]), "tsv")
     encrypted = bytearray(zipped([("shapes.tsv", "S1\tcircle\n")], zipfile.ZIP_STORED))

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use crate::corpus::AnnotatedDocument;
 use crate::corpus::conll::Tags;
 use crate::corpus::repair::{self, Fix};
 use crate::text::offsets::OffsetMap;
@@ -131,6 +132,18 @@ impl Checker {
             }
         }
         Ok(all)
+    }
+
+    /// Gives each annotation of a repaired document the text under its spans, where it spells that in another way: written
+    /// again, the document is to be read without repairs.
+    pub fn respell(&self, read: &mut AnnotatedDocument) {
+        let text = &read.document.text;
+        for annotation in read.annotations.iter_mut().filter(|_| !self.fixes.is_empty()) {
+            let parts: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
+            if !stands_there(&annotation.text, &parts) {
+                annotation.text = parts.join(" ");
+            }
+        }
     }
 
     fn hint(&self) -> &'static str {

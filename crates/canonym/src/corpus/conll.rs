@@ -1,10 +1,10 @@
 //! One token a line with tags in columns: BIO, BIOES or BILOU, as CoNLL started it.
 //!
 //! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document, behind tokens or
-//! behind a line of the same kind. Columns are separated by tab, or by blanks where there is no tab. The tag is the last column in which every line has one; the
-//! column behind it holds ids. Two columns of numbers that fit the tokens are their offsets, and then the text has its
-//! tokens at just these places; else tokens are joined by one space and sentences by a line break. A type that looks
-//! like an id (`B-MESH:D003920`) is one.
+//! behind the start of another one. Columns are separated by tab, or by blanks where there is no tab. The tag is the
+//! last column in which every line has one; the column behind it holds ids. Two columns of numbers that fit the tokens
+//! are their offsets, and then the text has its tokens at just these places; else tokens are joined by one space and
+//! sentences by a line break. A type that looks like an id (`B-MESH:D003920`) is one.
 //!
 //! The lines themselves stay with the document and are written as they were as long as nothing was changed. Else a line
 //! is `token⇥start⇥end⇥tag⇥ids` (`_` where there are none), and any punctuation mark is a token. What that cannot hold:
@@ -13,6 +13,8 @@
 
 mod write;
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -32,6 +34,9 @@ const MAX_GAP: u64 = 1000;
 
 /// What stands in the column of ids where there are none.
 const NO_IDS: &str = "_";
+
+/// What starts a document in the oldest files.
+const DOCSTART: &str = "-DOCSTART-";
 
 /// How tags say where a mention ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,7 +113,7 @@ impl Documents {
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         let mut lines: Vec<(u64, String)> = self.held.take().into_iter().collect();
-        let mut kinds: Vec<String> = lines.iter().filter_map(|(_, line)| start_of(line)).map(str::to_owned).collect();
+        let mut starts: Vec<String> = lines.iter().map(|(_, line)| line.clone()).collect();
         let (mut n_bytes, mut has_tokens) = (0, false);
         while let Some((number, line)) = self.input.next_line()? {
             let line = (number, line.trim_end_matches('\u{b}').to_owned());
@@ -117,18 +122,18 @@ impl Documents {
                 let message = format!("the document at line {number} has more than {MAX_DOCUMENT_BYTES} bytes");
                 return Err(Error::limit(self.input.path(), message));
             }
-            match start_of(&line.1) {
-                // A document may have several such lines, and no tokens.
-                Some(kind) if has_tokens || kinds.iter().any(|other| other == kind) => {
+            if starts_document(&line.1) {
+                if has_tokens || starts.iter().any(|start| !goes_with(start, &line.1)) {
                     self.held = Some(line);
                     break;
                 }
-                Some(kind) => kinds.push(kind.to_owned()),
-                None => has_tokens |= !line.1.trim().is_empty() && !is_comment(&line.1),
+                starts.push(line.1.clone());
+            } else {
+                has_tokens |= !line.1.trim().is_empty() && !is_comment(&line.1);
             }
             lines.push(line);
         }
-        if !has_tokens && kinds.is_empty() {
+        if !has_tokens && starts.is_empty() {
             return Ok(None);
         }
         self.n_documents += 1;
@@ -156,7 +161,7 @@ impl Documents {
 
 /// `# id = 7` and what other programs write for it.
 fn id_of(line: &str) -> Option<String> {
-    if let Some(rest) = line.strip_prefix("-DOCSTART-") {
+    if let Some(rest) = line.strip_prefix(DOCSTART) {
         let id = rest.trim().trim_start_matches('(').trim_end_matches(')');
         let is_id = !id.is_empty() && !id.split_whitespace().any(|word| matches!(word, "O" | "-X-" | "_" | "-"));
         return is_id.then(|| id.to_owned());
@@ -173,8 +178,14 @@ fn named_id(line: &str) -> Option<(&str, &str)> {
 
 /// The kind of a line that starts a document.
 fn start_of(line: &str) -> Option<&str> {
-    const DOCSTART: &str = "-DOCSTART-";
     if line.starts_with(DOCSTART) { Some(DOCSTART) } else { named_id(line).map(|(name, _)| name) }
+}
+
+/// Whether two lines may start one and the same document: `-DOCSTART-` comes first, a kind comes once, and of two ids
+/// both are the same.
+fn goes_with(start: &str, next: &str) -> bool {
+    let ids = id_of(start).zip(id_of(next));
+    !next.starts_with(DOCSTART) && start_of(start) != start_of(next) && ids.is_none_or(|(one, other)| one == other)
 }
 
 fn starts_document(line: &str) -> bool {
@@ -239,6 +250,11 @@ fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
     let tokens = || rows.iter().flatten();
     let n_columns = tokens().map(|(_, columns)| columns.len()).min().unwrap_or(2);
     let is_tag = |column: usize| tokens().all(|(_, columns)| tag_of(columns[column]).is_some());
+    // Our own columns: where no token is outside of a mention, the last one may hold nothing but ids that look like tags.
+    let is_inside = |column: usize| is_tag(column) && tokens().all(|(_, columns)| columns[column] != "O");
+    if n_columns == 5 && is_inside(3) && fits_offsets(rows, 1) {
+        return Ok(Layout { tag: 3, offsets: Some(1) });
+    }
     let Some(tag) = (1..n_columns).rev().find(|&column| is_tag(column)) else {
         let wrong =
             tokens().find(|(_, columns)| columns.len() < 2 || columns.last().is_some_and(|tag| tag_of(tag).is_none()));
@@ -351,7 +367,8 @@ fn decode(tokens: &[Token<'_>], scheme: Scheme, repair: Repair, text: &str, anno
             ..Annotation::default()
         });
     }
-    lenient.iter().filter(|mention| !strict.contains(mention)).count() as u64
+    let whole: HashSet<&Range<usize>> = strict.iter().collect();
+    lenient.iter().filter(|mention| !whole.contains(mention)).count() as u64
 }
 
 /// The tags of a sentence by their place in a mention. BIO says only in the next tag that a mention ends; a change of

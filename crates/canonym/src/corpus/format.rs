@@ -345,9 +345,10 @@ impl Iterator for Reader {
             };
             let n_passed = records.n_passed();
             self.checker.fixes.clear();
-            let item = records.next(&mut self.checker);
-            let goes_on = match &item {
+            let mut item = records.next(&mut self.checker);
+            let goes_on = match &mut item {
                 Some(Ok(read)) => {
+                    self.checker.respell(read);
                     self.checker.counts.n_documents += 1;
                     self.checker.counts.n_annotations += read.annotations.len() as u64;
                     !matches!(records, Records::Text(_) | Records::Brat(_))

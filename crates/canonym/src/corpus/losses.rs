@@ -267,8 +267,7 @@ fn count_relations(losses: &mut Losses, document: &AnnotatedDocument, format: Co
             losses.count(Loss::RelationDetail, n_detailed, document);
         }
         Brat => {
-            let n_lost = relations.iter().filter(|relation| !brat::is_held(document, relation)).count();
-            losses.count(Loss::Relation, n_lost, document);
+            losses.count(Loss::Relation, relations.len() - brat::held(document).len(), document);
         }
         _ => losses.count(Loss::Relation, relations.len(), document),
     }

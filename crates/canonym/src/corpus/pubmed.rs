@@ -213,6 +213,13 @@ impl Citation {
 /// Appends one document to `out`, without its annotations.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
+    let mut id = Vec::new();
+    escape(&document.id, false, false, &mut id);
+    // What XML cannot hold is written as a space, and spaces around an id do not count.
+    if id.trim_ascii().is_empty() {
+        let message = format!("PubMed XML cannot carry the document id {}", quote(&document.id));
+        return Err(Error::invalid(message).with_hint("give the document an id, or write jsonl"));
+    }
     let mut element = |before: &str, text: &str, after: &str| {
         out.extend_from_slice(before.as_bytes());
         escape(text, false, false, out);

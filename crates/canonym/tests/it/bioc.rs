@@ -6,8 +6,9 @@ use std::path::Path;
 
 use canonym::Result;
 use canonym::corpus::format::encode;
-use canonym::corpus::{AnnotatedDocument, Annotation, CorpusFormat, OnMismatch, Reader};
+use canonym::corpus::{AnnotatedDocument, Annotation, CorpusFormat, OnMismatch, Reader, Writer};
 use canonym::input::Input;
+use canonym::text::Span;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -83,6 +84,29 @@ fn same_again(bytes: &[u8]) {
     assert_eq!(text(&written(&again, JSON).unwrap()), text(&json));
 }
 
+#[test]
+fn repaired_offsets_are_written_instead_of_the_wrong_ones() {
+    let annotation = |end| {
+        format!("<annotation id='0'><location offset='0' length='{end}'/><text>renal failure</text></annotation>")
+    };
+    let passage = |text, end| format!("<passage><offset>0</offset><text>{text}</text>{}</passage>", annotation(end));
+    for (text, end) in [("renal failure", 99), ("Renal failure", 13)] {
+        let bytes = collection(&format!("<id>7</id>{}", passage(text, end)));
+        let input = Input::from_bytes("a.xml", bytes.into_bytes()).unwrap();
+        let mut reader = Reader::from_input(input, Some(XML)).unwrap().with_repairs(true);
+        let back = read_again(&reader.next().unwrap().unwrap());
+        assert_eq!(back.annotations.len(), 1);
+        assert_eq!(back.annotations[0].text, text);
+    }
+}
+
+/// What is read of a document that was written as XML.
+fn read_again(document: &AnnotatedDocument) -> AnnotatedDocument {
+    let mut writer = Writer::new(Vec::new(), Path::new("out.xml"), XML).unwrap();
+    writer.write(document).unwrap();
+    items(&writer.finish().unwrap(), Some(XML)).pop().unwrap().unwrap()
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
@@ -138,6 +162,28 @@ fn impossible_offsets_of_passages_are_kept_and_annotations_follow_their_passage(
               1 ["ache"]  [] []
         "#]],
     );
+}
+
+#[test]
+fn offsets_of_sentences_may_be_as_large_as_numbers_get() {
+    let far = u64::MAX;
+    let sentence = format!("<sentence><offset>{far}</offset><text>in</text></sentence>");
+    let passage = |inner: &str| format!("<passage><offset>0</offset><text>Pain</text>{inner}</passage>");
+    let bytes = collection(&format!("<id>7</id>{}{}", passage(""), passage(&sentence)));
+    let read = items(bytes.as_bytes(), Some(XML)).pop().unwrap().unwrap();
+    assert_eq!(read.document.text, "Pain Pain");
+    let annotation = |start, end| Annotation { spans: vec![Span::new(start, end)], ..Annotation::default() };
+    let linked = AnnotatedDocument { annotations: vec![annotation(0, 4), annotation(5, 9)], ..read };
+    let back = read_again(&linked);
+    assert_eq!((&back.annotations[0].text[..], &back.annotations[1].text[..]), ("Pain", "Pain"));
+}
+
+#[test]
+fn gaps_do_not_make_a_text_larger_than_a_document() {
+    let passages = (1..=70_000).map(|row| format!("{{\"offset\":{}}}", row * 1000)).collect::<Vec<String>>();
+    let bytes = format!("{{\"id\":\"7\",\"passages\":[{}]}}", passages.join(","));
+    let read = items(bytes.as_bytes(), Some(JSON)).pop().unwrap().unwrap();
+    assert!(read.document.text.len() < (64 << 20) + 10_000);
 }
 
 #[test]

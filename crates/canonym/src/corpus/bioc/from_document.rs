@@ -101,11 +101,13 @@ fn put_annotations(annotated: &AnnotatedDocument, bioc: &mut BiocDocument, joine
     for (number, site) in joined.sites.iter().enumerate() {
         for source in std::mem::take(annotations_at(bioc, site)) {
             let spans = joined.spans(site, &source);
+            let is_label = spans.is_empty();
             let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
             let span =
                 |&(start, end): &(u64, u64)| byte(start).zip(byte(end)).map(|(start, end)| Span::new(start, end));
-            let spans = spans.iter().map(span).collect::<Option<Vec<Span>>>().unwrap_or_default();
-            let read = (!spans.is_empty()).then(|| interpret(&source, spans, text));
+            // What lies beyond the text was repaired by the reader, or left out.
+            let Some(spans) = spans.iter().map(span).collect::<Option<Vec<Span>>>() else { continue };
+            let read = (!is_label).then(|| interpret(&source, spans, text));
             originals.push(Original { site: number, source, read, taken: false });
         }
     }
@@ -152,7 +154,7 @@ fn find<T, R>(originals: &[Original<T, R>], next: usize, same: impl Fn(&R) -> bo
 
 /// The first sentence, else passage, else the document, in which a code point of the text stands.
 fn site_of(joined: &Joined, at: u64) -> usize {
-    let inside = |site: &Site| (site.start..site.start + site.length).contains(&at);
+    let inside = |site: &Site| (site.start..site.start.saturating_add(site.length)).contains(&at);
     joined.sites.iter().position(inside).unwrap_or(joined.sites.len() - 1)
 }
 
@@ -160,7 +162,8 @@ fn fresh(annotation: &Annotation, id: String, site: &Site, map: &OffsetMap<'_>, 
     let location = |span: &Span| {
         let (start, end) = (code_point(map, span.start), code_point(map, span.end));
         // Counted from the site, so that a passage whose offset is no place in the text has its own.
-        Location { offset: (start + site.offset).saturating_sub(site.start), length: end - start }
+        let offset = site.offset.saturating_add(start).saturating_sub(site.start);
+        Location { offset, length: end - start }
     };
     let covered = || annotation.spans.iter().map(|span| span.of(text)).collect::<Vec<&str>>().join(" ");
     let own = (!annotation.text.is_empty()).then(|| annotation.text.clone());

@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::model::{BiocAnnotation, BiocDocument, BiocRelation, Infons, Kept, Passage, value_text};
 use crate::Result;
 use crate::corpus::check::{Checker, Placed};
-use crate::corpus::{AnnotatedDocument, Annotation, Argument, Attribute, CorpusFormat, Relation, Residue};
+use crate::corpus::{
+    AnnotatedDocument, Annotation, Argument, Attribute, CorpusFormat, MAX_DOCUMENT_BYTES, Relation, Residue,
+};
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Section, Span};
 
@@ -87,7 +89,7 @@ fn join_by(bioc: &BiocDocument, gaps: Gaps) -> Joined {
             let own = sentence.text.as_deref().unwrap_or_default();
             let length = own.chars().count() as u64;
             let first = match &passage.text {
-                Some(_) => start + sentence.offset.saturating_sub(passage.offset),
+                Some(_) => start.saturating_add(sentence.offset.saturating_sub(passage.offset)),
                 None => {
                     // Offsets of sentences count from where the passage would stand.
                     let wanted = start.saturating_add(sentence.offset.saturating_sub(passage.offset));
@@ -132,10 +134,11 @@ impl Gaps {
     }
 }
 
-/// Fills the gap up to `wanted`; where that is no gap, one space stands between two texts.
+/// Fills the gap up to `wanted`; where that is no gap, one space stands between two texts. Gaps do not make a text larger
+/// than a document may be.
 fn pad(text: &mut String, n_chars: &mut u64, wanted: Option<u64>, first: bool) {
     let gap = match wanted.and_then(|wanted| wanted.checked_sub(*n_chars)) {
-        Some(gap) if gap <= MAX_GAP => gap,
+        Some(gap) if gap <= MAX_GAP && text.len() < MAX_DOCUMENT_BYTES => gap,
         _ => u64::from(!first),
     };
     text.extend(std::iter::repeat_n(' ', gap as usize));

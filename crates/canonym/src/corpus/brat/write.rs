@@ -29,7 +29,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>)
     for (annotation, key) in annotated.annotations.iter().zip(&keys) {
         writer.annotation(annotation, key)?;
     }
-    for relation in &annotated.relations {
+    for relation in held(annotated) {
         writer.relation(relation)?;
     }
     for line in writer.lines {
@@ -58,13 +58,16 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     (parsed.annotations == annotated.annotations && parsed.relations == annotated.relations).then_some(lines)
 }
 
-/// Whether brat can carry a relation: each end is the key of an annotation or of another relation that it can carry.
-pub(in crate::corpus) fn is_held(annotated: &AnnotatedDocument, relation: &Relation) -> bool {
-    let keys: HashSet<&str> = annotated.annotations.iter().map(|one| one.key.as_str()).collect();
-    let events: HashSet<&str> = annotated.relations.iter().map(|one| one.key.as_str()).collect();
-    let is_key = |target: &str| !target.is_empty() && (keys.contains(target) || events.contains(target));
-    relation.arguments.len() > 1 && relation.arguments.iter().all(|argument| is_key(&argument.target))
-        || relation.key.starts_with('E') && relation.arguments.iter().all(|argument| is_key(&argument.target))
+/// Which relations of a document brat can carry: each end is the key of an annotation or of another relation.
+pub(in crate::corpus) fn held(annotated: &AnnotatedDocument) -> Vec<&Relation> {
+    let keys = annotated.annotations.iter().map(|one| one.key.as_str());
+    let keys: HashSet<&str> = keys.chain(annotated.relations.iter().map(|one| one.key.as_str())).collect();
+    let is_key = |target: &str| !target.is_empty() && keys.contains(target);
+    let is_held = |relation: &&Relation| {
+        let has_ends = relation.arguments.len() > 1 || relation.key.starts_with('E');
+        has_ends && relation.arguments.iter().all(|argument| is_key(&argument.target))
+    };
+    annotated.relations.iter().filter(is_held).collect()
 }
 
 /// Whether a mention has to be written in parts because a line ends inside it.
@@ -157,9 +160,6 @@ impl<'a> LineWriter<'a> {
     }
 
     fn relation(&mut self, relation: &Relation) -> Result<()> {
-        if !is_held(self.annotated, relation) {
-            return Ok(());
-        }
         let kind = word(&relation.kind);
         let is_event = is_key('E', &relation.key);
         let key = match relation.key.as_str() {

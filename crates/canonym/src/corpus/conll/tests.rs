@@ -82,12 +82,12 @@ fn documents_have_ids_or_get_them() {
 #[test]
 fn document_without_tokens_is_one() {
     check(
-        "-DOCSTART- (6)\n# id = 7\n\n# id = 8\n\n-DOCSTART-\n# id = 9\npain\tO\n",
+        "-DOCSTART- (7)\n# id = 7\n\n# pmid = 8\n\n-DOCSTART-\n# id = 9\npain\tO\n",
         expect![[r#"
-        {"id":"6","text":"","annotations":[]}
-        {"id":"8","text":"","annotations":[]}
-        {"id":"9","text":"pain","annotations":[]}
-    "#]],
+            {"id":"7","text":"","annotations":[]}
+            {"id":"8","text":"","annotations":[]}
+            {"id":"9","text":"pain","annotations":[]}
+        "#]],
     );
 }
 
@@ -100,6 +100,16 @@ fn documents_of_several_files_stay_apart() {
     }
     let written = String::from_utf8(writer.finish().unwrap()).unwrap();
     assert_eq!(written, "pain\tO\n# id = b\ngout\tB\n# id = 7\nflu\tO\n");
+}
+
+#[test]
+fn ids_that_look_like_tags_are_ids() {
+    check(
+        "# id = 7\nflu\t0\t3\tB-X\tE-12\n",
+        expect![[r#"
+        {"id":"7","text":"flu","annotations":[{"spans":[[0,3]],"text":"flu","type":"X","ids":["E-12"]}]}
+    "#]],
+    );
 }
 
 #[test]

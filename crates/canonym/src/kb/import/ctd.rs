@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use super::ctd_rows::{Division, split};
 use super::gene_info::without_repeated_prefix;
-use super::{ImportConfig, Report, Sink, biosyn, gene_info, keep, map_parts, push_name, with_prefix};
+use super::{ImportConfig, Report, Sink, biosyn, distinct, gene_info, keep, map_parts, push_name, with_prefix};
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 use crate::{Error, Result};
@@ -139,13 +139,8 @@ fn record(
     for name in Some(cell(header.kind[1])).filter(|name| !name.is_empty()).into_iter().chain(list("Synonyms")) {
         push_name(&mut names, name, Scope::Exact, report);
     }
-    let mut types: Vec<String> = Vec::new();
-    for tree in list("TreeNumbers") {
-        let branch = tree.split(['.', '/']).next().unwrap_or_default();
-        if !types.iter().any(|known| known == branch) {
-            types.push(branch.to_owned());
-        }
-    }
+    let branch = |tree: &str| tree.split(['.', '/']).next().unwrap_or_default().to_owned();
+    let types = distinct(list("TreeNumbers").map(branch));
     // CTD writes `DO:DOID:4` for what everyone else calls `DOID:4`.
     let other = |id: &str| header.id(without_repeated_prefix(id.strip_prefix("DO:").unwrap_or(id)), config);
     let mut alternative_ids: Vec<String> = list(header.kind[3]).map(other).collect();

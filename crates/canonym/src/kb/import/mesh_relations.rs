@@ -3,9 +3,9 @@
 //! A record may stand before its parent, so parents are handed on at the end, as records that hold nothing else. Held
 //! are one number for each relation, and each tree number and heading once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{Report, Sink};
+use super::{Report, Sink, distinct};
 use crate::Result;
 use crate::kb::{ConceptRecord, Scope};
 
@@ -76,7 +76,8 @@ impl Relations {
         self.waiting.sort_by_key(|(child, ..)| *child);
         for group in self.waiting.chunk_by(|one, other| one.0 == other.0) {
             let child = group[0].0;
-            let mut parents: Vec<String> = Vec::new();
+            let mut parents: Vec<u32> = Vec::new();
+            let mut known: HashSet<&str> = HashSet::new();
             for (_, key, named) in group {
                 let (found, what) = match named {
                     Named::Tree => (self.trees.get(keys[*key as usize]).copied(), "tree number not in the files"),
@@ -85,12 +86,13 @@ impl Relations {
                 match found {
                     None => report.drop_one("parent", what),
                     Some(row) if row == child => report.drop_one("parent", "of itself"),
-                    Some(row) if parents.iter().any(|known| **known == *self.ids[row as usize]) => {}
-                    Some(row) => parents.push(self.ids[row as usize].to_string()),
+                    Some(row) if known.insert(&self.ids[row as usize]) => parents.push(row),
+                    Some(_) => {}
                 }
             }
             if !parents.is_empty() {
                 let id = self.ids[child as usize].to_string();
+                let parents = parents.into_iter().map(|row| self.ids[row as usize].to_string()).collect();
                 sink(ConceptRecord { id, parents, ..ConceptRecord::default() })?;
             }
         }
@@ -104,13 +106,7 @@ pub(super) fn types(semantic_types: Vec<String>, trees: &[String]) -> Vec<String
     if types.is_empty() {
         types.extend(trees.iter().map(|tree| tree.split('.').next().unwrap_or_default().to_owned()));
     }
-    let mut known: Vec<String> = Vec::with_capacity(types.len());
-    for one in types {
-        if !known.contains(&one) {
-            known.push(one);
-        }
-    }
-    known
+    distinct(types)
 }
 
 /// The scope of names of a concept that is `word` in relation to the preferred one.

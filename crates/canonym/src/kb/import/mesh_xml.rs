@@ -7,8 +7,10 @@
 //! which files of before 2018 have, else the first segments of the tree numbers (`C04`), or the class of a supplementary
 //! record (`SCR_Chemical`). Histories, indexing notes, allowed qualifiers and pharmacological actions are not read.
 
+use std::collections::HashMap;
+
 use super::mesh_relations::{self as mesh, Relations};
-use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
+use super::{ImportConfig, Report, Sink, distinct, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::Source;
 use crate::input::xml::{Element, Event, XmlReader};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
@@ -234,12 +236,7 @@ fn finish(
     let id = with_prefix(&record.ui, config);
     // A descriptor that is the main one of several carries a star.
     let mapped_to = record.mapped_to.iter().map(|ui| ui.trim().trim_start_matches('*')).filter(|ui| !ui.is_empty());
-    let mut parents: Vec<String> = Vec::new();
-    for parent in mapped_to.map(|ui| with_prefix(ui, config)) {
-        if !parents.contains(&parent) {
-            parents.push(parent);
-        }
-    }
+    let parents = distinct(mapped_to.map(|ui| with_prefix(ui, config)));
     let kept = ConceptRecord {
         id: id.clone(),
         names,
@@ -258,10 +255,12 @@ fn finish(
 /// The names of a record, the preferred one first.
 fn names(record: &MeshRecord, report: &mut Report) -> Vec<NameRecord> {
     let main = record.concepts.iter().find(|concept| concept.preferred).map_or("", |concept| concept.ui.trim());
+    let scopes = scopes(record, main);
     let mut names = Vec::new();
     push_name(&mut names, &record.name, Scope::Preferred, report);
     for concept in &record.concepts {
-        let scope = if concept.preferred { Scope::Exact } else { scope(record, main, concept.ui.trim()) };
+        let related = || scopes.get(concept.ui.trim()).copied().unwrap_or(Scope::Related);
+        let scope = if concept.preferred { Scope::Exact } else { related() };
         for (term, preferred) in &concept.terms {
             // The heading of a record is its preferred term and stands first already.
             if *preferred && concept.preferred && term.trim() == record.name.trim() {
@@ -273,17 +272,19 @@ fn names(record: &MeshRecord, report: &mut Report) -> Vec<NameRecord> {
     names
 }
 
-/// The scope of the names of concept `other`, as its relation to the preferred concept `main` has it.
-fn scope(record: &MeshRecord, main: &str, other: &str) -> Scope {
-    let relation = record.relations.iter().find_map(|[word, first, second]| {
-        let scope = mesh::scope_of(word.trim())?;
-        match (first.trim(), second.trim()) {
-            pair if pair == (main, other) => Some(scope),
-            pair if pair == (other, main) => Some(reversed(scope)),
-            _ => None,
+/// The scopes of the names of the concepts that a relation binds to the preferred concept `main`; the first one counts.
+fn scopes<'a>(record: &'a MeshRecord, main: &str) -> HashMap<&'a str, Scope> {
+    let mut scopes = HashMap::new();
+    for [word, first, second] in &record.relations {
+        let Some(scope) = mesh::scope_of(word.trim()) else { continue };
+        let (first, second) = (first.trim(), second.trim());
+        if first == main {
+            scopes.entry(second).or_insert(scope);
+        } else if second == main {
+            scopes.entry(first).or_insert(reversed(scope));
         }
-    });
-    relation.unwrap_or(Scope::Related)
+    }
+    scopes
 }
 
 /// The scope seen from the other concept.

@@ -43,7 +43,7 @@ pub mod sssom;
 pub mod taxonomy;
 pub mod tsv;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::input::{Input, Source};
@@ -270,6 +270,12 @@ fn map_parts(ids: &str, signs: &[char], rewrite: impl Fn(&str) -> String) -> Str
         }
     }
     whole
+}
+
+/// Every text once, where it stands first.
+fn distinct(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut known = HashSet::new();
+    texts.into_iter().filter(|text| known.insert(text.clone())).collect()
 }
 
 /// Adds a name, white space trimmed; an empty one is counted and left out.

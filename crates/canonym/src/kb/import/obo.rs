@@ -10,6 +10,9 @@ use crate::input::Input;
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
+/// The most bytes that one stanza may have.
+const MOST_BYTES: usize = 16 << 20;
+
 type Malformed = String;
 
 /// What is known of the stanza that is being read.
@@ -21,6 +24,8 @@ struct Term {
     replaced_by: Vec<String>,
     obsolete: bool,
     n_relations: u64,
+    has_name: bool,
+    n_bytes: usize,
 }
 
 /// Reads the terms of an OBO file to its end.
@@ -55,6 +60,13 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
                 }
             }
             Line::Clause { tag, value } => {
+                if let Some(term) = &mut term {
+                    term.n_bytes += value.len();
+                    if term.n_bytes > MOST_BYTES {
+                        let message = format!("the stanza at line {} is longer than {MOST_BYTES} bytes", term.line);
+                        return Err(Error::limit(input.path(), message));
+                    }
+                }
                 if let Some(term) = &mut term
                     && let Err(message) = clause(term, tag, value, config, report)
                 {
@@ -96,9 +108,10 @@ fn clause(
         "id" if record.id.is_empty() => record.id = id(value)?,
         "id" => return Err("a second id in one stanza".to_owned()),
         "name" => {
-            let first = !record.names.iter().any(|name| name.scope == Scope::Preferred);
-            let scope = if first { Scope::Preferred } else { Scope::Exact };
+            let n_names = record.names.len();
+            let scope = if term.has_name { Scope::Exact } else { Scope::Preferred };
             push_name(&mut record.names, &syntax::text(value), scope, report);
+            term.has_name |= record.names.len() > n_names;
         }
         "synonym" => {
             let (text, rest) = syntax::quoted(value)?;
