@@ -1,20 +1,32 @@
 //! Which knowledge base a command works on: a compiled file, or the embedded starter.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use canonym::input::Source;
 use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::{Link, Linker, Marked};
+use canonym_neural::bundle::{self, Bundle};
+use canonym_neural::hybrid::HybridLinker;
+use canonym_neural::vectors::VectorCache;
 
 use crate::errors::usage;
 
 /// The word that stands for the embedded knowledge base where a file is expected.
 pub const STARTER: &str = "starter";
+
+/// The knowledge base in the folder of a run.
+pub const TERMINOLOGY: &str = "terminology.kb";
+
+/// The variable that names the folder where the vectors of names are kept.
+const CACHE: &str = "CANONYM_CACHE";
 
 /// About 2,300 common concepts; `assets/README.md` tells how they were chosen.
 const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
@@ -26,6 +38,15 @@ pub fn open(path: Option<&Path>) -> anyhow::Result<Arc<KnowledgeBase>> {
         _ => starter(),
     };
     Ok(Arc::new(kb.context("the knowledge base could not be opened")?))
+}
+
+/// As [`open`]; where no knowledge base is given and the model brings the one along that it was trained with, that one.
+pub fn open_for(path: Option<&Path>, model: &str) -> anyhow::Result<Arc<KnowledgeBase>> {
+    let own = Path::new(model).join(TERMINOLOGY);
+    match path {
+        None if own.exists() => open(Some(&own)),
+        _ => open(path),
+    }
 }
 
 /// Compiles the starter knowledge base in memory, which takes less time than reading a larger one from disk.
@@ -56,15 +77,23 @@ pub struct Models {
     pub ranking: LexicalModel,
     /// Decides which names found in text are meant.
     pub recognition: AcceptModel,
+    /// Compares names by their vectors, beside their words.
+    pub dense: Option<Arc<Bundle>>,
 }
 
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> anyhow::Result<Models> {
-    let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded() };
+    let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None };
     if matches!(model, "default" | "lexical") {
         return Ok(models);
     }
     let folder = Path::new(model);
+    if folder.is_file() || folder.join(bundle::FILE).exists() {
+        let bundle = Bundle::open(folder).with_context(|| format!("{model} is no model"))?;
+        models.ranking = bundle.lexical()?;
+        models.dense = Some(Arc::new(bundle));
+        return Ok(models);
+    }
     if !folder.is_dir() {
         let error = canonym::Error::invalid(format!("there is no model `{model}`"));
         return Err(error.with_hint("give `default`, `lexical`, or a folder that `canonym train` wrote").into());
@@ -85,6 +114,71 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
         }
     }
     Ok(models)
+}
+
+/// Links names and given mentions: by words, or by words and vectors.
+#[derive(Debug)]
+pub enum NameLinker {
+    /// By words.
+    Lexical(LexicalLinker),
+    /// By words and vectors.
+    Hybrid(HybridLinker),
+}
+
+impl NameLinker {
+    /// The linker that `models` make on `kb`.
+    pub fn new(
+        kb: &Arc<KnowledgeBase>,
+        models: &Models,
+        config: LinkConfig,
+        subset: Option<Arc<Subset>>,
+    ) -> anyhow::Result<NameLinker> {
+        let Some(bundle) = &models.dense else {
+            let linker = LexicalLinker::new(kb.clone(), models.ranking.clone(), config);
+            return Ok(NameLinker::Lexical(linker.within(subset)));
+        };
+        let names = Arc::new(bundle.name_encoder()?);
+        let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+        let index = cache.index(kb, &names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"));
+        let weights = (models.ranking.clone(), bundle.manifest.fusion);
+        let linker = HybridLinker::new(kb.clone(), (names, Arc::new(index)), weights, config);
+        Ok(NameLinker::Hybrid(linker.within(subset)))
+    }
+
+    /// Links names without context, in order.
+    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
+        match self {
+            NameLinker::Lexical(linker) => linker.link_names(names),
+            NameLinker::Hybrid(linker) => linker.link_names(names),
+        }
+    }
+
+    /// The linker by words, which alone explains what it does.
+    pub fn explaining(&self) -> anyhow::Result<&LexicalLinker> {
+        match self {
+            NameLinker::Lexical(linker) => Ok(linker),
+            NameLinker::Hybrid(_) => {
+                let error = canonym::Error::invalid("a model with vectors cannot explain its links");
+                Err(error.with_hint("`--model lexical` links by words and explains them").into())
+            }
+        }
+    }
+}
+
+impl Linker for NameLinker {
+    fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
+        match self {
+            NameLinker::Lexical(linker) => linker.link(inputs),
+            NameLinker::Hybrid(linker) => linker.link(inputs),
+        }
+    }
+}
+
+/// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.
+fn cache_folder() -> Option<PathBuf> {
+    let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let of_system = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    named(CACHE).or_else(|| of_system().map(|folder| folder.join("canonym")))
 }
 
 /// Sets the number of threads for the whole process.

@@ -80,7 +80,7 @@ pub struct LinkArguments {
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     let models = knowledge::models(&arguments.model)?;
     knowledge::use_threads(arguments.threads)?;
-    let kb = knowledge::open(arguments.kb.as_deref())?;
+    let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let system = System::new(
         &kb,
         models,
@@ -92,7 +92,7 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             raw_ids: arguments.raw_ids,
             subset: arguments.filter.choose(&kb)?,
         },
-    );
+    )?;
     link_all(arguments, &system)
 }
 

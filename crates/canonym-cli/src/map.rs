@@ -9,11 +9,12 @@ use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
 use canonym::link::Link;
 use canonym::link::explain::Explanation;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::lexical::LinkConfig;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::filter::FilterArguments;
+use crate::knowledge::NameLinker;
 use crate::{knowledge, progress};
 
 /// Names that are linked together; enough for every core, little for the memory.
@@ -69,9 +70,9 @@ struct Row<'a> {
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let models = knowledge::models(&arguments.model)?;
     knowledge::use_threads(arguments.threads)?;
-    let kb = knowledge::open(arguments.kb.as_deref())?;
+    let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
-    let linker = LexicalLinker::new(kb.clone(), models.ranking, config).within(arguments.filter.choose(&kb)?);
+    let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
     let mut input = Input::open(&arguments.file)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let bar = progress::counter("names", None);
@@ -87,7 +88,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         if names.is_empty() {
             break;
         }
-        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)) {
+        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)?) {
             write_line(&mut out, &kb, query, linked, arguments.raw_ids).context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);
@@ -96,15 +97,16 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     out.flush().context("cannot write the result")
 }
 
-fn link(linker: &LexicalLinker, names: &[String], explain: bool) -> Vec<(Link, Option<Explanation>)> {
+fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<Vec<(Link, Option<Explanation>)>> {
     if !explain {
-        return linker.link_names(names).into_iter().map(|link| (link, None)).collect();
+        return Ok(linker.link_names(names).into_iter().map(|link| (link, None)).collect());
     }
+    let linker = linker.explaining()?;
     let explained = |scratch: &mut GramScratch, name: &String| {
         let (link, explanation) = linker.explain_name(name, scratch);
         (link, Some(explanation))
     };
-    names.par_iter().map_init(GramScratch::default, explained).collect()
+    Ok(names.par_iter().map_init(GramScratch::default, explained).collect())
 }
 
 fn write_line(

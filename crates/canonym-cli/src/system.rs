@@ -7,14 +7,14 @@ use canonym::index::grams::GramScratch;
 use canonym::kb::KnowledgeBase;
 use canonym::kb::subset::Subset;
 use canonym::link::explain::Explanation;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::lexical::LinkConfig;
 use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
-use crate::knowledge::{self, Models};
+use crate::knowledge::{self, Models, NameLinker};
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -51,12 +51,12 @@ pub struct System {
 
 enum Model {
     Detect(DictionaryAnnotator),
-    Gold(LexicalLinker),
+    Gold(NameLinker),
 }
 
 impl System {
     /// The system that `models` make on `kb`.
-    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> System {
+    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
             Mentions::Detect => {
@@ -65,10 +65,10 @@ impl System {
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                Model::Gold(LexicalLinker::new(kb.clone(), models.ranking, config).within(subset.clone()))
+                Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?)
             }
         };
-        System { kb: kb.clone(), raw_ids, model }
+        Ok(System { kb: kb.clone(), raw_ids, model })
     }
 
     /// The same documents with linked mentions in the place of their own annotations.
@@ -111,11 +111,12 @@ impl System {
                 Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
             }
             Model::Gold(linker) => {
+                let by_words = linker.explaining()?;
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
                     let text = &document.document.text;
                     let reasons = |annotation: Annotation| {
                         let pieces: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
-                        let (_, explanation) = linker.explain_name(&pieces.join(" "), scratch);
+                        let (_, explanation) = by_words.explain_name(&pieces.join(" "), scratch);
                         self.named(annotation, explanation)
                     };
                     let (annotations, explanations) = document.annotations.into_iter().map(reasons).unzip();
@@ -139,7 +140,7 @@ impl System {
 
 /// Links the mentions that the documents have.
 fn relink(
-    linker: &LexicalLinker,
+    linker: &NameLinker,
     mut batch: Vec<AnnotatedDocument>,
     kb: &KnowledgeBase,
     raw_ids: bool,

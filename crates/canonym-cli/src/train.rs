@@ -4,8 +4,10 @@
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
 mod data;
+mod log;
 mod recognition;
 mod report;
+mod rescnn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -98,9 +100,10 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
         Some("recognition") => recognition::run(arguments, table),
+        Some("rescnn") => rescnn::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"lexical\"` or `system = \"recognition\"` into the experiment";
+            let hint = "write `system = \"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }
@@ -147,8 +150,12 @@ fn write_run(
 }
 
 fn write_text(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    write_bytes(folder, name, text.as_bytes())
+}
+
+fn write_bytes(folder: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
     let mut file = canonym::artifact::AtomicFile::create(&folder.join(name))?;
-    file.write_all(text.as_bytes()).map_err(|error| canonym::Error::io("write", &folder.join(name), error))?;
+    file.write_all(bytes).map_err(|error| canonym::Error::io("write", &folder.join(name), error))?;
     Ok(file.commit()?)
 }
 

@@ -14,10 +14,10 @@ use canonym::eval::strata::training_name;
 use canonym::input::Input;
 use canonym::kb::KnowledgeBase;
 use canonym::kb::subset::Subset;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::lexical::LinkConfig;
 use canonym::text::normalise::fold;
 
-use crate::knowledge::Models;
+use crate::knowledge::{Models, NameLinker};
 use crate::progress;
 use crate::reading::ReadArguments;
 use crate::system::{Mentions, System, SystemConfig};
@@ -185,16 +185,21 @@ pub fn ranked(
         Predictions::File(path, _) => {
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
-        Predictions::Run { kb, models, subset, .. } => answer(kb, models, subset.clone(), queries),
+        Predictions::Run { kb, models, subset, .. } => answer(kb, models, subset.clone(), queries)?,
     };
     to_mentions(queries, &answers, composite).context("cannot pair queries and answers")
 }
 
 /// What the model says of every part of every query.
-fn answer(kb: &Arc<KnowledgeBase>, models: &Models, subset: Option<Arc<Subset>>, queries: &[Query]) -> Answers {
+fn answer(
+    kb: &Arc<KnowledgeBase>,
+    models: &Models,
+    subset: Option<Arc<Subset>>,
+    queries: &[Query],
+) -> anyhow::Result<Answers> {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = LexicalLinker::new(kb.clone(), models.ranking.clone(), config).within(subset).link_names(&names);
+    let links = NameLinker::new(kb, models, config, subset)?.link_names(&names);
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
@@ -202,7 +207,7 @@ fn answer(kb: &Arc<KnowledgeBase>, models: &Models, subset: Option<Arc<Subset>>,
         score: link.candidates.first().map(|best| best.score),
         name: link.candidates.first().map_or_else(String::new, |best| kb.preferred_name(best.concept).to_owned()),
     });
-    Answers { path: PathBuf::from("the model"), rows: rows.collect() }
+    Ok(Answers { path: PathBuf::from("the model"), rows: rows.collect() })
 }
 
 /// What is said of the documents, with warnings of what does not fit.
@@ -221,7 +226,7 @@ pub fn paired(
                 raw_ids: false,
                 subset: subset.clone(),
             };
-            System::new(kb, Models::clone(models), &config).link(gold.to_vec())?
+            System::new(kb, Models::clone(models), &config)?.link(gold.to_vec())?
         }
     };
     let paired = pair(gold, &predicted).context("cannot pair gold and predictions")?;

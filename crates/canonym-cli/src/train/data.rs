@@ -87,7 +87,7 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
         asked.push(Asked { document: query.document, parts });
     }
     if set.folds < 2 {
-        return Ok(vec![Fold { kb: compile_one(dictionary, SourceFormat::Biosyn, work)?, asked }]);
+        return Ok(vec![Fold { kb: compile_one(dictionary, SourceFormat::Biosyn, &work.join("fold.kb"))?, asked }]);
     }
     // Documents in the order they come, dealt like cards.
     let mut fold_of: HashMap<String, usize> = HashMap::new();
@@ -101,7 +101,7 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
         let (here, others): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|one| fold_of[&one.document] == fold);
         let path = work.join("fold.txt");
         std::fs::write(&path, extended(&text, &others)).with_context(|| format!("cannot write {}", path.display()))?;
-        let kb = compile_one(&path, SourceFormat::Biosyn, work)?;
+        let kb = compile_one(&path, SourceFormat::Biosyn, &work.join("fold.kb"))?;
         folds.push(Fold { kb, asked: here.into_iter().cloned().collect() });
     }
     Ok(folds)
@@ -139,13 +139,13 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
     text
 }
 
-fn compile_one(source: &Path, format: SourceFormat, work: &Path) -> anyhow::Result<KnowledgeBase> {
+/// Compiles a source into the file `out` and opens it from memory.
+pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::Result<KnowledgeBase> {
     let import = ImportConfig::default();
     let from = CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new() };
-    let out = work.join("fold.kb");
-    compile(&[from], &CompileConfig::default(), &out, &mut |_| {})
+    compile(&[from], &CompileConfig::default(), out, &mut |_| {})
         .with_context(|| format!("cannot compile {}", source.display()))?;
-    let bytes = std::fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
+    let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
     Ok(KnowledgeBase::from_vec(bytes, &source.display().to_string())?)
 }
 
@@ -186,5 +186,5 @@ fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix6
     }
     let path = work.join("fold.tsv");
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Fold { kb: compile_one(&path, SourceFormat::Tsv, work)?, asked })
+    Ok(Fold { kb: compile_one(&path, SourceFormat::Tsv, &work.join("fold.kb"))?, asked })
 }

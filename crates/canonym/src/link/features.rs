@@ -189,6 +189,16 @@ impl Query {
     /// The forms worth comparing: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form.
     /// Only forms that name a concept of the view.
     pub fn candidates<'a>(&self, view: impl Into<View<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
+        self.candidates_and(view, &[], scratch)
+    }
+
+    /// As [`Query::candidates`], together with forms that were found in another way.
+    pub fn candidates_and<'a>(
+        &self,
+        view: impl Into<View<'a>>,
+        others: &[FormId],
+        scratch: &mut GramScratch,
+    ) -> Vec<FormFeatures> {
         let view = view.into();
         let kb = view.kb;
         let has_row = |row| view.has_form(FormId(row));
@@ -197,6 +207,7 @@ impl Query {
         let mut forms: Vec<(FormId, Option<f32>)> =
             hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
         self.add_equal(view, &mut forms);
+        forms.extend(others.iter().filter(|form| view.has_form(**form)).map(|form| (*form, None)));
         // A form with a cosine sorts behind the same form without one, and is the one kept.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);

@@ -15,7 +15,7 @@ use super::{Candidate, Link, Linker, Marked};
 use crate::Result;
 use crate::index::grams::GramScratch;
 use crate::kb::subset::{Subset, View};
-use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
 
 /// A candidate before calibration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,10 +133,21 @@ pub fn score_name<'a>(
     name: &str,
     scratch: &mut GramScratch,
 ) -> Vec<Scored> {
+    score_name_and(view, model, name, &[], scratch)
+}
+
+/// As [`score_name`], together with forms that were found in another way.
+pub fn score_name_and<'a>(
+    view: impl Into<View<'a>>,
+    model: &LexicalModel,
+    name: &str,
+    others: &[FormId],
+    scratch: &mut GramScratch,
+) -> Vec<Scored> {
     let view = view.into();
     let kb = view.kb;
     let query = Query::new(kb, name);
-    let forms = query.candidates(view, scratch);
+    let forms = query.candidates_and(view, others, scratch);
     let mut scored = Vec::with_capacity(2 * forms.len());
     for FormFeatures { form, values } in &forms {
         let before = scored.len();

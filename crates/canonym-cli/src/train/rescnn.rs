@@ -1,0 +1,424 @@
+//! ResCNN: pre-trained on the names of terminologies, trained on queries, fused with the lexical linker.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use canonym::eval::queries::read_queries;
+use canonym::input::Input;
+use canonym::kb::{FormId, KnowledgeBase};
+use canonym::link::fit::Labelled;
+use canonym::link::lexical::LinkConfig;
+use canonym::link::model::LexicalModel;
+use canonym::text::normalise::fold;
+use canonym_neural::bundle::{Bundle, FILE, FORMAT, Manifest};
+use canonym_neural::dense::FlatIndex;
+use canonym_neural::hybrid::{self, Fusion, HybridLinker, Judged, NameEncoder};
+use canonym_neural::models::rescnn::ResCnnConfig;
+use canonym_neural::parameters::{Parameters, Precision};
+use canonym_neural::random::for_step;
+use canonym_neural::train::synonyms::{Names, SynonymConfig, Synonyms};
+use canonym_neural::train::{Progress, Run, RunConfig};
+use canonym_neural::wordpiece::Pieces;
+use serde::{Deserialize, Serialize};
+
+use super::data::compile_one;
+use super::log::Log;
+use super::{TrainArguments, provenance, write_bytes, write_text};
+use crate::progress;
+use canonym::kb::import::SourceFormat;
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    system: String,
+    seed: u64,
+    data: DataConfig,
+    vocabulary: VocabularyConfig,
+    #[serde(default)]
+    model: ResCnnConfig,
+    /// Training on the names of the terminologies, each other's synonyms.
+    pretrain: Option<StageConfig>,
+    /// Training on the queries.
+    train: StageConfig,
+}
+
+/// What is read, relative to the data root.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataConfig {
+    /// The terminology that is linked to.
+    terminology: TerminologyConfig,
+    /// Further terminologies whose names are pre-trained on.
+    #[serde(default)]
+    synonyms: Vec<TerminologyConfig>,
+    /// Queries, as BioSyn has them.
+    queries: PathBuf,
+    /// Held-out queries, and the terminology that they are searched in.
+    dev_queries: PathBuf,
+    dev_terminology: TerminologyConfig,
+    /// Whether the model is trained again on both, after the held-out queries have set what is set on them (the protocol of BioSyn).
+    #[serde(default)]
+    refit: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TerminologyConfig {
+    path: PathBuf,
+    format: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VocabularyConfig {
+    /// Pieces at most.
+    size: usize,
+    /// The width of their embeddings.
+    dim: usize,
+}
+
+/// One training.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StageConfig {
+    #[serde(default)]
+    batch: SynonymConfig,
+    #[serde(default)]
+    run: RunConfig,
+}
+
+/// Numbers for the ids of concepts, the same in every terminology of a run.
+#[derive(Debug, Default)]
+struct Labels {
+    number_of: HashMap<String, u32>,
+}
+
+impl Labels {
+    fn of(&mut self, id: &str) -> u32 {
+        let next = self.number_of.len() as u32;
+        *self.number_of.entry(id.to_owned()).or_insert(next)
+    }
+}
+
+/// A terminology and its forms as the model sees them.
+struct Prepared {
+    kb: Arc<KnowledgeBase>,
+    names: Names,
+}
+
+/// The figures of a run.
+#[derive(Debug, Serialize)]
+struct Report {
+    seed: u64,
+    n_pieces: usize,
+    n_trained: usize,
+    n_parameters: usize,
+    n_queries: usize,
+    n_dev_mentions: usize,
+    dev: BTreeMap<&'static str, f64>,
+    seconds: BTreeMap<&'static str, f64>,
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of ResCNN"))?;
+    let root = arguments.data_root.as_path();
+    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    let started = Instant::now();
+    let mut seconds = BTreeMap::new();
+    let data = &experiment.data;
+    progress::say("reading terminologies and queries …");
+    let terminology = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
+    let dev_terminology = compile_terminology(&data.dev_terminology, root, &arguments.out.join("dev.kb"))?;
+    let synonyms: Vec<Arc<KnowledgeBase>> = data
+        .synonyms
+        .iter()
+        .map(|config| compile_terminology(config, root, &arguments.out.join("synonyms.kb")))
+        .collect::<anyhow::Result<_>>()?;
+    let queries = read_mentions(&root.join(&data.queries))?;
+    let dev_queries = read_mentions(&root.join(&data.dev_queries))?;
+
+    let trained_on = single(&queries).map(|one| one.query.as_str());
+    let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
+    let texts: Vec<String> = trained_on.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
+    let pieces = Pieces::learn(texts.iter().map(String::as_str), experiment.vocabulary.size);
+
+    let mut labels = Labels::default();
+    let mut prepare = |kb: &Arc<KnowledgeBase>| Prepared { kb: kb.clone(), names: names_of(kb, &pieces, &mut labels) };
+    let terminology = prepare(&terminology);
+    let dev_terminology = prepare(&dev_terminology);
+    let mut synonyms: Vec<Names> = synonyms.iter().map(|kb| prepare(kb).names).collect();
+    synonyms.push(terminology.names.clone());
+    let anchors = anchors_of(single(&queries), &pieces, &mut labels);
+    let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
+    let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
+    let dev_each = each(&dev_parts, &pieces, &mut labels);
+    seconds.insert("prepare", started.elapsed().as_secs_f64());
+
+    let mut paths: BTreeSet<&PathBuf> = BTreeSet::from([&data.queries, &data.dev_queries]);
+    paths.extend([&data.terminology.path, &data.dev_terminology.path]);
+    paths.extend(data.synonyms.iter().map(|one| &one.path));
+    let provenance = provenance(paths, root)?;
+    let config = toml::to_string(&experiment)?;
+    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
+    let mut log = Log::create(&arguments.out)?;
+    let mut parameters = Parameters::default();
+    let dim = experiment.vocabulary.dim;
+    experiment.model.init(&mut parameters, pieces.len(), dim, &mut for_step(experiment.seed, u64::MAX));
+    let (n_trained, n_parameters) = parameters.counts();
+    progress::say(&format!(
+        "{} pieces, {n_trained} weights; {} names, {} queries",
+        pieces.len(),
+        terminology.names.pieces.len(),
+        anchors.pieces.len()
+    ));
+    let held_out = Some((&dev_each, &dev_terminology.names));
+    let all_stages = Stage {
+        name: "train",
+        model: &experiment.model,
+        config: &experiment.train,
+        seed: experiment.seed,
+        unknown: pieces.unknown,
+        out: &arguments.out,
+        of: &of,
+    };
+    if let Some(stage) = &experiment.pretrain {
+        let started = Instant::now();
+        let names = with_synonym(synonyms);
+        let stage = Stage { name: "pretrain", config: stage, ..all_stages };
+        parameters = stage.run(parameters, (&names, &names), held_out, &mut log)?;
+        seconds.insert("pretrain", started.elapsed().as_secs_f64());
+    }
+    let train_started = Instant::now();
+    let stage = all_stages;
+    let chosen = stage.run(parameters.clone(), (&anchors, &terminology.names), held_out, &mut log)?;
+    seconds.insert("train", train_started.elapsed().as_secs_f64());
+
+    let lexical = LexicalModel::embedded();
+    let manifest = |fusion| -> anyhow::Result<Manifest> {
+        Ok(Manifest {
+            format: FORMAT,
+            rescnn: experiment.model.clone(),
+            fusion,
+            lexical: serde_json::from_str(&lexical.to_json())?,
+            card: String::new(),
+        })
+    };
+    let mut bundle =
+        Bundle { manifest: manifest(Fusion::DENSE)?, parameters: chosen, pieces: pieces.clone(), fingerprint: 0 };
+    let judged = judge(&bundle, &dev_terminology.kb, &dev_parts)?;
+    let fusion = hybrid::calibrated(&judged, hybrid::fit_fusion(&judged));
+    let mut dev = BTreeMap::new();
+    for (name, fusion) in [("lexical", Fusion::LEXICAL), ("dense", Fusion::DENSE), ("hybrid", fusion)] {
+        dev.insert(name, accuracy(&judged, &dev_queries, &fusion));
+    }
+    progress::say(&format!("dev accuracy@1: {dev:?}, fusion {fusion:?}"));
+    if data.refit {
+        let started = Instant::now();
+        let mut all = anchors;
+        all.pieces.extend(dev_anchors.pieces);
+        all.concepts.extend(dev_anchors.concepts);
+        let all = without_repeats(all);
+        let stage = Stage { name: "refit", ..stage };
+        bundle.parameters = stage.run(parameters, (&all, &terminology.names), None, &mut log)?;
+        seconds.insert("refit", started.elapsed().as_secs_f64());
+    }
+    bundle.manifest = manifest(fusion)?;
+    let report = Report {
+        seed: experiment.seed,
+        n_pieces: pieces.len(),
+        n_trained,
+        n_parameters,
+        n_queries: single(&queries).count(),
+        n_dev_mentions: dev_queries.len(),
+        dev,
+        seconds,
+    };
+    write_text(&arguments.out, "config.toml", &config)?;
+    write_text(&arguments.out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
+    write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
+    // What was kept to go on with.
+    let checkpoints = ["pretrain", "train", "refit"].map(|stage| Stage { name: stage, ..all_stages }.checkpoint());
+    let tables = ["dev.kb", "synonyms.kb"].map(|name| arguments.out.join(name));
+    for made in checkpoints.iter().chain(&tables).filter(|path| path.exists()) {
+        std::fs::remove_file(made).map_err(|error| canonym::Error::io("remove", made, error))?;
+    }
+    Ok(())
+}
+
+fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
+    let format =
+        SourceFormat::from_name(&config.format).with_context(|| format!("there is no format `{}`", config.format))?;
+    Ok(Arc::new(compile_one(&root.join(&config.path), format, out)?))
+}
+
+/// A mention and the parts that it is searched by.
+struct MentionQuery {
+    parts: Vec<Labelled>,
+}
+
+fn read_mentions(path: &Path) -> anyhow::Result<Vec<MentionQuery>> {
+    let mut mentions = Vec::new();
+    for query in read_queries(&mut Input::open(path)?)? {
+        let ids: BTreeSet<String> = query.ids.iter().map(str::to_owned).collect();
+        let parts = query.parts.into_iter().map(|part| Labelled { query: part, ids: ids.clone() }).collect();
+        mentions.push(MentionQuery { parts });
+    }
+    Ok(mentions)
+}
+
+/// The mentions of one part: what the protocol trains on.
+fn single(mentions: &[MentionQuery]) -> impl Iterator<Item = &Labelled> {
+    mentions.iter().filter(|mention| mention.parts.len() == 1).map(|mention| &mention.parts[0])
+}
+
+fn forms(kb: &KnowledgeBase) -> Vec<String> {
+    (0..kb.n_forms()).map(|form| kb.forms().get(form).to_owned()).collect()
+}
+
+/// The forms of a terminology, each with the concepts that it names.
+fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
+    let mut names = Names::default();
+    for form in 0..kb.n_forms() {
+        let mut concepts: Vec<u32> = Vec::new();
+        for name in kb.names_of_form(FormId(form as u32)) {
+            // A concept may carry several ids; each counts.
+            let ids = kb.id(kb.concept_of(name)).split('|').map(|id| id.rsplit(':').next().unwrap_or(id));
+            concepts.extend(ids.map(|id| labels.of(id)));
+        }
+        concepts.sort_unstable();
+        concepts.dedup();
+        names.pieces.push(pieces.rows(kb.forms().get(form)));
+        names.concepts.push(concepts);
+    }
+    names
+}
+
+/// Queries as names, in order.
+fn each(queries: &[Labelled], pieces: &Pieces, labels: &mut Labels) -> Names {
+    let mut names = Names::default();
+    for query in queries {
+        names.pieces.push(pieces.rows(&fold(&query.query)));
+        names.concepts.push(query.ids.iter().map(|id| labels.of(id)).collect());
+    }
+    names
+}
+
+/// Queries as names, each once.
+fn anchors_of<'a>(queries: impl Iterator<Item = &'a Labelled>, pieces: &Pieces, labels: &mut Labels) -> Names {
+    let queries: Vec<Labelled> = queries.cloned().collect();
+    without_repeats(each(&queries, pieces, labels))
+}
+
+fn without_repeats(names: Names) -> Names {
+    let mut seen = BTreeSet::new();
+    let mut kept = Names::default();
+    for (pieces, concepts) in names.pieces.into_iter().zip(names.concepts) {
+        if seen.insert((pieces.clone(), concepts.clone())) {
+            kept.pieces.push(pieces);
+            kept.concepts.push(concepts);
+        }
+    }
+    kept
+}
+
+/// The names whose concept has another one.
+fn with_synonym(tables: Vec<Names>) -> Names {
+    let mut all = Names::default();
+    for table in tables {
+        all.pieces.extend(table.pieces);
+        all.concepts.extend(table.concepts);
+    }
+    let all = without_repeats(all);
+    let mut n_names: HashMap<u32, usize> = HashMap::new();
+    all.concepts.iter().flatten().for_each(|concept| *n_names.entry(*concept).or_default() += 1);
+    let mut kept = Names::default();
+    for (pieces, concepts) in all.pieces.into_iter().zip(all.concepts) {
+        if concepts.iter().any(|concept| n_names[concept] > 1) {
+            kept.pieces.push(pieces);
+            kept.concepts.push(concepts);
+        }
+    }
+    kept
+}
+
+#[derive(Clone, Copy)]
+struct Stage<'a> {
+    name: &'static str,
+    model: &'a ResCnnConfig,
+    config: &'a StageConfig,
+    seed: u64,
+    unknown: u32,
+    out: &'a Path,
+    /// What a checkpoint has to be of: config and data.
+    of: &'a str,
+}
+
+impl Stage<'_> {
+    fn run(
+        &self,
+        parameters: Parameters,
+        (anchors, names): (&Names, &Names),
+        held_out: Option<(&Names, &Names)>,
+        log: &mut Log,
+    ) -> anyhow::Result<Parameters> {
+        let mut objective = Synonyms::new(self.model, self.config.batch, (anchors, names), self.unknown, self.seed)
+            .with_held_out(held_out);
+        let mut run = Run::new(self.config.run, self.seed, parameters);
+        log.begin(self.name, self.config.run.n_steps, anchors.pieces.len());
+        let checkpoint = self.checkpoint();
+        let of = format!("{} {}", self.name, self.of);
+        if checkpoint.exists() {
+            run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
+            progress::say(&format!("{}: going on after step {}", self.name, run.n_made));
+        }
+        run.train(&mut objective, &mut |run, progress| {
+            if let Progress::Round { .. } = progress {
+                run.save(&checkpoint, &of)?;
+            }
+            log.observe(progress)
+        })?;
+        log.end();
+        Ok(run.finish())
+    }
+
+    /// Where the stage is kept until the whole training is done.
+    fn checkpoint(&self) -> PathBuf {
+        self.out.join(format!("checkpoint-{}.safetensors", self.name))
+    }
+}
+
+/// The evidence for each part of the held-out queries.
+fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> anyhow::Result<Vec<Judged>> {
+    let names: Arc<NameEncoder> = Arc::new(bundle.name_encoder()?);
+    let index = Arc::new(FlatIndex::new(names.encode_forms(kb)));
+    let linker =
+        HybridLinker::new(kb.clone(), (names, index), (bundle.lexical()?, Fusion::DENSE), LinkConfig::default());
+    let queries: Vec<&str> = parts.iter().map(|part| part.query.as_str()).collect();
+    let is_right = |concept, part: &Labelled| {
+        kb.id(concept).split('|').any(|id| part.ids.contains(id.rsplit(':').next().unwrap_or(id)))
+    };
+    let evidence = linker.evidence(&queries).into_iter().zip(parts);
+    let judged = evidence
+        .map(|(evidence, part)| evidence.into_iter().map(|one| (one, is_right(one.scored.concept, part))).collect());
+    Ok(judged.collect())
+}
+
+/// The share of mentions all of whose parts are right.
+fn accuracy(judged: &[Judged], mentions: &[MentionQuery], fusion: &Fusion) -> f64 {
+    let best = hybrid::best_rows(judged, fusion);
+    let right: Vec<bool> = judged.iter().zip(best).map(|(query, best)| best.is_some_and(|row| query[row].1)).collect();
+    let mut at = 0;
+    let n_right = mentions.iter().filter(|mention| {
+        let parts = &right[at..at + mention.parts.len()];
+        at += mention.parts.len();
+        parts.iter().all(|right| *right)
+    });
+    n_right.count() as f64 / mentions.len().max(1) as f64
+}

@@ -1,0 +1,179 @@
+//! What was trained, as one file: weights, vocabulary and settings in a safetensors file.
+//!
+//! The settings and the vocabulary stand in the metadata of the file, so a model travels as one file that any safetensors reader can look into.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use canonym::link::model::LexicalModel;
+use canonym::{Error, Result};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::encoder::ResCnnEncoder;
+use crate::hybrid::{Fusion, NameEncoder};
+use crate::models::rescnn::ResCnnConfig;
+use crate::parameters::{Parameters, Precision};
+use crate::wordpiece::Pieces;
+
+/// The name of the file in the folder of a run.
+pub const FILE: &str = "model.safetensors";
+
+/// The format that this program writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+const MANIFEST: &str = "settings";
+const VOCABULARY: &str = "vocabulary";
+
+/// What a bundle says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The number of the format.
+    pub format: u32,
+    /// The encoder of names.
+    pub rescnn: ResCnnConfig,
+    /// How lexical and dense evidence come together.
+    pub fusion: Fusion,
+    /// The weights of the lexical evidence, as `canonym train` writes them.
+    pub lexical: serde_json::Value,
+    /// For people: data, figures, limits, licence.
+    #[serde(default)]
+    pub card: String,
+}
+
+/// A model that can be run.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// Its weights.
+    pub parameters: Parameters,
+    /// Its vocabulary.
+    pub pieces: Pieces,
+    /// A number that differs for different content; 0 where it was not read from a file.
+    pub fingerprint: u128,
+}
+
+impl Bundle {
+    /// The content of the file.
+    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
+        let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
+        let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
+        let metadata = [(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), self.pieces.to_lines())];
+        self.parameters.to_bytes(precision, &BTreeMap::from(metadata))
+    }
+
+    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    pub fn open(path: &Path) -> Result<Bundle> {
+        let file = if path.is_dir() { path.join(FILE) } else { PathBuf::from(path) };
+        let bytes = std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
+        Bundle::from_bytes(&bytes, &file)
+    }
+
+    /// Reads the content of a file; `path` is for messages.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Bundle> {
+        let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;
+        let refused = |message: String| {
+            Error::artifact(path, message)
+                .with_hint("give a folder or file that `canonym train` wrote with this version")
+        };
+        let entry = |key: &str| {
+            metadata
+                .get(key)
+                .ok_or_else(|| refused(format!("it holds weights, but no entry `{key}` that tells of which model")))
+        };
+        let manifest = entry(MANIFEST)?;
+        let number: Format =
+            serde_json::from_str(manifest).map_err(|error| refused(format!("its settings: {error}")))?;
+        if number.format > FORMAT {
+            return Err(refused(format!("it has format {}, this program reads up to {FORMAT}", number.format)));
+        }
+        let manifest: Manifest =
+            serde_json::from_str(manifest).map_err(|error| refused(format!("its settings: {error}")))?;
+        let pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
+        manifest.rescnn.check(&parameters).map_err(|error| refused(error.to_string()))?;
+        let n_embedded = parameters.get("embedding.word")?.n_rows;
+        if n_embedded < pieces.len() {
+            return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
+        }
+        Ok(Bundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) })
+    }
+
+    /// The dense side of the model.
+    pub fn name_encoder(&self) -> Result<NameEncoder> {
+        let encoder = ResCnnEncoder::new(&self.manifest.rescnn, &self.parameters, self.pieces.unknown)?;
+        Ok(NameEncoder { pieces: self.pieces.clone(), encoder })
+    }
+
+    /// The weights of the lexical side.
+    pub fn lexical(&self) -> Result<LexicalModel> {
+        LexicalModel::from_json(&self.manifest.lexical.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::Matrix;
+    use crate::random::SplitMix64;
+
+    fn bundle() -> Bundle {
+        let rescnn = ResCnnConfig { width: 8, n_filters: 3, hidden: 4, n_blocks: 1, ..Default::default() };
+        let pieces = Pieces::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
+        let mut parameters = Parameters::default();
+        rescnn.init(&mut parameters, pieces.len(), 4, &mut SplitMix64::new(1));
+        let lexical = serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap();
+        let manifest = Manifest { format: FORMAT, rescnn, fusion: Fusion::DENSE, lexical, card: "made up".to_owned() };
+        Bundle { manifest, parameters, pieces, fingerprint: 0 }
+    }
+
+    fn opened(bytes: &[u8]) -> Result<Bundle> {
+        Bundle::from_bytes(bytes, Path::new("model.safetensors"))
+    }
+
+    #[test]
+    fn a_bundle_comes_back_from_its_bytes_and_equal_bundles_have_equal_bytes() {
+        let bytes = bundle().to_bytes(Precision::Single).unwrap();
+        let back = opened(&bytes).unwrap();
+        assert_eq!(
+            (&back.manifest, back.pieces.rows("liver cell")),
+            (&bundle().manifest, bundle().pieces.rows("liver cell"))
+        );
+        for (name, value) in bundle().parameters.iter() {
+            assert_eq!(back.parameters.get(name).unwrap(), value);
+        }
+        assert_eq!(bytes, bundle().to_bytes(Precision::Single).unwrap());
+        let half = opened(&bundle().to_bytes(Precision::Half).unwrap()).unwrap();
+        assert_ne!(half.fingerprint, back.fingerprint);
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_refused_with_its_reason() {
+        let whole = bundle().to_bytes(Precision::Single).unwrap();
+        let changed = |change: &dyn Fn(&mut Bundle)| {
+            let mut bundle = bundle();
+            change(&mut bundle);
+            bundle.to_bytes(Precision::Single).unwrap()
+        };
+        let cases = [
+            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
+            (Vec::new(), "no complete safetensors file"),
+            (b"\x80\x02}q\x00.".repeat(100), "no complete safetensors file"),
+            (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
+            (changed(&|bundle| bundle.manifest.format = 9), "it has format 9"),
+            (changed(&|bundle| bundle.manifest.rescnn.hidden = 5), "is 9 x 4, not 9 x 5"),
+            (changed(&|bundle| bundle.manifest.rescnn.n_blocks = 2), "no weight `block.1"),
+            (changed(&|bundle| bundle.parameters.add("embedding.word", Matrix::zeros(2, 4))), "2 embeddings for"),
+            (changed(&|bundle| bundle.parameters.at_mut(1).values[0] = f32::NAN), "holds the value NaN"),
+        ];
+        for (bytes, expected) in cases {
+            let message = opened(&bytes).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Neural models: matrices and gradients, the models, their training, and bundles that hold what was trained.
+//!
+//! Sequences are packed: the tokens of a batch stand one below the other without padding, and [`segments::Segments`] tells where each
+//! sequence begins. A model is a function over a [`tape::Tape`] while it is trained; the encoders that links are made with have a second,
+//! faster implementation without gradients, and tests hold the two together.
+
+pub mod bundle;
+pub mod dense;
+pub mod encoder;
+pub mod hybrid;
+pub mod matrix;
+pub mod models;
+pub mod parameters;
+pub mod random;
+pub mod segments;
+pub mod tape;
+pub mod train;
+pub mod vectors;
+pub mod wordpiece;

@@ -1,0 +1,3 @@
+//! The models, one file each. A model reads no files and does not know how it is trained.
+
+pub mod rescnn;

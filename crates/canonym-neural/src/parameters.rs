@@ -1,0 +1,212 @@
+//! Named weights, and the safetensors files that hold them.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use canonym::artifact::AtomicFile;
+use canonym::{Error, Result};
+use half::{bf16, f16};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use crate::matrix::Matrix;
+use crate::random::{self, SplitMix64};
+
+/// The entry of a safetensors file that holds all metadata of ours, as JSON.
+const METADATA: &str = "canonym";
+
+/// The weights of a model, in the order in which they were added. Every weight is a matrix; a bias is one row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parameters {
+    // Private: `row_of` finds each entry by its name.
+    entries: Vec<Entry>,
+    row_of: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    name: String,
+    value: Matrix,
+    frozen: bool,
+}
+
+/// How weights are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// 32 bits: nothing is lost.
+    Single,
+    /// 16 bits (IEEE half).
+    Half,
+}
+
+impl Parameters {
+    /// Adds a weight, or replaces the one of that name.
+    pub fn add(&mut self, name: impl std::convert::Into<String>, value: Matrix) {
+        let name = name.into();
+        match self.row_of.get(&name) {
+            Some(row) => self.entries[*row].value = value,
+            None => {
+                self.row_of.insert(name.clone(), self.entries.len());
+                self.entries.push(Entry { name, value, frozen: false });
+            }
+        }
+    }
+
+    /// Adds the weight and bias of a linear layer, uniform within `1 / sqrt(n_in)`.
+    pub fn add_linear(&mut self, name: &str, n_in: usize, n_out: usize, rng: &mut SplitMix64) {
+        let bound = 1.0 / (n_in as f32).sqrt();
+        let mut uniform = |n| (0..n).map(|_| (2.0 * random::unit(rng) - 1.0) * bound).collect::<Vec<f32>>();
+        let weight = Matrix::new(n_in, n_out, uniform(n_in * n_out));
+        let bias = Matrix::new(1, n_out, uniform(n_out));
+        self.add(format!("{name}.weight"), weight);
+        self.add(format!("{name}.bias"), bias);
+    }
+
+    /// The number of weights.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The row of a name.
+    pub fn find(&self, name: &str) -> Result<usize> {
+        let missing = || Error::invalid(format!("the model has no weight `{name}`"));
+        self.row_of.get(name).copied().ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
+    }
+
+    /// The weight of a row.
+    pub fn at(&self, row: usize) -> &Matrix {
+        &self.entries[row].value
+    }
+
+    /// The weight of a row, to be changed.
+    pub fn at_mut(&mut self, row: usize) -> &mut Matrix {
+        &mut self.entries[row].value
+    }
+
+    /// The weight of a name.
+    pub fn get(&self, name: &str) -> Result<&Matrix> {
+        Ok(self.at(self.find(name)?))
+    }
+
+    /// The weight of a name, which has to have this shape.
+    pub fn shaped(&self, name: &str, n_rows: usize, n_cols: usize) -> Result<&Matrix> {
+        let value = self.get(name)?;
+        if (value.n_rows, value.n_cols) != (n_rows, n_cols) {
+            let message =
+                format!("the weight `{name}` is {} x {}, not {n_rows} x {n_cols}", value.n_rows, value.n_cols);
+            return Err(Error::invalid(message).with_hint("weights and config of the bundle do not belong together"));
+        }
+        Ok(value)
+    }
+
+    /// Names and weights, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Matrix)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), &entry.value))
+    }
+
+    /// Keeps a weight as it is while the others are trained.
+    pub fn freeze(&mut self, name: &str) -> Result<()> {
+        let row = self.find(name)?;
+        self.entries[row].frozen = true;
+        Ok(())
+    }
+
+    /// Whether a weight is kept as it is.
+    pub fn is_frozen(&self, row: usize) -> bool {
+        self.entries[row].frozen
+    }
+
+    /// Numbers that are trained, and all numbers.
+    pub fn counts(&self) -> (usize, usize) {
+        let count = |entry: &Entry| entry.value.values.len();
+        let trained = self.entries.iter().filter(|entry| !entry.frozen).map(count).sum();
+        (trained, self.entries.iter().map(count).sum())
+    }
+
+    /// The content of a safetensors file.
+    pub fn to_bytes(&self, precision: Precision, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
+        let (dtype, bytes): (Dtype, Vec<Vec<u8>>) = match precision {
+            Precision::Single => (Dtype::F32, self.entries.iter().map(|entry| single_bytes(&entry.value)).collect()),
+            Precision::Half => (Dtype::F16, self.entries.iter().map(|entry| half_bytes(&entry.value)).collect()),
+        };
+        let refused = |error| Error::invalid(format!("weights cannot be written: {error}"));
+        let mut views = Vec::with_capacity(self.len());
+        for (entry, bytes) in self.entries.iter().zip(&bytes) {
+            let shape = vec![entry.value.n_rows, entry.value.n_cols];
+            views.push((entry.name.as_str(), TensorView::new(dtype, shape, bytes).map_err(refused)?));
+        }
+        // All of it in one entry: the library writes several in random order.
+        let metadata = serde_json::to_string(metadata)
+            .map_err(|error| Error::invalid(format!("metadata cannot be written: {error}")))?;
+        safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
+    }
+
+    /// Writes a safetensors file, complete or not at all.
+    pub fn write(&self, path: &Path, precision: Precision, metadata: &BTreeMap<String, String>) -> Result<()> {
+        let mut file = AtomicFile::create(path)?;
+        let bytes = self.to_bytes(precision, metadata)?;
+        file.write_all(&bytes).map_err(|error| Error::io("write", path, error))?;
+        file.commit()
+    }
+
+    /// Reads a safetensors file and its metadata.
+    pub fn read(path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
+        let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
+        Parameters::from_bytes(&bytes, path)
+    }
+
+    /// The weights in the content of a safetensors file; `path` is for messages. A tensor of one dimension becomes one row, of more than
+    /// two dimensions rows of its first.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
+        let refused = |message: String| {
+            Error::artifact(path, message).with_hint("weights are a safetensors file; was it copied completely?")
+        };
+        let damaged = |error| refused(format!("no complete safetensors file: {error}"));
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let mut parameters = Parameters::default();
+        let mut named = tensors.tensors();
+        // Files of equal content give equal models, in whatever order the names stand.
+        named.sort_by(|left, right| left.0.cmp(&right.0));
+        for (name, tensor) in named {
+            let values =
+                values_of(&tensor).ok_or_else(|| refused(format!("`{name}` holds {:?} numbers", tensor.dtype())))?;
+            if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+                return Err(refused(format!("`{name}` holds the value {value}")));
+            }
+            let (n_rows, n_cols) = match tensor.shape() {
+                [] => (1, 1),
+                [n_cols] => (1, *n_cols),
+                [n_rows, rest @ ..] => (*n_rows, rest.iter().product()),
+            };
+            parameters.add(name, Matrix::new(n_rows, n_cols, values));
+        }
+        let metadata = header.metadata().as_ref().and_then(|entries| entries.get(METADATA));
+        // Files of other programs have none of ours.
+        let metadata = metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        Ok((parameters, metadata))
+    }
+}
+
+fn single_bytes(value: &Matrix) -> Vec<u8> {
+    value.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn half_bytes(value: &Matrix) -> Vec<u8> {
+    value.values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect()
+}
+
+fn values_of(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
+    let data = tensor.data();
+    Some(match tensor.dtype() {
+        Dtype::F32 => data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
+        Dtype::F16 => data.as_chunks::<2>().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect(),
+        Dtype::BF16 => data.as_chunks::<2>().0.iter().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()).collect(),
+        _ => return None,
+    })
+}

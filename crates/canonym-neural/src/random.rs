@@ -1,0 +1,42 @@
+//! Random numbers for weights, dropout and sampling, all from a generator that the caller passes.
+
+pub use canonym::eval::bootstrap::SplitMix64;
+
+/// The generator for one step of a run: it depends on nothing but the seed and the step, so a run that is resumed draws what it would have
+/// drawn.
+pub fn for_step(seed: u64, step: u64) -> SplitMix64 {
+    let first = SplitMix64::new(seed).next_u64();
+    SplitMix64::new(SplitMix64::new(first ^ step.wrapping_mul(0x2545_f491_4f6c_dd1d)).next_u64())
+}
+
+/// A number from 0 up to, without, 1.
+pub fn unit(rng: &mut SplitMix64) -> f32 {
+    (rng.next_u64() >> 40) as f32 / (1u64 << 24) as f32
+}
+
+/// A number of the normal distribution of mean 0 and variance 1 (Box and Muller).
+pub fn normal(rng: &mut SplitMix64) -> f32 {
+    let radius = (-2.0 * (1.0 - unit(rng)).ln()).sqrt();
+    radius * (std::f32::consts::TAU * unit(rng)).cos()
+}
+
+/// Puts `items` into a random order.
+pub fn shuffle<T>(items: &mut [T], rng: &mut SplitMix64) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last + 1));
+    }
+}
+
+/// What dropout multiplies with: 0 with probability `rate`, else `1 / (1 - rate)`.
+pub fn dropout_mask(n: usize, rate: f32, rng: &mut SplitMix64) -> Vec<f32> {
+    let kept = 1.0 / (1.0 - rate);
+    let limit = (f64::from(rate) * f64::from(1u32 << 16)) as u64;
+    let mut mask = Vec::with_capacity(n + 3);
+    // One draw of 64 bits decides of four values.
+    while mask.len() < n {
+        let bits = rng.next_u64();
+        mask.extend([0, 16, 32, 48].map(|shift| if (bits >> shift) & 0xffff < limit { 0.0 } else { kept }));
+    }
+    mask.truncate(n);
+    mask
+}

@@ -1,0 +1,444 @@
+//! The loop: batches, steps, rounds, checkpoints, early stopping.
+//!
+//! Everything random in a step depends on the seed and the number of the step alone, and a checkpoint is taken between rounds. So a run
+//! that was killed and resumed ends with the same weights as one that was not.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc;
+
+use canonym::{Error, Result};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::matrix::Matrix;
+use crate::parameters::{Parameters, Precision};
+use crate::random::{self, SplitMix64};
+use crate::tape::{Gradients, Tape, Var};
+use crate::train::losses::Loss;
+use crate::train::optimise::{Adam, AdamConfig};
+
+/// Batches that are prepared while a step is made.
+const AHEAD: usize = 2;
+
+/// What is trained for.
+pub trait Objective: Sync {
+    /// What a step learns from.
+    type Batch: Send + Sync;
+
+    /// Called before the steps of a round, with the weights so far: the place to look for hard examples.
+    fn begin_round(&mut self, parameters: &Parameters, round: u64) -> Result<()>;
+
+    /// The batch of a step. It depends on the arguments and on the last [`Objective::begin_round`] alone, and is prepared beside a step.
+    fn batch(&self, step: u64, rng: &mut SplitMix64) -> Self::Batch;
+
+    /// The parts of a batch whose forward passes do not need each other; they are computed side by side. The number must not depend on the
+    /// machine, because sums are taken part by part.
+    fn n_parts(&self, batch: &Self::Batch) -> usize;
+
+    /// Records the forward pass of a part and gives its last value.
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Self::Batch, part: usize, rng: &mut SplitMix64) -> Result<Var>;
+
+    /// The loss of a batch and its gradient, from the values of all parts below each other.
+    fn loss(&self, batch: &Self::Batch, values: &Matrix) -> Loss;
+
+    /// A score on held-out data, the greater the better; `None` where there is none.
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>>;
+}
+
+/// How a run goes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// Steps in all.
+    pub n_steps: u64,
+    /// Steps of a round; after each one hard examples are looked for, and a checkpoint is taken.
+    pub steps_per_round: u64,
+    /// Rounds between two evaluations; 0 evaluates never.
+    pub evaluate_every: u64,
+    /// Evaluations without a better score after which the run ends; 0 never ends it.
+    pub patience: u64,
+    /// Which weights are kept.
+    pub select: Select,
+    /// How weights follow their gradients.
+    pub adam: AdamConfig,
+}
+
+impl Default for RunConfig {
+    fn default() -> RunConfig {
+        RunConfig {
+            n_steps: 500,
+            steps_per_round: 50,
+            evaluate_every: 0,
+            patience: 0,
+            select: Select::Last,
+            adam: AdamConfig::default(),
+        }
+    }
+}
+
+/// Which weights a run ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Select {
+    /// Those of the last step.
+    Last,
+    /// Those of the best evaluation.
+    Best,
+}
+
+/// A run: the weights, the optimiser, and how far it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// How it goes.
+    pub config: RunConfig,
+    /// What everything random begins with.
+    pub seed: u64,
+    /// The weights so far.
+    pub parameters: Parameters,
+    /// The optimiser.
+    pub adam: Adam,
+    /// Steps that were made.
+    pub n_made: u64,
+    /// The best evaluation so far.
+    pub best: Option<Scored>,
+    /// Evaluations since the best.
+    pub n_worse: u64,
+}
+
+/// Weights and their score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scored {
+    /// The score of an evaluation.
+    pub score: f64,
+    /// The weights that it is of.
+    pub parameters: Parameters,
+}
+
+/// What is told while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// A step was made.
+    Step {
+        /// Counted from 1.
+        step: u64,
+        /// Of its batch.
+        loss: f64,
+        /// The size of the step.
+        rate: f32,
+        /// The length of the gradient before it was clipped.
+        norm: f32,
+    },
+    /// A round ended; this is the time for a checkpoint.
+    Round {
+        /// Steps so far.
+        step: u64,
+        /// The score, where the run was evaluated.
+        score: Option<f64>,
+    },
+}
+
+impl Run {
+    /// A run that has not begun.
+    pub fn new(config: RunConfig, seed: u64, parameters: Parameters) -> Run {
+        let adam = Adam::new(config.adam, parameters.len());
+        Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0 }
+    }
+
+    /// Whether there is nothing more to do.
+    pub fn is_over(&self) -> bool {
+        let patience = self.config.patience;
+        self.n_made >= self.config.n_steps || (patience > 0 && self.n_worse >= patience)
+    }
+
+    /// Goes on to the end. `observe` is told of each step and round and stops the run by an error.
+    pub fn train<O: Objective>(
+        &mut self,
+        objective: &mut O,
+        observe: &mut dyn FnMut(&Run, Progress) -> Result<()>,
+    ) -> Result<()> {
+        let per_round = self.config.steps_per_round.max(1);
+        while !self.is_over() {
+            let round = self.n_made / per_round;
+            objective.begin_round(&self.parameters, round)?;
+            let steps = self.n_made..((round + 1) * per_round).min(self.config.n_steps);
+            self.round(objective, steps, observe)?;
+            let last = self.n_made >= self.config.n_steps;
+            let every = self.config.evaluate_every;
+            let score = if every > 0 && ((round + 1) % every == 0 || last) {
+                objective.evaluate(&self.parameters)?
+            } else {
+                None
+            };
+            if let Some(score) = score {
+                let better = self.best.as_ref().is_none_or(|best| score > best.score);
+                self.n_worse = if better { 0 } else { self.n_worse + 1 };
+                if better {
+                    self.best = Some(Scored { score, parameters: self.parameters.clone() });
+                }
+            }
+            observe(self, Progress::Round { step: self.n_made, score })?;
+        }
+        Ok(())
+    }
+
+    fn round<O: Objective>(
+        &mut self,
+        objective: &O,
+        steps: std::ops::Range<u64>,
+        observe: &mut dyn FnMut(&Run, Progress) -> Result<()>,
+    ) -> Result<()> {
+        let seed = self.seed;
+        std::thread::scope(|scope| {
+            let (sender, batches) = mpsc::sync_channel(AHEAD);
+            scope.spawn(move || {
+                for step in steps {
+                    let mut rng = random::for_step(seed, step);
+                    let batch = objective.batch(step, &mut rng);
+                    if sender.send((batch, rng)).is_err() {
+                        break;
+                    }
+                }
+            });
+            for (batch, mut rng) in batches {
+                let (loss, mut gradients) = self.gradients(objective, &batch, rng.next_u64())?;
+                let norm = gradients.clip(self.config.adam.clip);
+                let rate = self.config.adam.rate_at(self.n_made, self.config.n_steps);
+                self.adam.step(&mut self.parameters, &gradients, rate);
+                self.n_made += 1;
+                observe(self, Progress::Step { step: self.n_made, loss: loss.value, rate, norm })?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The loss of a batch and the gradients of the weights, part by part.
+    fn gradients<O: Objective>(&self, objective: &O, batch: &O::Batch, seed: u64) -> Result<(Loss, Gradients)> {
+        let forward = |part: usize| {
+            let mut tape = Tape::of_one_thread(&self.parameters);
+            let output = objective.forward(&mut tape, batch, part, &mut random::for_step(seed, part as u64))?;
+            Ok((tape, output))
+        };
+        let parts: Vec<(Tape<'_>, Var)> =
+            (0..objective.n_parts(batch)).into_par_iter().map(forward).collect::<Result<_>>()?;
+        let n_rows = parts.iter().map(|(tape, output)| tape.value(*output).n_rows).sum();
+        let n_cols = parts.first().map_or(0, |(tape, output)| tape.value(*output).n_cols);
+        let values = parts.iter().flat_map(|(tape, output)| tape.value(*output).values.iter().copied()).collect();
+        let loss = objective.loss(batch, &Matrix::new(n_rows, n_cols, values));
+        if !loss.value.is_finite() {
+            let message = format!("the loss of step {} is {}", self.n_made + 1, loss.value);
+            return Err(Error::invalid(message).with_hint("a smaller `learning_rate` keeps weights finite"));
+        }
+        let mut borders = Vec::with_capacity(parts.len());
+        let mut at = 0;
+        for (tape, output) in &parts {
+            let n_rows = tape.value(*output).n_rows;
+            borders.push(at..at + n_rows);
+            at += n_rows;
+        }
+        let backward = |((tape, output), rows): ((Tape<'_>, Var), std::ops::Range<usize>)| {
+            let values = loss.gradient.values[rows.start * n_cols..rows.end * n_cols].to_vec();
+            tape.backward(output, Matrix::new(rows.len(), n_cols, values))
+        };
+        let each: Vec<Gradients> = parts.into_par_iter().zip(borders).map(backward).collect();
+        let mut sum = Gradients::default();
+        each.into_iter().for_each(|gradients| sum.add(gradients));
+        Ok((loss, sum))
+    }
+
+    /// The weights that the run is for.
+    pub fn finish(self) -> Parameters {
+        match (self.config.select, self.best) {
+            (Select::Best, Some(best)) => best.parameters,
+            _ => self.parameters,
+        }
+    }
+
+    /// Writes all that is needed to go on; `of` names what the run is of, such as a fingerprint of its config and data.
+    pub fn save(&self, path: &Path, of: &str) -> Result<()> {
+        let mut all = Parameters::default();
+        for (row, (name, value)) in self.parameters.iter().enumerate() {
+            all.add(format!("weight.{name}"), value.clone());
+            if !self.adam.first[row].values.is_empty() {
+                all.add(format!("first.{name}"), self.adam.first[row].clone());
+                all.add(format!("second.{name}"), self.adam.second[row].clone());
+            }
+        }
+        for (name, value) in self.best.iter().flat_map(|best| best.parameters.iter()) {
+            all.add(format!("best.{name}"), value.clone());
+        }
+        let state = State {
+            of: of.to_owned(),
+            n_made: self.n_made,
+            n_worse: self.n_worse,
+            // As bits: a checkpoint gives back exactly what it was given.
+            best_score: self.best.as_ref().map(|best| best.score.to_bits()),
+        };
+        let state = serde_json::to_string(&state).map_err(|error| Error::invalid(format!("no state: {error}")))?;
+        all.write(path, Precision::Single, &BTreeMap::from([("run".to_owned(), state)]))
+    }
+
+    /// Takes over from a checkpoint of a run with the same config.
+    pub fn resume(&mut self, path: &Path, of: &str) -> Result<()> {
+        let (all, metadata) = Parameters::read(path)?;
+        let state = metadata.get("run").and_then(|state| serde_json::from_str::<State>(state).ok());
+        let refused = |message: &str| {
+            Error::artifact(path, message).with_hint("remove the checkpoint, or train into another folder")
+        };
+        let state = state.ok_or_else(|| refused("it is no checkpoint of a run"))?;
+        if state.of != of {
+            return Err(refused("the checkpoint is of another config or other data"));
+        }
+        let mut best = self.parameters.clone();
+        for row in 0..self.parameters.len() {
+            let name = self.parameters.iter().nth(row).map(|(name, _)| name.to_owned()).unwrap_or_default();
+            let (n_rows, n_cols) = (self.parameters.at(row).n_rows, self.parameters.at(row).n_cols);
+            let value = |part: &str| all.shaped(&format!("{part}.{name}"), n_rows, n_cols).cloned();
+            *self.parameters.at_mut(row) = value("weight")?;
+            let moved = all.find(&format!("first.{name}")).is_ok();
+            self.adam.first[row] = if moved { value("first")? } else { Matrix::default() };
+            self.adam.second[row] = if moved { value("second")? } else { Matrix::default() };
+            if state.best_score.is_some() {
+                *best.at_mut(row) = value("best")?;
+            }
+        }
+        self.n_made = state.n_made;
+        self.adam.n_made = state.n_made;
+        self.n_worse = state.n_worse;
+        self.best = state.best_score.map(|bits| Scored { score: f64::from_bits(bits), parameters: best });
+        Ok(())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    of: String,
+    n_made: u64,
+    n_worse: u64,
+    best_score: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::rescnn::ResCnnConfig;
+    use crate::train::synonyms::{Names, SynonymConfig, Synonyms};
+
+    fn names() -> Names {
+        let mut rng = SplitMix64::new(8);
+        let mut names = Names::default();
+        for concept in 0..30u32 {
+            // The names of a concept share a piece.
+            for _ in 0..3 {
+                names.pieces.push(vec![concept, 30 + rng.below(10) as u32, 30 + rng.below(10) as u32]);
+                names.concepts.push(vec![concept]);
+            }
+        }
+        names
+    }
+
+    const CONFIG: RunConfig = RunConfig {
+        n_steps: 24,
+        steps_per_round: 6,
+        evaluate_every: 2,
+        patience: 0,
+        select: Select::Best,
+        adam: AdamConfig {
+            learning_rate: 5e-3,
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.01,
+            clip: 1.0,
+            warm_up: 0.1,
+            schedule: crate::train::optimise::Schedule::Linear,
+        },
+    };
+
+    fn model() -> ResCnnConfig {
+        ResCnnConfig { width: 12, n_filters: 5, hidden: 9, n_blocks: 1, ..Default::default() }
+    }
+
+    fn begin() -> Run {
+        let mut parameters = Parameters::default();
+        model().init(&mut parameters, 40, 8, &mut SplitMix64::new(6));
+        Run::new(CONFIG, 11, parameters)
+    }
+
+    fn train(run: &mut Run, observe: &mut dyn FnMut(&Run, Progress) -> Result<()>) -> Result<()> {
+        train_with(run, 2, observe)
+    }
+
+    fn train_with(run: &mut Run, n_hard: usize, observe: &mut dyn FnMut(&Run, Progress) -> Result<()>) -> Result<()> {
+        let (model, names) = (model(), names());
+        let config = SynonymConfig { batch: 20, n_hard, n_searched: 5, ..Default::default() };
+        let mut objective =
+            Synonyms::new(&model, config, (&names, &names), 0, 11).with_held_out(Some((&names, &names)));
+        run.train(&mut objective, observe)
+    }
+
+    #[test]
+    fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_as_one_that_was_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.safetensors");
+        let mut whole = begin();
+        train(&mut whole, &mut |_, _| Ok(())).unwrap();
+
+        let mut killed = begin();
+        let stopped = train(&mut killed, &mut |run, progress| match progress {
+            Progress::Round { .. } => run.save(&path, "this"),
+            // In the middle of a round.
+            Progress::Step { step: 15, .. } => Err(Error::invalid("killed")),
+            Progress::Step { .. } => Ok(()),
+        });
+        assert_eq!(stopped.unwrap_err().to_string(), "killed");
+        let mut resumed = begin();
+        resumed.resume(&path, "this").unwrap();
+        assert_eq!(resumed.n_made, 12);
+        train(&mut resumed, &mut |_, _| Ok(())).unwrap();
+        assert_eq!(resumed, whole);
+        assert_eq!(resumed.finish(), whole.finish());
+        assert!(begin().resume(&path, "that").unwrap_err().to_string().contains("another config"));
+    }
+
+    #[test]
+    fn training_brings_synonyms_together_on_any_number_of_threads() {
+        let mut run = begin();
+        let mut scores = Vec::new();
+        train(&mut run, &mut |_, progress| {
+            scores.extend(match progress {
+                Progress::Round { score, .. } => score,
+                Progress::Step { .. } => None,
+            });
+            Ok(())
+        })
+        .unwrap();
+        // Every name finds itself; what is left to learn is small, so the loss is what falls.
+        assert_eq!(scores.len(), 2);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut alone = begin();
+        pool.install(|| train(&mut alone, &mut |_, _| Ok(()))).unwrap();
+        assert_eq!(alone, run);
+        let mut losses = Vec::new();
+        train_with(&mut begin(), 0, &mut |_, progress| {
+            losses.extend(match progress {
+                Progress::Step { loss, .. } => Some(loss),
+                Progress::Round { .. } => None,
+            });
+            Ok(())
+        })
+        .unwrap();
+        let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+        assert!(mean(&losses[20..]) < 0.8 * mean(&losses[..4]), "{losses:?}");
+    }
+
+    #[test]
+    fn a_run_ends_early_where_it_gets_no_better() {
+        let mut run = begin();
+        run.config.patience = 1;
+        run.config.evaluate_every = 1;
+        // Every name finds itself from the start, so no evaluation is better than the first.
+        train(&mut run, &mut |_, _| Ok(())).unwrap();
+        assert!(run.n_made < 24, "{}", run.n_made);
+    }
+}

@@ -1,0 +1,198 @@
+//! Names of one concept come together, others go apart: the objective that ResCNN is trained with (Lai et al. 2021).
+//!
+//! A batch holds anchors, a random name of the concept of each, and, after the first search, names that were found for it and are wrong.
+//! With queries of a corpus as anchors this is the published training; with the names of a knowledge base as anchors it is pre-training on
+//! synonyms.
+
+use std::collections::BTreeMap;
+
+use canonym::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::dense::FlatIndex;
+use crate::encoder::ResCnnEncoder;
+use crate::matrix::Matrix;
+use crate::models::rescnn::{ResCnnConfig, Tokens};
+use crate::parameters::Parameters;
+use crate::random::{self, SplitMix64};
+use crate::tape::{Tape, Var};
+use crate::train::Objective;
+use crate::train::losses::{Loss, MultiSimilarityConfig, multi_similarity};
+
+/// Names that one thread takes at a time.
+const PART: usize = 128;
+
+/// Names as pieces, with the concepts that each may mean.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Names {
+    /// Rows of the vocabulary.
+    pub pieces: Vec<Vec<u32>>,
+    /// Concepts by number, the same numbers in every table of a run.
+    pub concepts: Vec<Vec<u32>>,
+}
+
+/// How batches are made.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SynonymConfig {
+    /// Anchors of a batch; each brings one name along.
+    pub batch: usize,
+    /// Wrong names of each anchor, those that the last search put first.
+    pub n_hard: usize,
+    /// Names that a search gives.
+    pub n_searched: usize,
+    /// The loss.
+    pub loss: MultiSimilarityConfig,
+}
+
+impl Default for SynonymConfig {
+    fn default() -> SynonymConfig {
+        SynonymConfig { batch: 256, n_hard: 0, n_searched: 20, loss: MultiSimilarityConfig::default() }
+    }
+}
+
+/// The objective.
+#[derive(Debug)]
+pub struct Synonyms<'a> {
+    model: &'a ResCnnConfig,
+    config: SynonymConfig,
+    unknown: u32,
+    seed: u64,
+    /// What is searched for.
+    anchors: &'a Names,
+    /// What is found.
+    names: &'a Names,
+    /// The names of each concept.
+    names_of: BTreeMap<u32, Vec<u32>>,
+    /// Wrong names that were found for each anchor.
+    hard: Vec<Vec<u32>>,
+    /// Held-out anchors and the names that they are searched in.
+    held_out: Option<(&'a Names, &'a Names)>,
+}
+
+/// The rows of one batch.
+#[derive(Debug)]
+pub struct Batch {
+    parts: Vec<Tokens>,
+    labels: Vec<Vec<u32>>,
+}
+
+impl<'a> Synonyms<'a> {
+    /// An objective over anchors and names. Anchors without a concept that has a name teach nothing and should be left out before.
+    pub fn new(
+        model: &'a ResCnnConfig,
+        config: SynonymConfig,
+        (anchors, names): (&'a Names, &'a Names),
+        unknown: u32,
+        seed: u64,
+    ) -> Synonyms<'a> {
+        let mut names_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (row, concepts) in names.concepts.iter().enumerate() {
+            concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
+        }
+        Synonyms { model, config, unknown, seed, anchors, names, names_of, hard: Vec::new(), held_out: None }
+    }
+
+    /// Measures accuracy@1 on held-out anchors when the run is evaluated.
+    pub fn with_held_out(self, held_out: Option<(&'a Names, &'a Names)>) -> Synonyms<'a> {
+        Synonyms { held_out, ..self }
+    }
+
+    /// The anchor in a place of the endless sequence of epochs; each epoch has its own order.
+    fn anchors_at(&self, first: u64, n: usize) -> Vec<usize> {
+        let n_anchors = self.anchors.pieces.len();
+        let mut chosen = Vec::with_capacity(n);
+        let mut order = Vec::new();
+        let mut of_epoch = None;
+        for place in first..first + n as u64 {
+            let epoch = place / n_anchors as u64;
+            if of_epoch != Some(epoch) {
+                order = (0..n_anchors).collect();
+                random::shuffle(&mut order, &mut random::for_step(!self.seed, epoch));
+                of_epoch = Some(epoch);
+            }
+            chosen.push(order[(place % n_anchors as u64) as usize]);
+        }
+        chosen
+    }
+}
+
+/// Whether two sorted or unsorted label sets share a concept.
+fn intersect(left: &[u32], right: &[u32]) -> bool {
+    left.iter().any(|label| right.contains(label))
+}
+
+impl Objective for Synonyms<'_> {
+    type Batch = Batch;
+
+    fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+        if self.config.n_hard == 0 {
+            return Ok(());
+        }
+        let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
+        let index = FlatIndex::new(encoder.encode(&self.names.pieces));
+        let queries = encoder.encode(&self.anchors.pieces);
+        let found = index.search(&queries, self.config.n_searched);
+        let wrong = |(anchor, hits): (usize, Vec<crate::dense::Hit>)| {
+            let own = &self.anchors.concepts[anchor];
+            let wrong =
+                hits.into_iter().map(|hit| hit.row).filter(|row| !intersect(own, &self.names.concepts[*row as usize]));
+            wrong.take(self.config.n_hard).collect()
+        };
+        self.hard = found.into_iter().enumerate().map(wrong).collect();
+        Ok(())
+    }
+
+    fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
+        let anchors = self.anchors_at(step * self.config.batch as u64, self.config.batch);
+        let mut pieces: Vec<&[u32]> = Vec::new();
+        let mut labels = Vec::new();
+        for anchor in &anchors {
+            pieces.push(&self.anchors.pieces[*anchor]);
+            labels.push(self.anchors.concepts[*anchor].clone());
+        }
+        for anchor in &anchors {
+            let concepts = &self.anchors.concepts[*anchor];
+            let names: Vec<u32> =
+                concepts.iter().filter_map(|concept| self.names_of.get(concept)).flatten().copied().collect();
+            if names.is_empty() {
+                continue;
+            }
+            let name = names[rng.below(names.len())] as usize;
+            pieces.push(&self.names.pieces[name]);
+            labels.push(self.names.concepts[name].clone());
+        }
+        for name in anchors.iter().filter_map(|anchor| self.hard.get(*anchor)).flatten() {
+            pieces.push(&self.names.pieces[*name as usize]);
+            labels.push(self.names.concepts[*name as usize].clone());
+        }
+        let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
+        // What is filled up is filled up to the longest of the whole batch.
+        let part = if self.model.pads { pieces.len().max(1) } else { PART };
+        Batch { parts: pieces.chunks(part).map(pack).collect(), labels }
+    }
+
+    fn n_parts(&self, batch: &Batch) -> usize {
+        batch.parts.len()
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
+        self.model.forward(tape, &batch.parts[part], Some(rng))
+    }
+
+    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
+        multi_similarity(values, &batch.labels, &self.config.loss)
+    }
+
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
+        let Some((queries, names)) = self.held_out else { return Ok(None) };
+        let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
+        let index = FlatIndex::new(encoder.encode(&names.pieces));
+        let found = index.search(&encoder.encode(&queries.pieces), 1);
+        let right = |(hits, gold): &(&Vec<crate::dense::Hit>, &Vec<u32>)| {
+            hits.first().is_some_and(|hit| intersect(gold, &names.concepts[hit.row as usize]))
+        };
+        let n_right = found.iter().zip(&queries.concepts).filter(right).count();
+        Ok(Some(n_right as f64 / queries.pieces.len().max(1) as f64))
+    }
+}

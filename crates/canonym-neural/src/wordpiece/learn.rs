@@ -1,0 +1,173 @@
+//! A vocabulary from the words of a text: the most frequent pair of neighbours becomes a piece, again and again.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+
+use super::{INSIDE, LONGEST_WORD};
+
+/// Letters of a language that is written with many; rarer ones are unknown.
+const MOST_LETTERS: usize = 1000;
+
+type Pair = (u32, u32);
+
+/// Words as rows of pieces, and what stands beside what.
+struct Text {
+    words: Vec<(Vec<u32>, u64)>,
+    counts: HashMap<Pair, u64>,
+    /// Words that a pair stood in at some time.
+    words_of: HashMap<Pair, BTreeSet<u32>>,
+}
+
+/// At most `size` pieces, `special` ones first, then letters, then what was joined, in the order in which it was.
+pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec<String> {
+    let mut counts: Vec<(String, u64)> =
+        counts.into_iter().filter(|(word, _)| word.chars().count() <= LONGEST_WORD).collect();
+    counts.sort_unstable();
+    let mut pieces: Vec<String> = special.iter().map(|piece| (*piece).to_owned()).collect();
+    let letters = letters_of(&counts, MOST_LETTERS.min(size.saturating_sub(pieces.len())));
+    let row_of: HashMap<&str, u32> = letters.iter().map(String::as_str).zip(pieces.len() as u32..).collect();
+    let mut text = Text { words: Vec::new(), counts: HashMap::new(), words_of: HashMap::new() };
+    for (word, count) in &counts {
+        let rows: Option<Vec<u32>> = spelled(word).map(|letter| row_of.get(letter.as_str()).copied()).collect();
+        if let Some(rows) = rows {
+            text.add(rows, *count);
+        }
+    }
+    pieces.extend(letters);
+    let mut known: HashSet<String> = pieces.iter().cloned().collect();
+    let mut queue: BinaryHeap<(u64, Reverse<Pair>)> =
+        text.counts.iter().map(|(pair, count)| (*count, Reverse(*pair))).collect();
+    while let Some((count, Reverse(pair))) = queue.pop() {
+        if pieces.len() >= size || count < 2 {
+            break;
+        }
+        // What was counted before may have been joined to others since.
+        let now = text.counts.get(&pair).copied().unwrap_or(0);
+        if now != count {
+            if now > 0 {
+                queue.push((now, Reverse(pair)));
+            }
+            continue;
+        }
+        let right = &pieces[pair.1 as usize];
+        let joined = format!("{}{}", pieces[pair.0 as usize], right.strip_prefix(INSIDE).unwrap_or(right));
+        let row = pieces.len() as u32;
+        let changed = text.join(pair, row);
+        if known.insert(joined.clone()) {
+            pieces.push(joined);
+        } else {
+            // Two pairs may spell one piece; the second is written with the row of the first.
+            let first = pieces.iter().position(|piece| *piece == joined).unwrap_or(0) as u32;
+            let moved = text.rename(row, first, &changed);
+            queue.extend(moved.into_iter().map(|pair| (text.counts[&pair], Reverse(pair))));
+            continue;
+        }
+        queue.extend(changed.iter().filter_map(|pair| text.counts.get(pair).map(|count| (*count, Reverse(*pair)))));
+    }
+    pieces
+}
+
+/// A word letter by letter, those inside marked.
+fn spelled(word: &str) -> impl Iterator<Item = String> + '_ {
+    word.char_indices().map(|(at, letter)| if at == 0 { letter.to_string() } else { format!("{INSIDE}{letter}") })
+}
+
+/// The most frequent letters, in order of the alphabet.
+fn letters_of(counts: &[(String, u64)], most: usize) -> Vec<String> {
+    let mut letters: HashMap<String, u64> = HashMap::new();
+    for (word, count) in counts {
+        spelled(word).for_each(|letter| *letters.entry(letter).or_default() += count);
+    }
+    let mut letters: Vec<(Reverse<u64>, String)> =
+        letters.into_iter().map(|(letter, count)| (Reverse(count), letter)).collect();
+    letters.sort_unstable();
+    letters.truncate(most);
+    let mut letters: Vec<String> = letters.into_iter().map(|(_, letter)| letter).collect();
+    letters.sort_unstable();
+    letters
+}
+
+fn pairs(rows: &[u32]) -> impl Iterator<Item = Pair> + '_ {
+    rows.windows(2).map(|pair| (pair[0], pair[1]))
+}
+
+impl Text {
+    fn add(&mut self, rows: Vec<u32>, count: u64) {
+        let word = self.words.len() as u32;
+        for pair in pairs(&rows) {
+            *self.counts.entry(pair).or_default() += count;
+            self.words_of.entry(pair).or_default().insert(word);
+        }
+        self.words.push((rows, count));
+    }
+
+    /// Writes `row` for `pair` everywhere; gives the pairs that came.
+    fn join(&mut self, pair: Pair, row: u32) -> Vec<Pair> {
+        let mut came = BTreeSet::new();
+        for word in self.words_of.remove(&pair).unwrap_or_default() {
+            let old = self.words[word as usize].0.clone();
+            let mut new = Vec::with_capacity(old.len());
+            let mut at = 0;
+            while at < old.len() {
+                let here = at + 1 < old.len() && (old[at], old[at + 1]) == pair;
+                new.push(if here { row } else { old[at] });
+                at += if here { 2 } else { 1 };
+            }
+            came.extend(pairs(&new).filter(|pair| pair.0 == row || pair.1 == row));
+            self.replace(word, new);
+        }
+        self.counts.remove(&pair);
+        came.into_iter().collect()
+    }
+
+    /// Writes `to` for `from` in the words of these pairs; gives the pairs that came.
+    fn rename(&mut self, from: u32, to: u32, changed: &[Pair]) -> Vec<Pair> {
+        let words: BTreeSet<u32> =
+            changed.iter().filter_map(|pair| self.words_of.get(pair)).flatten().copied().collect();
+        let mut came = BTreeSet::new();
+        for word in words {
+            let new: Vec<u32> =
+                self.words[word as usize].0.iter().map(|row| if *row == from { to } else { *row }).collect();
+            came.extend(pairs(&new).filter(|pair| pair.0 == to || pair.1 == to));
+            self.replace(word, new);
+        }
+        came.into_iter().collect()
+    }
+
+    fn replace(&mut self, word: u32, new: Vec<u32>) {
+        let (old, count) = (std::mem::take(&mut self.words[word as usize].0), self.words[word as usize].1);
+        for pair in pairs(&old) {
+            if let Some(known) = self.counts.get_mut(&pair) {
+                *known = known.saturating_sub(count);
+            }
+        }
+        for pair in pairs(&new) {
+            *self.counts.entry(pair).or_default() += count;
+            self.words_of.entry(pair).or_default().insert(word);
+        }
+        self.words[word as usize].0 = new;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_neighbours_are_joined_first() {
+        let counts = [("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5)];
+        let counts: HashMap<String, u64> = counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
+        let learned = learn(counts, &["[UNK]"], 14);
+        // Letters: b h p ##g ##n ##s ##u; then ug (20), hug (15), un (16) in the order of their counts.
+        assert_eq!(learned[..8], ["[UNK]", "##g", "##n", "##s", "##u", "b", "h", "p"]);
+        assert_eq!(learned[8..], ["##ug", "##un", "hug", "pun", "hugs", "pug"]);
+    }
+
+    #[test]
+    fn what_comes_once_is_not_joined_and_the_size_is_kept() {
+        let once: HashMap<String, u64> = HashMap::from([("ab".to_owned(), 1)]);
+        assert_eq!(learn(once.clone(), &["[UNK]"], 10), ["[UNK]", "##b", "a"]);
+        assert_eq!(learn(once, &["[UNK]"], 2).len(), 2);
+        assert_eq!(learn(HashMap::new(), &["[UNK]"], 5), ["[UNK]"]);
+    }
+}
