@@ -160,7 +160,7 @@ mod tests {
         let learned = learn(counts, &["[UNK]"], 14);
         // Letters: b h p ##g ##n ##s ##u; then ug (20), hug (15), un (16) in the order of their counts.
         assert_eq!(learned[..8], ["[UNK]", "##g", "##n", "##s", "##u", "b", "h", "p"]);
-        assert_eq!(learned[8..], ["##ug", "##un", "hug", "pun", "hugs", "pug"]);
+        assert_eq!(learned[8..], ["##ug", "##un", "hug", "pun", "pug", "hugs"]);
     }
 
     #[test]
