@@ -141,7 +141,8 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
 
 fn compile_one(source: &Path, format: SourceFormat, work: &Path) -> anyhow::Result<KnowledgeBase> {
     let import = ImportConfig::default();
-    let from = CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new() };
+    let from =
+        CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new(), name_wins: false };
     let out = work.join("fold.kb");
     compile(&[from], &CompileConfig::default(), &out, &mut |_| {})
         .with_context(|| format!("cannot compile {}", source.display()))?;
