@@ -14,8 +14,9 @@ use canonym::eval::ranking::{Composite, RankUnit, RankingConfig};
 use canonym::eval::significance::{Difference, SignificanceConfig};
 use canonym::eval::table::percent;
 
+use crate::errors;
 use crate::eval::inputs::{self, EvalFormat, Gold, Predictions, ReadAs, parse_format};
-use crate::output;
+use crate::output::{self, counted};
 use crate::reading::ReadArguments;
 
 /// Letters of text that are shown on either side of a mention.
@@ -40,18 +41,19 @@ pub struct CompareArgs {
     #[arg(long, value_name = "F", value_parser = parse_format)]
     pred_format: Option<EvalFormat>,
     /// When ids agree: any in common, the first gold id, or exactly the same.
-    #[arg(long, value_name = "any|first|exact", default_value = "any")]
+    #[arg(long, value_name = "any|first|exact", default_value = "any", value_parser = errors::parse::<IdPolicy>)]
     ids: IdPolicy,
     /// Measures of spans to test, separated by commas.
     #[arg(
         long = "match",
         value_name = "MEASURE",
         value_delimiter = ',',
-        default_value = "strict,mention-recognition,partial-binary,partial-maxmax"
+        default_value = "strict,mention-recognition,partial-binary,partial-maxmax",
+        value_parser = errors::parse::<Measure>
     )]
     measures: Vec<Measure>,
     /// How queries of several parts are judged.
-    #[arg(long, value_name = "all|first|drop", default_value = "all")]
+    #[arg(long, value_name = "all|first|drop", default_value = "all", value_parser = errors::parse::<Composite>)]
     composite: Composite,
     /// Changes to show of each kind.
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -123,7 +125,8 @@ fn texts_of(documents: &[AnnotatedDocument]) -> HashMap<&str, String> {
 fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -> String {
     let mut out = String::new();
     let mut line = |text: String| writeln!(out, "{}", text.trim_end()).expect("a string takes every write");
-    line(format!("{} documents, {} gold mentions with a concept", comparison.n_documents, comparison.n_gold));
+    let documents = counted(comparison.n_documents, "document");
+    line(format!("{documents}, {} with a concept", counted(comparison.n_gold, "gold mention")));
     line(String::new());
     line(format!(
         "{:<30} {:>7} {:>7} {:>10} {:>16} {:>11} {:>11}",

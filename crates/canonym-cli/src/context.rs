@@ -1,19 +1,47 @@
-//! `--context`: what the text says of a mention, as attributes of its annotation.
+//! `--context`: what the text says of a mention, as attributes of its annotation, and `--drop-context`.
 
 use canonym::corpus::format::CorpusFormat;
 use canonym::corpus::{AnnotatedDocument, Attribute};
 use canonym::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
-use rayon::prelude::*;
 
 use crate::errors;
+use crate::link::to::To;
 
-/// Refuses formats that have no place for attributes; a table, which is no format, has one.
-pub fn check_format(format: Option<CorpusFormat>) -> anyhow::Result<()> {
+/// What can be said of a mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Said {
+    /// It is not there.
+    Negated,
+    /// It is suspected.
+    Possible,
+    /// It is of the past.
+    Historical,
+    /// It may come.
+    Hypothetical,
+    /// A relative has it.
+    Family,
+}
+
+impl Said {
+    /// The value of the attribute that says so.
+    fn value(self) -> &'static str {
+        match self {
+            Said::Negated => "negated",
+            Said::Possible => "possible",
+            Said::Historical => "historical",
+            Said::Hypothetical => "hypothetical",
+            Said::Family => "family",
+        }
+    }
+}
+
+/// Refuses formats that have no place for attributes.
+pub fn check_format(to: To) -> anyhow::Result<()> {
     use CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
-    match format {
-        None | Some(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
-        Some(format) => Err(errors::usage(
-            format!("`{format}` has no place for what `--context` finds"),
+    match to {
+        To::Table | To::Corpus(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
+        To::Tsv | To::Corpus(_) => Err(errors::usage(
+            format!("`{to}` has no place for what `--context` finds"),
             "give `--to` table, jsonl, bioc-xml, bioc-json or brat",
         )),
     }
@@ -25,14 +53,26 @@ pub fn is_context(attribute: &Attribute) -> bool {
 }
 
 /// Adds the attributes to every annotation; those of these names that the input has give way.
-pub fn add(documents: &mut [AnnotatedDocument]) {
-    documents.par_iter_mut().for_each(|document| {
-        let contexts = Contexts::new(&document.document);
-        for annotation in &mut document.annotations {
-            let attributes = &mut annotation.attributes;
-            attributes.retain(|one| !is_context(one));
-            let found = contexts.of(&annotation.spans).attributes();
-            attributes.extend(found.map(|(name, value)| Attribute { name: name.to_owned(), value: value.to_owned() }));
-        }
-    });
+pub fn add(document: &mut AnnotatedDocument) {
+    let contexts = Contexts::new(&document.document);
+    for annotation in &mut document.annotations {
+        let attributes = &mut annotation.attributes;
+        attributes.retain(|one| !is_context(one));
+        let found = contexts.of(&annotation.spans).attributes();
+        attributes.extend(found.map(|(name, value)| Attribute { name: name.to_owned(), value: value.to_owned() }));
+    }
+}
+
+/// Leaves out annotations of which [`add`] said one of `unwanted`, and what `beside` has at their places, where it has
+/// anything. How many they were.
+pub fn drop_said<T>(document: &mut AnnotatedDocument, unwanted: &[Said], beside: &mut Vec<T>) -> u64 {
+    let is_unwanted =
+        |one: &Attribute| is_context(one) && unwanted.iter().any(|said| said.value() == one.value.as_str());
+    let kept: Vec<bool> =
+        document.annotations.iter().map(|annotation| !annotation.attributes.iter().any(is_unwanted)).collect();
+    let mut rows = kept.iter();
+    document.annotations.retain(|_| rows.next().copied().unwrap_or(true));
+    let mut rows = kept.iter();
+    beside.retain(|_| rows.next().copied().unwrap_or(true));
+    kept.iter().filter(|is_kept| !**is_kept).count() as u64
 }

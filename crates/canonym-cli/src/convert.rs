@@ -14,7 +14,7 @@ use crate::{errors, progress};
 pub struct ConvertArguments {
     /// A file or folder; `-` is standard input.
     input: PathBuf,
-    /// Where to write, a new folder for brat; `-` is standard output.
+    /// Where to write, a new folder for brat; `-` is standard output. `.gz` and `.zst` at the end of the name compress.
     output: PathBuf,
     /// The format of the input: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or
     /// biosyn.
@@ -33,22 +33,22 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
         "auto" => None,
         name => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
     };
-    let to = arguments.to.parse::<CorpusFormat>().map_err(errors::wrong_usage)?;
-    if to == CorpusFormat::Text {
-        return Err(errors::usage("plain text cannot hold annotations", "give `--to` jsonl, pubtator or brat"));
-    }
+    let to = written_format(&arguments.to)?;
     let mut reading = arguments.reading;
     let scheme = reading.tags.scheme.unwrap_or_default();
     if to == CorpusFormat::Conll {
         // The tags that were asked for are those to write; those of the input show themselves.
         reading.tags = Tags { scheme: None, ..reading.tags };
     }
-    let mut documents = reading.open(&arguments.input, from)?;
+    let mut documents = reading.open(&arguments.input, from)?.going_on();
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
     check_output(output, std::slice::from_ref(&arguments.input))?;
     let mut sink = Sink::create(output, Some(to), "a folder in the place of `-`")?;
     let bar = progress::counter("documents", None);
     let mut next = documents.next().transpose()?;
+    if next.is_none() {
+        errors::left_out(documents.n_left_out())?;
+    }
     sink.start(next.as_ref())?;
     while let Some(document) = next {
         sink.write(Encoded::new(&document, to, scheme)?)?;
@@ -56,5 +56,17 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
         next = documents.next().transpose()?;
     }
     bar.finish_and_clear();
-    sink.finish()
+    sink.finish()?;
+    errors::left_out(documents.n_left_out())
+}
+
+/// The format that a word names, where it can be written.
+fn written_format(name: &str) -> anyhow::Result<CorpusFormat> {
+    let written = CorpusFormat::ALL.into_iter().filter(|format| *format != CorpusFormat::Text);
+    let hint = || format!("give `--to` {}", written.clone().map(CorpusFormat::name).collect::<Vec<_>>().join(", "));
+    match name.parse() {
+        Ok(CorpusFormat::Text) => Err(errors::usage("plain text cannot hold annotations", &hint())),
+        Ok(format) => Ok(format),
+        Err(_) => Err(errors::usage(format!("`{name}` is no format that is written"), &hint())),
+    }
 }

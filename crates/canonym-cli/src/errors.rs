@@ -29,9 +29,33 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    crate::progress::write(&describe(error));
+    tell(error);
     let of_usage = error.chain().any(|cause| cause.is::<Usage>());
     ExitCode::from(if of_usage { 2 } else { 1 })
+}
+
+/// Tells the user of an error, also where the program goes on.
+pub fn tell(error: &anyhow::Error) {
+    crate::progress::write(&describe(error));
+}
+
+/// The error of a run that left out files of a folder, after it told of each.
+pub fn left_out(n_files: u64) -> anyhow::Result<()> {
+    match n_files {
+        0 => Ok(()),
+        1 => Err(canonym::Error::invalid("1 file was left out, or its rest").with_hint(MEND).into()),
+        n => Err(canonym::Error::invalid(format!("{n} files were left out, or their rest")).with_hint(MEND).into()),
+    }
+}
+
+const MEND: &str = "all others are written; mend what the messages above name, or take it out of the folder";
+
+/// A value of an option; where it is none, the message holds the hint.
+pub fn parse<T: std::str::FromStr<Err = canonym::Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: canonym::Error| {
+        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{error}{hint}")
+    })
 }
 
 /// The reader of our output went away, as `head` does; nobody is left to be told.

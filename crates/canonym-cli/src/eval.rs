@@ -1,6 +1,7 @@
 //! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
 
 pub mod inputs;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use canonym::eval::strata::Background;
 use canonym::kb::KnowledgeBase;
 
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
-use crate::errors::{usage, wrong_usage};
-use crate::eval_report::{Judged, ReportArgs};
+use crate::errors::{parse, usage, wrong_usage};
+use crate::eval_report::{Judged, ReportArgs, Terms};
 use crate::filter::FilterArguments;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
@@ -51,16 +52,16 @@ pub struct EvalArgs {
     #[arg(long, value_name = "NAME|list", value_parser = parse_protocol)]
     pub protocol: Option<Chosen>,
     /// When ids agree: any in common (what is done where nothing is said), the first gold id, or exactly the same.
-    #[arg(long, value_name = "any|first|exact")]
+    #[arg(long, value_name = "any|first|exact", value_parser = parse::<IdPolicy>)]
     pub ids: Option<IdPolicy>,
     /// Measures to report, separated by commas; all of them where not given.
-    #[arg(long = "match", value_name = "MEASURE", value_delimiter = ',')]
+    #[arg(long = "match", value_name = "MEASURE", value_delimiter = ',', value_parser = parse::<Measure>)]
     pub measures: Vec<Measure>,
     /// How mentions of several parts are ranked: all parts right (where nothing is said), the first part, or left out.
-    #[arg(long, value_name = "all|first|drop")]
+    #[arg(long, value_name = "all|first|drop", value_parser = parse::<Composite>)]
     pub composite: Option<Composite>,
     /// What takes a place in a ranking; names where nothing is said.
-    #[arg(long, value_name = "names|entities")]
+    #[arg(long, value_name = "names|entities", value_parser = parse::<RankUnit>)]
     pub unit: Option<RankUnit>,
     /// Resolve overlapping predictions before the weak measure: the longest, then the most confident, stay.
     #[arg(long)]
@@ -93,6 +94,9 @@ pub struct EvalArgs {
     /// The knowledge base of the predictions, for the share of gold that it can reach; `starter` is the embedded one.
     #[arg(long, value_name = "FILE.kb")]
     pub kb: Option<PathBuf>,
+    /// Write ids of the model and of `--kb` as the source has them, without the prefix that the build added.
+    #[arg(long)]
+    pub raw_ids: bool,
     /// A dictionary that holds names of the corpus itself, as some papers use: the model runs with it, too, and both are
     /// reported side by side.
     #[arg(long, value_name = "FILE.kb", requires = "kb", conflicts_with = "pred")]
@@ -140,10 +144,7 @@ fn parse_protocol(name: &str) -> Result<Chosen, String> {
     if name == "list" {
         return Ok(Chosen::List);
     }
-    name.parse().map(Chosen::Named).map_err(|error: canonym::Error| {
-        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{error}{hint}")
-    })
+    parse(name).map(Chosen::Named)
 }
 
 /// Scores two files and prints the report.
@@ -159,7 +160,8 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let (kb, leaky) = (open(&args.kb)?, open(&args.leaky_kb)?);
     let gold = read_gold(args)?;
     let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
-    eval_report::write(&args.files, &report, judged.as_ref(), kb.as_deref(), &facts(args))?;
+    let terms = kb.as_deref().map(|kb| Terms { kb, raw_ids: args.raw_ids });
+    eval_report::write(&args.files, &report, judged.as_ref(), terms, &facts(args))?;
     let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
@@ -234,25 +236,31 @@ fn judge_with<'a>(
             let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
             let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
-            Predictions::Run { kb, models: Box::new(models), mentions: args.mentions, subset }
+            let (mentions, raw_ids) = (args.mentions, args.raw_ids);
+            Predictions::Run { kb, models: Box::new(models), mentions, subset, raw_ids }
         }
     };
     let mut config = configure(args, training);
     if let (Some(strata), Some(kb)) = (&mut config.strata, &kb) {
-        strata.names = Some(inputs::names_of(gold, kb));
+        strata.names = Some(inputs::names_of(gold, kb, args.raw_ids));
     }
-    let kb = kb.map(|kb| KnownConcepts::of(&kb));
+    let kb = kb.map(|kb| KnownConcepts::of(&kb, args.raw_ids));
     let (kb_name, kb_ids) = kb.map_or_else(Default::default, |kb| (kb.name, Some(kb.ids)));
     config.kb_ids = kb_ids;
     let mut rng = SplitMix64::new(args.seed);
     let (mut report, judged) = match gold {
         Gold::Queries(queries) => {
             let ranked = inputs::ranked(queries, &predictions, config.composite)?;
-            (evaluate_ranking(&ranked, &config, &mut rng), None)
+            let report = evaluate_ranking(&ranked, &config, &mut rng);
+            warnings::of_curves(&config, &report, ranked.iter().any(|mention| mention.score.is_some()));
+            (report, None)
         }
         Gold::Documents(gold) => {
             let (predicted, paired) = inputs::paired(gold, &predictions)?;
-            (evaluate_pairs(&paired, &config, &mut rng), Some(Judged { gold, predicted, paired }))
+            let report = evaluate_pairs(&paired, &config, &mut rng);
+            warnings::of_types(&paired.documents, &report);
+            warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
+            (report, Some(Judged { gold, predicted, paired }))
         }
     };
     report.system = args.system.clone();
@@ -318,6 +326,10 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
     if args.pred.is_some() && args.filter.is_given() {
         let error = canonym::Error::invalid("filters of concepts have no meaning for predictions of a file");
         return Err(error.with_hint("leave `--pred` out to run a model, or filter where the predictions are made"));
+    }
+    if args.pred.is_some() && args.raw_ids && args.kb.is_none() {
+        let error = canonym::Error::invalid("`--raw-ids` has no meaning for predictions of a file");
+        return Err(error.with_hint("give it where the predictions are made, or leave `--pred` out to run a model"));
     }
     let of_queries = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
     let of_spans = [

@@ -15,7 +15,7 @@ use canonym::eval::pairing::Paired;
 use canonym::eval::report::Report;
 use canonym::kb::{ConceptId, KnowledgeBase};
 
-use crate::progress;
+use crate::{knowledge, progress};
 
 /// The files for people.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,19 +50,28 @@ pub struct Judged<'a> {
     pub paired: Paired,
 }
 
+/// The terminology that examples are shown with.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// The names and concepts.
+    pub kb: &'a KnowledgeBase,
+    /// Whether ids are those that the source wrote.
+    pub raw_ids: bool,
+}
+
 /// Writes the files that are wanted; `judged` is missing where only rankings were judged.
 pub fn write(
     args: &ReportArgs,
     report: &Report,
     judged: Option<&Judged<'_>>,
-    kb: Option<&KnowledgeBase>,
+    terms: Option<Terms<'_>>,
     facts: &[(String, String)],
 ) -> anyhow::Result<()> {
     if !args.is_wanted() {
         return Ok(());
     }
     let config = ErrorConfig { ids: report.policy.ids, n_examples: args.examples.into(), ..ErrorConfig::default() };
-    let errors = judged.map(|judged| analyse_with(kb, judged, &config));
+    let errors = judged.map(|judged| analyse_with(terms, judged, &config));
     if let Some(path) = &args.report {
         let scored = judged.filter(|judged| has_scores(&judged.predicted));
         let curves = scored.map(|judged| curves(&links(&judged.paired.documents, config.ids), &CurveConfig::default()));
@@ -85,35 +94,36 @@ fn write_file(path: &Path, bytes: &[u8]) -> canonym::Result<()> {
     Ok(())
 }
 
-fn has_scores(documents: &[AnnotatedDocument]) -> bool {
+/// Whether any annotation has a score.
+pub fn has_scores(documents: &[AnnotatedDocument]) -> bool {
     documents.iter().flat_map(|document| &document.annotations).any(|annotation| annotation.score.is_some())
 }
 
-fn analyse_with(kb: Option<&KnowledgeBase>, judged: &Judged<'_>, config: &ErrorConfig) -> ErrorAnalysis {
+fn analyse_with(terms: Option<Terms<'_>>, judged: &Judged<'_>, config: &ErrorConfig) -> ErrorAnalysis {
     let Judged { gold, predicted, paired } = judged;
-    let Some(kb) = kb else { return analyse(gold, predicted, paired, None, config) };
-    let concepts = concepts_of_ids(kb, paired);
+    let Some(terms) = terms else { return analyse(gold, predicted, paired, None, config) };
+    let kb = terms.kb;
+    let concepts = concepts_of_ids(terms, paired);
     let name = |id: &str| concepts.get(id).map(|&concept| kb.preferred_name(concept).to_owned());
     let concepts_of_form = |form: &str| -> Vec<IdSet> {
         let Some(form) = kb.find_form(form) else { return Vec::new() };
-        let ids = |name| all_ids(kb, kb.concept_of(name));
+        let ids = |name| all_ids(terms, kb.concept_of(name));
         kb.names_of_form(form).map(ids).collect()
     };
     analyse(gold, predicted, paired, Some(&Terminology { name: &name, concepts_of_form: &concepts_of_form }), config)
 }
 
-fn all_ids(kb: &KnowledgeBase, concept: ConceptId) -> IdSet {
-    let ids: Vec<String> = [kb.id(concept)].into_iter().chain(kb.alternative_ids(concept)).map(str::to_owned).collect();
-    IdSet::parse(&ids)
+fn all_ids(terms: Terms<'_>, concept: ConceptId) -> IdSet {
+    IdSet::parse(&knowledge::all_ids(terms.kb, concept, terms.raw_ids))
 }
 
 /// The concepts of every id that gold or predictions have; the first one where several share an id.
-fn concepts_of_ids(kb: &KnowledgeBase, paired: &Paired) -> HashMap<String, ConceptId> {
+fn concepts_of_ids(terms: Terms<'_>, paired: &Paired) -> HashMap<String, ConceptId> {
     let entries = paired.documents.iter().flat_map(|document| document.gold.iter().chain(&document.predicted));
     let wanted: HashSet<&str> = entries.flat_map(|entry| entry.ids.iter()).collect();
     let mut concepts = HashMap::new();
-    for concept in kb.concepts() {
-        let ids = all_ids(kb, concept);
+    for concept in terms.kb.concepts() {
+        let ids = all_ids(terms, concept);
         for id in ids.iter().filter(|id| wanted.contains(id)) {
             concepts.entry(id.to_owned()).or_insert(concept);
         }

@@ -4,21 +4,21 @@ use std::io::Write;
 
 use canonym::corpus::format::CorpusFormat;
 use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::link::explain::{Agreement, Contribution, Explained, Explanation};
+use canonym::link::explain::{Agreement, Contribution, Explained, Explanation, WordPair};
 
 use crate::errors;
+use crate::link::to::To;
 
 /// Contributions that are shown one by one.
 const N_SHOWN: usize = 6;
 
-/// Refuses formats that have no place for explanations; a table, which is no format, has one.
-pub fn check_format(format: Option<CorpusFormat>) -> anyhow::Result<()> {
-    match format {
-        None | Some(CorpusFormat::Jsonl) => Ok(()),
-        Some(format) => Err(errors::usage(
-            format!("`{format}` has no place for what `--explain` tells"),
-            "give `--to` table or jsonl",
-        )),
+/// Refuses formats that have no place for explanations.
+pub fn check_format(to: To) -> anyhow::Result<()> {
+    match to {
+        To::Table | To::Corpus(CorpusFormat::Jsonl) => Ok(()),
+        To::Tsv | To::Corpus(_) => {
+            Err(errors::usage(format!("`{to}` has no place for what `--explain` tells"), "give `--to` table or jsonl"))
+        }
     }
 }
 
@@ -53,7 +53,7 @@ fn write_one(out: &mut dyn Write, annotation: &Annotation, explanation: &Explana
 fn write_candidate(out: &mut dyn Write, rank: usize, candidate: &Explained) -> std::io::Result<()> {
     let Explained { id, name, scope, score, log_odds, .. } = candidate;
     writeln!(out, "    {rank}. {id}  {score:.2}, log-odds {log_odds:+.2}")?;
-    writeln!(out, "       name \"{name}\" ({scope}): {}", agreement(candidate.how))?;
+    writeln!(out, "       name \"{name}\" ({scope}): {}", agreement(candidate))?;
     let pairs = candidate.words.iter().filter(|pair| pair.mention != pair.name);
     let pairs: Vec<String> = pairs.map(|pair| format!("{} for {}", pair.mention, pair.name)).collect();
     let lists = [
@@ -89,12 +89,19 @@ fn part(one: &Contribution) -> String {
     }
 }
 
-fn agreement(how: Agreement) -> &'static str {
-    match how {
+fn agreement(candidate: &Explained) -> &'static str {
+    match candidate.how {
         Agreement::Exact => "equal in every letter",
         Agreement::Fold => "equal but for case, accents and punctuation",
         Agreement::Canonical => "equal but for spelling and inflection",
+        Agreement::Root if candidate.words.iter().any(is_other_word) => "words for the same thing",
         Agreement::Root => "words of the same roots",
         Agreement::NGram => "alike in groups of letters",
     }
+}
+
+/// Whether a word answers to one for the same thing, `renal` to `kidney`, rather than to one derived from it.
+fn is_other_word(pair: &WordPair) -> bool {
+    let start = |word: &str| word.chars().take(3).collect::<String>();
+    pair.how == Agreement::Root && start(&pair.mention) != start(&pair.name)
 }

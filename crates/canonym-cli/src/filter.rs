@@ -22,6 +22,9 @@ pub struct FilterArguments {
     /// Give only these concepts and those below them.
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     only_under: Vec<String>,
+    /// Give no concept of these source vocabularies.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    not_sources: Vec<String>,
     /// Give no concept with one of these semantic types.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     not_types: Vec<String>,
@@ -44,6 +47,7 @@ impl FilterArguments {
             only_sources: trimmed(&self.only_sources),
             only_types: trimmed(&self.only_types),
             only_under: trimmed(&self.only_under),
+            not_sources: trimmed(&self.not_sources),
             not_types: trimmed(&self.not_types),
             not_under: trimmed(&self.not_under),
         }

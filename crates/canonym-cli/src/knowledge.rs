@@ -70,6 +70,16 @@ pub fn shown_id(kb: &KnowledgeBase, concept: canonym::kb::ConceptId, raw: bool) 
     if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
 }
 
+/// Every id of a concept, its own first, as stored, or as the source wrote them.
+pub fn all_ids(kb: &KnowledgeBase, concept: canonym::kb::ConceptId, raw: bool) -> Vec<String> {
+    let added = &kb.meta().added_prefixes;
+    let strip = |id: &str| match id.split_once(':') {
+        Some((prefix, rest)) if raw && added.iter().any(|added| added == prefix) => rest.to_owned(),
+        _ => id.to_owned(),
+    };
+    [shown_id(kb, concept, raw)].into_iter().chain(kb.alternative_ids(concept).map(strip)).collect()
+}
+
 /// The models that a system is made of.
 #[derive(Debug, Clone)]
 pub struct Models {

@@ -1,21 +1,27 @@
 //! `canonym link`: text in, linked concepts out.
 
+mod rows;
+pub mod to;
+
 use std::collections::VecDeque;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use canonym::corpus::conll::Scheme;
 use canonym::corpus::format::CorpusFormat;
-use canonym::corpus::{self, AnnotatedDocument, Annotation};
+use canonym::corpus::{self, AnnotatedDocument};
 use canonym::link::explain::Explanation;
 use canonym::text::Document;
 use rayon::prelude::*;
 
 use crate::filter::FilterArguments;
+use crate::output::counted;
 use crate::reading::{Documents, ReadArguments};
 use crate::sink::{Encoded, Sink, check_output};
 use crate::system::{Mentions, System, SystemConfig};
 use crate::{context, errors, explain, knowledge, progress};
+
+use self::to::To;
 
 /// Documents and bytes that are linked together.
 const BATCH: usize = 256;
@@ -30,7 +36,7 @@ pub struct LinkArguments {
     /// The text itself.
     #[arg(long, conflicts_with = "files")]
     text: Option<String>,
-    /// The compiled knowledge base; the embedded starter where none is given.
+    /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
     /// The model: `default`, `lexical`, or a bundle.
@@ -42,8 +48,8 @@ pub struct LinkArguments {
     /// The input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// The output format: table, jsonl, pubtator, bioc-xml, bioc-json, brat, conll or texoo; a table on a terminal, else
-    /// jsonl.
+    /// The output format: table, tsv, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, texoo or biosyn; a table on a
+    /// terminal, else jsonl.
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Candidates a mention.
@@ -58,6 +64,10 @@ pub struct LinkArguments {
     /// Say of each mention whether it is negated, possible, of the past, feared, or of a relative.
     #[arg(long)]
     context: bool,
+    /// Leave out mentions of which `--context` says one of these, such as `negated,family`; then also for formats that
+    /// have no place for contexts.
+    #[arg(long, value_name = "SAID,…", value_delimiter = ',', requires = "context")]
+    drop_context: Vec<context::Said>,
     /// Say why each mention was linked as it was: names, words, parts of the score, definitions.
     #[arg(long)]
     explain: bool,
@@ -69,7 +79,8 @@ pub struct LinkArguments {
     /// Threads; all cores where not given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where to write, a new folder for brat; standard output where not given.
+    /// Where to write, a new folder for brat; standard output where not given. `.gz` and `.zst` at the end of the name
+    /// compress.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -98,67 +109,71 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
 
 fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
-    let format = match arguments.to.as_deref() {
-        Some("table") => None,
-        None if on_terminal => None,
-        Some(name @ ("text" | "pubmed-xml")) => {
-            return Err(errors::usage(
-                format!("{name} cannot hold the result"),
-                "give `--to` table, jsonl, pubtator, bioc-xml or bioc-json",
-            ));
-        }
-        Some(name) => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
-        None => Some(CorpusFormat::Jsonl),
+    let to = match arguments.to.as_deref() {
+        Some(name) => To::parse(name)?,
+        None if on_terminal => To::Table,
+        None => To::Corpus(CorpusFormat::Jsonl),
     };
-    if arguments.context {
-        context::check_format(format)?;
+    // Where contexts only choose mentions, they need no place.
+    if arguments.context && arguments.drop_context.is_empty() {
+        context::check_format(to)?;
     }
     if arguments.explain {
-        explain::check_format(format)?;
+        explain::check_format(to)?;
     }
     check_output(arguments.output.as_deref(), &arguments.files)?;
     let mut batches = Batches::new(arguments)?;
-    let mut sink = Sink::create(arguments.output.as_deref(), format, "a folder with `--output`")?;
+    let mut sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
     let bar = progress::counter("documents", None);
     let mut batch = batches.next_batch()?;
+    if batch.is_empty() {
+        errors::left_out(batches.n_left_out)?;
+    }
+    let mut n_dropped = 0;
     sink.start(batch.first())?;
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
-        let (written, next) = rayon::join(|| link(arguments, system, batch, format), || batches.next_batch());
-        for document in written? {
+        let (written, next) = rayon::join(|| link(arguments, system, batch, to), || batches.next_batch());
+        for (document, n_dropped_here) in written? {
             sink.write(document)?;
+            n_dropped += n_dropped_here;
         }
         bar.inc(n_documents);
         batch = next?;
     }
     bar.finish_and_clear();
-    sink.finish()
+    sink.finish()?;
+    if n_dropped > 0 {
+        progress::say(&format!("left out {} by `--drop-context`", counted(n_dropped, "mention")));
+    }
+    errors::left_out(batches.n_left_out)
 }
 
-/// Links a batch and writes each document into a buffer of its own; as a table where there is no format.
+/// Links a batch and writes each document into a buffer of its own; with each the number of mentions that its context
+/// left out.
 fn link(
     arguments: &LinkArguments,
     system: &System,
     batch: Vec<AnnotatedDocument>,
-    format: Option<CorpusFormat>,
-) -> anyhow::Result<Vec<Encoded>> {
+    to: To,
+) -> anyhow::Result<Vec<(Encoded, u64)>> {
     if arguments.explain {
-        return link_explained(arguments, system, batch, format);
+        return link_explained(arguments, system, batch, to);
     }
-    let encode = |document: &AnnotatedDocument| -> anyhow::Result<Encoded> {
-        let Some(format) = format else {
-            let mut bytes = Vec::new();
-            table(&mut bytes, document)?;
-            return Ok(Encoded { bytes, ..Encoded::default() });
-        };
-        Ok(Encoded::new(document, format, Scheme::default())?)
-    };
     let mut linked = system.link(batch)?;
-    if arguments.context {
-        context::add(&mut linked);
-    }
-    linked.par_iter().map(encode).collect()
+    let encode = |document: &mut AnnotatedDocument| -> anyhow::Result<(Encoded, u64)> {
+        let mut unexplained = Vec::new();
+        let n_dropped = add_context(arguments, document, &mut unexplained);
+        let mut bytes = Vec::new();
+        match to {
+            To::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, n_dropped)),
+            To::Table => rows::table(&mut bytes, document)?,
+            To::Tsv => rows::tsv(&mut bytes, document)?,
+        }
+        Ok((Encoded { bytes, ..Encoded::default() }, n_dropped))
+    };
+    linked.par_iter_mut().map(encode).collect()
 }
 
 /// As [`link`], with explanations: in a field of each annotation, or below the table.
@@ -166,25 +181,34 @@ fn link_explained(
     arguments: &LinkArguments,
     system: &System,
     batch: Vec<AnnotatedDocument>,
-    format: Option<CorpusFormat>,
-) -> anyhow::Result<Vec<Encoded>> {
-    let (mut linked, explanations): (Vec<AnnotatedDocument>, Vec<Vec<Explanation>>) =
-        system.explain(batch)?.into_iter().unzip();
-    if arguments.context {
-        context::add(&mut linked);
-    }
-    let encode = |(document, explanations): (&AnnotatedDocument, &Vec<Explanation>)| -> anyhow::Result<Encoded> {
-        let mut buffer = Vec::new();
-        match format {
-            Some(_) => corpus::jsonl::write_explained(document, explanations, &mut buffer)?,
-            None => {
-                table(&mut buffer, document)?;
-                explain::write(&mut buffer, document, explanations)?;
+    to: To,
+) -> anyhow::Result<Vec<(Encoded, u64)>> {
+    let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
+        let n_dropped = add_context(arguments, &mut document, &mut explanations);
+        let mut bytes = Vec::new();
+        match to {
+            To::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
+            To::Table | To::Tsv => {
+                rows::table(&mut bytes, &document)?;
+                explain::write(&mut bytes, &document, &explanations)?;
             }
         }
-        Ok(Encoded { bytes: buffer, ..Encoded::default() })
+        Ok((Encoded { bytes, ..Encoded::default() }, n_dropped))
     };
-    linked.par_iter().zip(&explanations).map(encode).collect()
+    system.explain(batch)?.into_par_iter().map(encode).collect()
+}
+
+/// Adds the contexts that are asked for and drops what is not wanted; how many mentions that were.
+fn add_context(
+    arguments: &LinkArguments,
+    document: &mut AnnotatedDocument,
+    explanations: &mut Vec<Explanation>,
+) -> u64 {
+    if !arguments.context {
+        return 0;
+    }
+    context::add(document);
+    context::drop_said(document, &arguments.drop_context, explanations)
 }
 
 /// The documents of all inputs, some at a time.
@@ -193,7 +217,10 @@ struct Batches {
     files: VecDeque<PathBuf>,
     format: Option<CorpusFormat>,
     reading: ReadArguments,
+    mentions: Mentions,
     documents: Option<Documents>,
+    /// Files of folders that could not be read.
+    n_left_out: u64,
 }
 
 impl Batches {
@@ -207,7 +234,9 @@ impl Batches {
             files: arguments.files.iter().cloned().collect(),
             format,
             reading: arguments.reading,
+            mentions: arguments.mentions,
             documents: None,
+            n_left_out: 0,
         })
     }
 
@@ -221,7 +250,13 @@ impl Batches {
         while batch.len() < BATCH && n_bytes < BATCH_BYTES {
             let Some(documents) = &mut self.documents else {
                 match self.files.pop_front() {
-                    Some(file) => self.documents = Some(self.reading.open(&file, self.format)?),
+                    Some(file) => {
+                        let documents = match self.mentions {
+                            Mentions::Detect => self.reading.open_texts(&file, self.format)?,
+                            Mentions::Gold => self.reading.open(&file, self.format)?,
+                        };
+                        self.documents = Some(documents.going_on());
+                    }
                     None => break,
                 }
                 continue;
@@ -232,49 +267,12 @@ impl Batches {
                     n_bytes += document.document.text.len();
                     batch.push(document);
                 }
-                None => self.documents = None,
+                None => {
+                    self.n_left_out += documents.n_left_out();
+                    self.documents = None;
+                }
             }
         }
         Ok(batch)
     }
-}
-
-/// Texts are cut to this many characters above the table of their mentions.
-const SHOWN: usize = 600;
-
-fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
-    let text = document.document.text.split_whitespace().collect::<Vec<&str>>().join(" ");
-    let cut = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
-    let more = if cut < text.len() { " …" } else { "" };
-    writeln!(out, "{}  {}{more}", document.document.id, &text[..cut])?;
-    if document.annotations.is_empty() {
-        return writeln!(out, "  no mention found\n");
-    }
-    let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
-    let mut attributes = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
-    let last = match (attributes.peek().is_some(), attributes.all(context::is_context)) {
-        (false, _) => "score",
-        (true, true) => "score  context",
-        (true, false) => "score  attributes",
-    };
-    let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
-    rows.extend(document.annotations.iter().map(|annotation| {
-        let best = annotation.candidates.first().filter(|_| !annotation.nil);
-        let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
-        let mut score = format!("{:.2}", annotation.score.unwrap_or(0.0));
-        if is_said(annotation) {
-            let values: Vec<&str> = annotation.attributes.iter().map(|one| one.value.as_str()).collect();
-            score += &format!("   {}", values.join(", "));
-        }
-        let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
-        [mention, annotation.semantic_type.clone(), id.to_owned(), name.to_owned(), score]
-    }));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2), width(3)];
-    writeln!(out)?;
-    for row in &rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        writeln!(out, "  {}  {}", cells.join("  "), row[4])?;
-    }
-    writeln!(out)
 }

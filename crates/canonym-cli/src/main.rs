@@ -15,6 +15,7 @@ mod link;
 mod manual;
 mod map;
 mod output;
+mod packed;
 mod progress;
 mod reading;
 mod sink;

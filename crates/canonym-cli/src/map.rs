@@ -25,7 +25,7 @@ const BATCH: usize = 4096;
 pub struct MapArguments {
     /// The file of names, one a line; `-` is standard input.
     file: PathBuf,
-    /// The compiled knowledge base; the embedded starter where none is given.
+    /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
     /// The model: `default`, `lexical`, or a bundle.

@@ -29,6 +29,12 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 file`, `2 files`.
+pub fn counted(number: u64, what: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{} {what}{end}", thousands(number))
+}
+
 /// A number of bytes in the unit that suits it.
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -92,6 +98,11 @@ mod tests {
             [0, 1023, 1024, 1_048_575, 3 << 30].map(bytes),
             ["0 bytes", "1023 bytes", "1.0 KiB", "1.0 MiB", "3.0 GiB"]
         );
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2000].map(|n| counted(n, "file")), ["0 files", "1 file", "2,000 files"]);
     }
 
     #[test]

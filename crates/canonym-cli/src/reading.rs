@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use canonym::corpus::conll::Tags;
 use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 
-use crate::progress;
+use crate::output::counted;
+use crate::{errors, progress};
 
 /// Repairs that are shown line by line; the rest is counted.
 const MAX_SHOWN: u64 = 20;
@@ -21,33 +22,60 @@ pub struct ReadArguments {
     pub skip_bad_offsets: bool,
     /// The tags of CoNLL files: auto, bio, bioes or bilou; with `-strict` behind it, tags that break the scheme make no
     /// mention.
-    #[arg(long, value_name = "TAGS", default_value = "auto", value_parser = parse_tags)]
+    #[arg(long, value_name = "TAGS", default_value = "auto", value_parser = errors::parse::<Tags>)]
     pub tags: Tags,
-}
-
-fn parse_tags(text: &str) -> Result<Tags, String> {
-    text.parse().map_err(|error: canonym::Error| {
-        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{error}{hint}")
-    })
 }
 
 impl ReadArguments {
     /// The documents of a file, folder or standard input.
     pub fn open(&self, path: &Path, format: Option<CorpusFormat>) -> canonym::Result<Documents> {
         let on_mismatch = if self.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error };
+        self.open_with(path, format, on_mismatch, Purpose::Annotations)
+    }
+
+    /// The same where annotations are not used: those with wrong offsets stop nothing.
+    pub fn open_texts(&self, path: &Path, format: Option<CorpusFormat>) -> canonym::Result<Documents> {
+        self.open_with(path, format, OnMismatch::Drop, Purpose::Texts)
+    }
+
+    fn open_with(
+        &self,
+        path: &Path,
+        format: Option<CorpusFormat>,
+        on_mismatch: OnMismatch,
+        purpose: Purpose,
+    ) -> canonym::Result<Documents> {
         let reader = Reader::open(path, format)?
             .with_on_mismatch(on_mismatch)
             .with_repairs(self.fix_offsets)
             .with_tags(self.tags);
-        Ok(Documents { reader, path: path.to_path_buf(), n_shown: 0, is_told: false })
+        let path = path.to_path_buf();
+        Ok(Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_told: false })
     }
+}
+
+/// What is wanted of a corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Annotations,
+    Texts,
+}
+
+/// What is done where a file cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFault {
+    Stop,
+    /// The rest of the file is left out, and the next one is read.
+    GoOn,
 }
 
 /// Documents one after the other; what was repaired or left out goes to standard error.
 pub struct Documents {
     reader: Reader,
     path: PathBuf,
+    purpose: Purpose,
+    on_fault: OnFault,
+    n_left_out: u64,
     n_shown: u64,
     is_told: bool,
 }
@@ -56,7 +84,16 @@ impl Iterator for Documents {
     type Item = canonym::Result<AnnotatedDocument>;
 
     fn next(&mut self) -> Option<canonym::Result<AnnotatedDocument>> {
-        let next = self.reader.next();
+        let next = loop {
+            match self.reader.next() {
+                Some(Err(error)) if self.on_fault == OnFault::GoOn => {
+                    errors::tell(&error.into());
+                    self.n_left_out += 1;
+                    self.reader.leave_file();
+                }
+                next => break next,
+            }
+        };
         for fix in self.reader.fixes() {
             if self.n_shown < MAX_SHOWN {
                 progress::say(&fix.to_string());
@@ -71,22 +108,44 @@ impl Iterator for Documents {
 }
 
 impl Documents {
+    /// The same documents; a file of a folder that cannot be read is told of and left out, from where it is at fault.
+    #[must_use]
+    pub fn going_on(mut self) -> Documents {
+        if self.path.is_dir() {
+            self.on_fault = OnFault::GoOn;
+        }
+        self
+    }
+
+    /// The files that were left out so far.
+    pub fn n_left_out(&self) -> u64 {
+        self.n_left_out
+    }
+
     fn tell_counts(&self) {
         let counts = self.reader.counts();
         let path = self.path.display();
         let strict = "with tags that break their scheme: repaired, or left out under `-strict`";
+        let annotations = |n: u64| counted(n, "annotation");
+        let bad = annotations(counts.n_bad_offsets);
+        let bad_offsets = match self.purpose {
+            Purpose::Annotations => format!("left out {bad} of {path} with wrong offsets"),
+            Purpose::Texts => {
+                format!("ignored {bad} of {path} with wrong offsets: `--mentions detect` uses none of the input")
+            }
+        };
         let rows = [
-            (counts.n_fixed, format!("repaired {} annotations of {path} with wrong offsets", counts.n_fixed)),
-            (
-                counts.n_bad_offsets,
-                format!("left out {} annotations of {path} with wrong offsets", counts.n_bad_offsets),
-            ),
-            (counts.n_broken_tags, format!("{} mentions of {path} {strict}", counts.n_broken_tags)),
+            (counts.n_fixed, format!("repaired {} of {path} with wrong offsets", annotations(counts.n_fixed))),
+            (counts.n_bad_offsets, bad_offsets),
+            (counts.n_broken_tags, format!("{} of {path} {strict}", counted(counts.n_broken_tags, "mention"))),
             (
                 counts.n_deleted,
-                format!("passed over {} citations of {path} that are only named as deleted", counts.n_deleted),
+                format!("passed over {} of {path} only named as deleted", counted(counts.n_deleted, "citation")),
             ),
-            (counts.n_other_files, format!("left out {} files of {path} that are no texts", counts.n_other_files)),
+            (
+                counts.n_other_files,
+                format!("left out {} of {path} without a text", counted(counts.n_other_files, "file")),
+            ),
         ];
         for (n, line) in rows {
             if n > 0 {

@@ -4,13 +4,15 @@ use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::artifact::{AtomicFile, AtomicFolder};
+use canonym::artifact::AtomicFolder;
 use canonym::corpus::AnnotatedDocument;
 use canonym::corpus::conll::Scheme;
 use canonym::corpus::folder::FolderWriter;
 use canonym::corpus::format::{CorpusFormat, Frame, encode_with, frame, start};
 use canonym::corpus::losses::{Losses, losses};
 
+use crate::output::counted;
+use crate::packed::{PackedFile, check_ending, is_packed};
 use crate::{errors, progress};
 
 /// One document as its format writes it.
@@ -37,8 +39,12 @@ impl Encoded {
     }
 }
 
-/// Refuses to write over a file that is read: a corpus that people annotated would be gone.
+/// Refuses a name that promises an archive, and to write over a file that is read: a corpus that people annotated would
+/// be gone.
 pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    if let Some(path) = output {
+        check_ending(path)?;
+    }
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let Some(written) = output.and_then(real) else { return Ok(()) };
     match inputs.iter().find(|input| real(input).as_ref() == Some(&written)) {
@@ -61,7 +67,7 @@ pub struct Sink {
 
 enum Out {
     Stdout(BufWriter<Stdout>),
-    File(AtomicFile),
+    File(PackedFile),
     Folder(AtomicFolder, FolderWriter),
 }
 
@@ -71,6 +77,10 @@ impl Sink {
     pub fn create(path: Option<&Path>, format: Option<CorpusFormat>, folder: &str) -> anyhow::Result<Sink> {
         let out = match (path, format) {
             (Some(path), Some(CorpusFormat::Brat)) => {
+                if is_packed(path) {
+                    let message = format!("{} is to be a folder, which is not compressed", path.display());
+                    return Err(errors::usage(message, "leave the ending out, and pack the folder afterwards"));
+                }
                 let atomic = AtomicFolder::create(path)?;
                 let writer = FolderWriter::new(atomic.temporary());
                 Out::Folder(atomic, writer)
@@ -79,7 +89,7 @@ impl Sink {
                 let message = "brat cannot be written to standard output: a document has two files";
                 return Err(errors::usage(message, &format!("give {folder}")));
             }
-            (Some(path), _) => Out::File(AtomicFile::create(path)?),
+            (Some(path), _) => Out::File(PackedFile::create(path)?),
             (None, _) => Out::Stdout(BufWriter::with_capacity(1 << 16, std::io::stdout())),
         };
         Ok(Sink { out, format, frame: Frame::default(), is_first: true, losses: Losses::default() })
@@ -126,7 +136,8 @@ impl Sink {
         if let Some((id, name)) = renamed.as_ref().and_then(|writer| writer.renamed().first()) {
             let n = renamed.as_ref().map_or(0, FolderWriter::n_renamed);
             progress::say(&format!(
-                "{n} documents have files of another name than their id (first: `{id}` as `{name}`)"
+                "{} written under another name than the id (first: `{id}` as `{name}`)",
+                counted(n, "document")
             ));
         }
         Ok(())

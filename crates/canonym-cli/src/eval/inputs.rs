@@ -12,12 +12,13 @@ use canonym::eval::queries::{Answer, Answers, Query, read_answers, read_queries,
 use canonym::eval::ranking::{Composite, RankedMention};
 use canonym::eval::strata::training_name;
 use canonym::input::Input;
-use canonym::kb::KnowledgeBase;
 use canonym::kb::subset::Subset;
+use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::lexical::LinkConfig;
 use canonym::text::normalise::fold;
 
-use crate::knowledge::{Models, NameLinker};
+use super::warnings;
+use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
 use crate::reading::ReadArguments;
 use crate::system::{Mentions, System, SystemConfig};
@@ -131,15 +132,15 @@ pub struct KnownConcepts {
 }
 
 impl KnownConcepts {
-    /// Those of a knowledge base.
-    pub fn of(kb: &KnowledgeBase) -> KnownConcepts {
-        let ids = kb.concepts().flat_map(|concept| kb.alternative_ids(concept).chain([kb.id(concept)]));
-        KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids) }
+    /// Those of a knowledge base, with ids as the source wrote them where `raw_ids`.
+    pub fn of(kb: &KnowledgeBase, raw_ids: bool) -> KnownConcepts {
+        let ids: Vec<String> = kb.concepts().flat_map(|concept| knowledge::all_ids(kb, concept, raw_ids)).collect();
+        KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids.iter().map(String::as_str)) }
     }
 }
 
 /// The concepts of which `kb` has the words of a gold mention as a name, but for case and punctuation.
-pub fn names_of(gold: &Gold, kb: &KnowledgeBase) -> HashMap<String, Vec<IdSet>> {
+pub fn names_of(gold: &Gold, kb: &KnowledgeBase, raw_ids: bool) -> HashMap<String, Vec<IdSet>> {
     let mut found = HashMap::new();
     for (text, _) in gold.mentions() {
         if found.contains_key(&text) {
@@ -149,10 +150,7 @@ pub fn names_of(gold: &Gold, kb: &KnowledgeBase) -> HashMap<String, Vec<IdSet>> 
         let mut concepts: Vec<_> = kb.names_of_form(form).map(|name| kb.concept_of(name)).collect();
         concepts.sort_unstable();
         concepts.dedup();
-        let ids = |concept| {
-            let ids = kb.alternative_ids(concept).chain([kb.id(concept)]).map(str::to_owned);
-            IdSet::parse(&ids.collect::<Vec<String>>())
-        };
+        let ids = |concept| IdSet::parse(&knowledge::all_ids(kb, concept, raw_ids));
         found.insert(text, concepts.into_iter().map(ids).collect());
     }
     found
@@ -172,6 +170,8 @@ pub enum Predictions<'a> {
         mentions: Mentions,
         /// The concepts it may give; all of them where `None`.
         subset: Option<Arc<Subset>>,
+        /// Whether ids are written as the source has them.
+        raw_ids: bool,
     },
 }
 
@@ -185,9 +185,17 @@ pub fn ranked(
         Predictions::File(path, _) => {
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
-        Predictions::Run { kb, models, subset, .. } => answer(kb, models, subset.clone(), queries)?,
+        Predictions::Run { kb, models, subset, raw_ids, .. } => {
+            let shown = |concept| knowledge::shown_id(kb, concept, *raw_ids);
+            answer(kb, models, subset.clone(), (queries, &shown))?
+        }
     };
-    to_mentions(queries, &answers, composite).context("cannot pair queries and answers")
+    let ranked = to_mentions(queries, &answers, composite).context("cannot pair queries and answers")?;
+    let first = |mention: &RankedMention| mention.parts.iter().filter_map(|part| part.first()).cloned().collect();
+    let (gold, said): (Vec<IdSet>, Vec<Vec<IdSet>>) =
+        ranked.iter().map(|mention| (mention.gold.clone(), first(mention))).unzip();
+    warnings::of_ids(gold.iter(), said.iter().flatten());
+    Ok(ranked)
 }
 
 /// What the model says of every part of every query.
@@ -195,14 +203,14 @@ fn answer(
     kb: &Arc<KnowledgeBase>,
     models: &Models,
     subset: Option<Arc<Subset>>,
-    queries: &[Query],
+    (queries, shown_id): (&[Query], &dyn Fn(ConceptId) -> String),
 ) -> anyhow::Result<Answers> {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
     let links = NameLinker::new(kb, models, config, subset)?.link_names(&names);
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
-        candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(kb.id(candidate.concept))).collect(),
+        candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(&shown_id(candidate.concept))).collect(),
         line,
         score: link.candidates.first().map(|best| best.score),
         name: link.candidates.first().map_or_else(String::new, |best| kb.preferred_name(best.concept).to_owned()),
@@ -217,13 +225,13 @@ pub fn paired(
 ) -> anyhow::Result<(Vec<AnnotatedDocument>, Paired)> {
     let predicted = match predictions {
         Predictions::File(path, read_as) => documents(path, *read_as).context("cannot read predictions")?,
-        Predictions::Run { kb, models, mentions, subset } => {
+        Predictions::Run { kb, models, mentions, subset, raw_ids } => {
             let config = SystemConfig {
                 mentions: *mentions,
                 top_k: TOP_K,
                 min_score: None,
                 nested: false,
-                raw_ids: false,
+                raw_ids: *raw_ids,
                 subset: subset.clone(),
             };
             System::new(kb, Models::clone(models), &config)?.link(gold.to_vec())?
@@ -244,6 +252,11 @@ fn warn_of(paired: &Paired) {
     };
     if paired.documents.iter().all(|document| document.gold.is_empty()) {
         progress::say("warning: gold has no annotations; name its format with `--format` if it has");
+    }
+    let gold = || paired.documents.iter().flat_map(|document| &document.gold);
+    let predicted = paired.documents.iter().flat_map(|document| &document.predicted);
+    if gold().next().is_some() {
+        warnings::of_ids(gold().map(|entry| &entry.ids), predicted.map(|entry| &entry.ids));
     }
     warn(&paired.missing, "gold documents without predictions");
     warn(&paired.different_texts, "predicted documents with another text, of which offsets may not agree");

@@ -9,7 +9,7 @@ use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report};
 
 use crate::errors::usage;
-use crate::output::{Sheet, bytes, thousands};
+use crate::output::{Sheet, bytes, counted, thousands};
 use crate::progress;
 
 use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
@@ -189,7 +189,7 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     sheet.line("read", format!("{} records", thousands(report.n_read)));
     sheet.counts("kept", &kept);
     if meta.options.iter().any(|option| option.starts_with("--join ")) {
-        sheet.line("joined", format!("{} concepts with an equivalent one", thousands(report.n_joined)));
+        sheet.line("joined", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
     }
     let dropped: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();

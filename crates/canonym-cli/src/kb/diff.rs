@@ -8,7 +8,7 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::diff::{Change, Fate, Summary, diff};
 
 use crate::knowledge;
-use crate::output::{self, Sheet, thousands};
+use crate::output::{self, Sheet, counted, thousands};
 
 /// Concepts that are shown to people where `--limit` is not given.
 const SHOWN: u64 = 20;
@@ -79,7 +79,7 @@ fn write_json(
 fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String {
     let told = |kb: &KnowledgeBase| {
         let version = if kb.meta().version.is_empty() { String::new() } else { format!(" {}", kb.meta().version) };
-        format!("{}{version}, {} concepts", kb.meta().name, thousands(kb.n_concepts() as u64))
+        format!("{}{version}, {}", kb.meta().name, counted(kb.n_concepts() as u64, "concept"))
     };
     let mut sheet = Sheet::default();
     sheet.line("old", told(old));

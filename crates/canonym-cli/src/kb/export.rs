@@ -4,12 +4,12 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::artifact::AtomicFile;
 use canonym::kb::KnowledgeBase;
 use canonym::kb::export::{ExportFormat, check_exported, export};
 use canonym::kb::import::Report;
 
-use crate::output::{Sheet, thousands};
+use crate::output::{Sheet, counted};
+use crate::packed::{PackedFile, check_ending};
 use crate::{knowledge, progress};
 
 /// Arguments of `canonym kb export`.
@@ -21,7 +21,7 @@ pub struct ExportArguments {
     /// The format: jsonl holds everything, obo no semantic types, tsv names, types and definitions, biosyn names only.
     #[arg(long, value_name = "F", default_value = "jsonl", value_parser = parse_format)]
     to: ExportFormat,
-    /// Where to write; standard output where not given.
+    /// Where to write; standard output where not given. `.gz` and `.zst` at the end of the name compress.
     #[arg(long, short, visible_alias = "output", value_name = "PATH")]
     out: Option<PathBuf>,
 }
@@ -36,7 +36,8 @@ pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
     let kb = knowledge::open(Some(&arguments.file))?;
     let report = match &arguments.out {
         Some(path) => {
-            let mut file = AtomicFile::create(path)?;
+            check_ending(path)?;
+            let mut file = PackedFile::create(path)?;
             let report =
                 write(&kb, arguments.to, &mut file).map_err(|error| canonym::Error::io("write", path, error))?;
             check_exported(&kb, arguments.to, &report)?;
@@ -64,7 +65,7 @@ fn write(kb: &KnowledgeBase, format: ExportFormat, out: &mut dyn Write) -> std::
 
 fn summary(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> String {
     let mut sheet = Sheet::default();
-    sheet.line("wrote", format!("{} concepts as {}", thousands(report.n_read), format.name()));
+    sheet.line("wrote", format!("{} as {}", counted(report.n_read, "concept"), format.name()));
     let left: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
     sheet.counts("not as it was", &left);

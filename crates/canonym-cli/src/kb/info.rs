@@ -20,6 +20,9 @@ pub struct InfoArguments {
     /// Print as JSON.
     #[arg(long)]
     json: bool,
+    /// List the sections of the file with their sizes, too; JSON always has them.
+    #[arg(long)]
+    sections: bool,
     /// Compare every section with its checksum, also in a large file.
     #[arg(long)]
     verify: bool,
@@ -58,7 +61,15 @@ pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
         kb.container().verify().context("the knowledge base is not whole")?;
     }
     let info = collect(&kb, arguments.verify);
-    if arguments.json { output::print_json(&info) } else { output::print(&text(&info)) }
+    if arguments.json {
+        return output::print_json(&info);
+    }
+    let mut sheet = sheet(&info);
+    if arguments.sections {
+        let filled = info.sections.iter().filter(|(_, len)| **len > 0);
+        sheet.counts("section bytes", &filled.map(|(name, len)| (*len, name.clone())).collect::<Vec<_>>());
+    }
+    output::print(&sheet.text())
 }
 
 fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
@@ -112,7 +123,7 @@ fn n_shared_forms(kb: &KnowledgeBase) -> u64 {
     (0..kb.n_forms() as u32).filter(is_shared).count() as u64
 }
 
-fn text(info: &Info<'_>) -> String {
+fn sheet(info: &Info<'_>) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.line("name", info.name);
     sheet.line("version", info.version);
@@ -141,9 +152,7 @@ fn text(info: &Info<'_>) -> String {
     if info.verified {
         sheet.line("checksums", format!("all {} sections match", thousands(info.sections.len() as u64)));
     }
-    let filled = info.sections.iter().filter(|(_, len)| **len > 0);
-    sheet.counts("section bytes", &filled.map(|(name, len)| (*len, name.clone())).collect::<Vec<_>>());
-    sheet.text()
+    sheet
 }
 
 /// The most frequent first, equal ones by name.

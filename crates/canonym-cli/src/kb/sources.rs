@@ -62,7 +62,7 @@ pub fn bare_prefix(prefix: &str) -> String {
 /// The sources with their formats, settings and names; what stands before others has priority.
 ///
 /// Files that belong together, such as the tables of RRF, are one source where they follow each other. A source alone
-/// has no name unless one is given.
+/// has no name unless one is given; several have the names of their files, different ones for all.
 pub fn resolve(
     arguments: &[SourceArgument],
     format: Option<SourceFormat>,
@@ -85,12 +85,11 @@ pub fn resolve(
         let mut import = import.clone();
         import.prefix = argument.prefix.clone().or(import.prefix);
         let name = argument.name.clone().unwrap_or_default();
-        sources.push((CompileSource { paths: vec![argument.path.clone()], format, import, name }, argument));
+        let (paths, name_wins) = (vec![argument.path.clone()], !name.is_empty());
+        sources.push((CompileSource { paths, format, import, name, name_wins }, argument));
     }
     if sources.len() > 1 {
-        for (source, _) in sources.iter_mut().filter(|(source, _)| source.name.is_empty()) {
-            source.name = short_name(&source.paths[0]);
-        }
+        name_by_file(sources.iter_mut().map(|(source, _)| source).collect());
     }
     let mut sources: Vec<CompileSource> = sources.into_iter().map(|(source, _)| source).collect();
     spread_filters(&mut sources)?;
@@ -99,6 +98,33 @@ pub fn resolve(
 
 fn belongs_together(format: SourceFormat) -> bool {
     matches!(format, SourceFormat::Rrf | SourceFormat::Rf2 | SourceFormat::Taxonomy)
+}
+
+/// Names sources that have no name by their files. Where that is the name of another source, the endings stay; where
+/// these are the same, too, there is a number.
+fn name_by_file(mut sources: Vec<&mut CompileSource>) {
+    let short: Vec<String> = sources
+        .iter()
+        .map(|source| match source.name.is_empty() {
+            true => short_name(&source.paths[0]),
+            false => source.name.clone(),
+        })
+        .collect();
+    for row in 0..sources.len() {
+        if !sources[row].name.is_empty() {
+            continue;
+        }
+        let is_shared = short.iter().enumerate().any(|(other, name)| other != row && *name == short[row]);
+        let path = sources[row].paths[0].clone();
+        let name = if is_shared { Source::from_path(&path).file_name().to_owned() } else { short[row].clone() };
+        let mut free = name.clone();
+        let mut number = 2;
+        while sources.iter().any(|source| source.name == free) {
+            free = format!("{name}-{number}");
+            number += 1;
+        }
+        sources[row].name = free;
+    }
 }
 
 /// The name of a file up to its endings.
@@ -159,6 +185,24 @@ mod tests {
         );
         assert!(SourceArgument::parse(Path::new("colour=red@b.tsv")).is_err());
         assert!(SourceArgument::parse(Path::new("format=xls@b.tsv")).is_err());
+    }
+
+    #[test]
+    fn names_of_sources_are_distinct_and_given_ones_win() {
+        let names = |sources: &[&str]| {
+            let parsed: Vec<SourceArgument> =
+                sources.iter().map(|text| SourceArgument::parse(Path::new(text)).unwrap()).collect();
+            let sources = resolve(&parsed, Some(SourceFormat::Tsv), &ImportConfig::default()).unwrap();
+            sources.into_iter().map(|source| (source.name, source.name_wins)).collect::<Vec<_>>()
+        };
+        let by_file = |name: &str| (name.to_owned(), false);
+        assert_eq!(names(&["clinic.tsv"]), [by_file("")]);
+        assert_eq!(
+            names(&["clinic.obo.gz", "ward.tsv", "clinic.tsv"]),
+            ["clinic.obo", "ward", "clinic.tsv"].map(by_file)
+        );
+        assert_eq!(names(&["a/x.tsv", "b/x.tsv"]), ["x.tsv", "x.tsv-2"].map(by_file));
+        assert_eq!(names(&["name=x@y.tsv", "x.tsv"]), [("x".to_owned(), true), by_file("x.tsv")]);
     }
 
     #[test]

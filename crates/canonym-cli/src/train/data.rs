@@ -142,7 +142,8 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
 /// Compiles a source into the file `out` and opens it from memory.
 pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::Result<KnowledgeBase> {
     let import = ImportConfig::default();
-    let from = CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new() };
+    let from =
+        CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new(), name_wins: false };
     compile(&[from], &CompileConfig::default(), out, &mut |_| {})
         .with_context(|| format!("cannot compile {}", source.display()))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;

@@ -40,7 +40,7 @@ fn changes_are_shown_with_their_text() {
         expect![[r#"
             status 0
             --- stdout
-            1 documents, 3 gold mentions with a concept
+            1 document, 3 gold mentions with a concept
 
                                                  A       B      B - A     95% of B - A bootstrap p   random. p
             strict precision                 50.00   66.67     +16.67    +16.67 +16.67      0.0020      1.0000
@@ -82,20 +82,20 @@ fn answers_to_queries_are_compared() {
     place.check(
         &files,
         expect![[r#"
-        status 0
-        --- stdout
-        1 documents, 2 gold mentions with a concept
+            status 0
+            --- stdout
+            1 document, 2 gold mentions with a concept
 
-                                             A       B      B - A     95% of B - A bootstrap p   random. p
-        accuracy@1                       50.00  100.00     +50.00    +50.00 +50.00      0.0020      1.0000
+                                                 A       B      B - A     95% of B - A bootstrap p   random. p
+            accuracy@1                       50.00  100.00     +50.00    +50.00 +50.00      0.0020      1.0000
 
-        McNemar on right mentions: 1 won, 0 lost, p = 1.0000
-        both right: 1; both wrong in the same way: 0
+            McNemar on right mentions: 1 won, 0 lost, p = 1.0000
+            both right: 1; both wrong in the same way: 0
 
-        won: 1
-          7  [trigon]
-              gold: S4   A: S1   B: S4
-    "#]],
+            won: 1
+              7  [trigon]
+                  gold: S4   A: S1   B: S4
+        "#]],
     );
 }
 

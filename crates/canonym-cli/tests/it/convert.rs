@@ -210,8 +210,8 @@ fn wrong_offsets_are_repaired_and_listed() {
 
             --- stderr
             shifted.txt:3 document 7: "Fever" 10..15 -> 9..14 (shifted by one)
-            repaired 1 annotations of shifted.txt with wrong offsets
-            left out 1 annotations of shifted.txt with wrong offsets
+            repaired 1 annotation of shifted.txt with wrong offsets
+            left out 1 annotation of shifted.txt with wrong offsets
         "#]],
     );
     let options = ["--fix-offsets", "--skip-bad-offsets", "--resamples", "0", "--match", "strict"];

@@ -16,13 +16,13 @@ fn two_files_are_scored() {
     place.check(
         &[&files[..], &["--match", "strict", "--resamples", "0"]].concat(),
         expect![[r#"
-        status 0
-        --- stdout
-        1 documents, 2 gold, 2 predicted; ids agree by `any`
+            status 0
+            --- stdout
+            1 document, 2 gold, 2 predicted; ids agree by `any`
 
-                                    P       R      F1      95% of F1  macro F1     right/pred     found/gold
-        strict                  50.00   50.00   50.00                    50.00            1/2            1/2
-    "#]],
+                                        P       R      F1      95% of F1  macro F1     right/pred     found/gold
+            strict                  50.00   50.00   50.00                    50.00            1/2            1/2
+        "#]],
     );
     let output = place.run(&[&files[..], &["--json", "--kb", "shapes.kb"]].concat(), "");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

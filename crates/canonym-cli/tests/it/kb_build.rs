@@ -313,19 +313,19 @@ fn mappings_join_concepts_of_two_sources() {
     place.check(
         &arguments,
         expect![[r#"
-        status 0
-        --- stderr
-        built    a.kb ([SIZE] MiB) in [TIME] s
-        format   tsv, biosyn
-        read     6 records
-        kept      5  concepts
-                 13  names
-                 12  distinct names, case and punctuation aside
-                  2  semantic types
-                  2  source vocabularies
-        joined   1 concepts with an equivalent one
-        dropped  1  mapping: another predicate
-    "#]],
+            status 0
+            --- stderr
+            built    a.kb ([SIZE] MiB) in [TIME] s
+            format   tsv, biosyn
+            read     6 records
+            kept      5  concepts
+                     13  names
+                     12  distinct names, case and punctuation aside
+                      2  semantic types
+                      2  source vocabularies
+            joined   1 concept with an equivalent one
+            dropped  1  mapping: another predicate
+        "#]],
     );
     place.check(
         &["kb", "show", "a.kb", "Y:1"],
@@ -434,4 +434,28 @@ fn wrong_usage_has_status_two() {
     assert_eq!(place.run(&[], "").status.code(), Some(2));
     assert_eq!(place.run(&["--help"], "").status.code(), Some(0));
     assert_eq!(place.run(&["--version"], "").status.code(), Some(0));
+}
+
+#[test]
+fn given_names_of_sources_win_and_files_are_told_apart() {
+    let place = Workplace::new();
+    place.write("clinic.obo", "[Term]\nid: W:1\nname: dizziness\nnamespace: ward\n\n[Term]\nid: W:2\nname: gait\n");
+    place.write("clinic.tsv", "L:1\tdry cough\n");
+    let sources = |arguments: &[&str]| {
+        let output = place.run(&[&["kb", "build", "--out", "a.kb"], arguments].concat(), "");
+        assert!(output.status.success(), "{}", place.describe(&output));
+        let output = place.run(&["kb", "info", "a.kb", "--json"], "");
+        let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        info["sources"].to_string()
+    };
+    assert_eq!(sources(&["clinic.obo", "clinic.tsv"]), r#"{"clinic.obo":1,"clinic.tsv":1,"ward":1}"#);
+    assert_eq!(sources(&["name=all@clinic.obo", "clinic.tsv"]), r#"{"all":2,"clinic":1}"#);
+    assert_eq!(sources(&["name=all@clinic.obo"]), r#"{"all":2}"#);
+    sources(&["name=all@clinic.obo", "clinic.tsv"]);
+    let map = |filter: &[&str]| {
+        let output = place.run(&[&["map", "-", "--kb", "a.kb", "--top-k", "1"], filter].concat(), "dizziness\n");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(map(&["--only-sources", "all"]), "2 of 3 concepts pass the filters\n");
+    assert_eq!(map(&["--not-sources", "all"]), "1 of 3 concepts pass the filters\n");
 }

@@ -10,29 +10,30 @@ fn info_tells_what_a_file_holds() {
     place.check(
         &["kb", "info", "shapes.kb", "--verify"],
         expect![[r#"
-        status 0
-        --- stdout
-        name            shapes
-        files           shapes.tsv (xxh3 [HASH])
-        options         --format tsv --prefix X
-        added prefixes  X
-        counts           4  concepts
-                        11  names
-                        10  distinct names, case and punctuation aside
-                         0  of these name several concepts
-                         1  concepts with a definition
-                         0  concepts with a broader one
-                         0  alternative ids
-        names           4  preferred
-                        7  exact
-        types           2  Curve
-                        2  Polygon
-        file            [SIZE] MiB, format 1
-        fingerprint     [HASH]
-        checksums       all 39 sections match
-        [SECTIONS]
-    "#]],
+            status 0
+            --- stdout
+            name            shapes
+            files           shapes.tsv (xxh3 [HASH])
+            options         --format tsv --prefix X
+            added prefixes  X
+            counts           4  concepts
+                            11  names
+                            10  distinct names, case and punctuation aside
+                             0  of these name several concepts
+                             1  concepts with a definition
+                             0  concepts with a broader one
+                             0  alternative ids
+            names           4  preferred
+                            7  exact
+            types           2  Curve
+                            2  Polygon
+            file            [SIZE] MiB, format 1
+            fingerprint     [HASH]
+            checksums       all 39 sections match
+        "#]],
     );
+    let with_sections = place.run(&["kb", "info", "shapes.kb", "--sections"], "");
+    assert!(String::from_utf8(with_sections.stdout).unwrap().contains("\nsection bytes "));
     let output = place.run(&["kb", "info", "shapes.kb", "--json"], "");
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(

@@ -17,12 +17,10 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use crate::corpus::check::{Checker, quote};
+use crate::corpus::check::Checker;
 use crate::corpus::conll::{Scheme, Tags};
 use crate::corpus::files::{self, Listing, Waiting};
 use crate::corpus::repair::Fix;
@@ -32,6 +30,8 @@ use crate::corpus::{
 };
 use crate::input::Input;
 use crate::{Error, Result};
+
+pub use crate::corpus::kinds::CorpusFormat;
 
 /// The longest document id by which PubTator is recognised, in bytes.
 const MAX_ID: usize = 100;
@@ -46,82 +46,6 @@ const CITATIONS: [&[u8]; 7] = [
     b"MedlineCitation",
     b"BookDocument",
 ];
-
-/// The corpus formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CorpusFormat {
-    /// Plain text, one file a document.
-    Text,
-    /// One JSON document a line.
-    Jsonl,
-    /// PubTator: title, abstract and annotations by tab.
-    Pubtator,
-    /// BioC, as XML.
-    BiocXml,
-    /// BioC, as JSON.
-    BiocJson,
-    /// brat standoff: a `.txt` and an `.ann` file a document.
-    Brat,
-    /// One token a line with tags: BIO, BIOES or BILOU.
-    Conll,
-    /// Citations of PubMed as XML: single ones, sets and baseline files.
-    PubmedXml,
-    /// Annotated documents of TeXoo, one JSON object a corpus.
-    Texoo,
-    /// BioSyn queries, which are mentions without texts.
-    Biosyn,
-}
-
-impl CorpusFormat {
-    /// Every format.
-    pub const ALL: [CorpusFormat; 10] = [
-        CorpusFormat::Text,
-        CorpusFormat::Jsonl,
-        CorpusFormat::Pubtator,
-        CorpusFormat::BiocXml,
-        CorpusFormat::BiocJson,
-        CorpusFormat::Brat,
-        CorpusFormat::Conll,
-        CorpusFormat::PubmedXml,
-        CorpusFormat::Texoo,
-        CorpusFormat::Biosyn,
-    ];
-
-    /// The name that options take.
-    pub fn name(self) -> &'static str {
-        match self {
-            CorpusFormat::Text => "text",
-            CorpusFormat::Jsonl => "jsonl",
-            CorpusFormat::Pubtator => "pubtator",
-            CorpusFormat::BiocXml => "bioc-xml",
-            CorpusFormat::BiocJson => "bioc-json",
-            CorpusFormat::Brat => "brat",
-            CorpusFormat::Conll => "conll",
-            CorpusFormat::PubmedXml => "pubmed-xml",
-            CorpusFormat::Texoo => "texoo",
-            CorpusFormat::Biosyn => "biosyn",
-        }
-    }
-}
-
-impl fmt::Display for CorpusFormat {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl FromStr for CorpusFormat {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<CorpusFormat> {
-        let found = CorpusFormat::ALL.into_iter().find(|format| format.name() == name);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = CorpusFormat::ALL.iter().map(|format| format.name()).collect();
-            Error::invalid(format!("unknown corpus format {}", quote(name)))
-                .with_hint(format!("use one of {}", names.join(", ")))
-        })
-    }
-}
 
 /// The format of a file by its name and its first bytes, uncompressed. What is nothing else is plain text.
 pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
@@ -297,6 +221,11 @@ impl Reader {
     pub fn with_tags(mut self, tags: Tags) -> Reader {
         self.checker.tags = tags;
         self
+    }
+
+    /// Leaves the rest of the file that is being read, and goes on with the next one.
+    pub fn leave_file(&mut self) {
+        self.current = None;
     }
 
     /// What was read so far.
@@ -578,16 +507,6 @@ mod tests {
         assert_eq!(message(b"<?xml version='1.0'?>"), "a is XML, of no corpus format that is known");
         assert_eq!(message(b"[\n {\"id\": 1}"), "a is a JSON list, of no corpus format that is known");
         assert_eq!(message(b"ab\0"), "a is binary, of no corpus format that is known");
-    }
-
-    #[test]
-    fn names_are_parsed() {
-        for format in CorpusFormat::ALL {
-            assert_eq!(format.to_string().parse::<CorpusFormat>().unwrap(), format);
-        }
-        let error = "doc".parse::<CorpusFormat>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown corpus format `doc`");
-        assert!(error.hint().unwrap().starts_with("use one of text, jsonl, pubtator, bioc-xml"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod folder;
 pub mod format;
 mod json_stream;
 pub mod jsonl;
+mod kinds;
 pub mod losses;
 pub mod plain;
 pub mod pubmed;

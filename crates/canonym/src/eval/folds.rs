@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::matching::{Counts, ratio};
 use super::ranking::RankingScores;
 use super::report::Report;
-use super::table::{LABEL, cells, line, percent};
+use super::table::{LABEL, cells_beside, line, percent};
 use crate::{Error, Result};
 
 /// What folds that were trained apart scored.
@@ -135,35 +135,44 @@ impl Folds {
         line(&mut out, "");
         let titles = ["mean", "sd", "pooled"].map(str::to_owned).into_iter();
         let titles: Vec<String> = titles.chain((1..=self.n_folds).map(|row| format!("fold {row}"))).collect();
-        line(&mut out, &cells("", &titles, &[7]));
+        let label = |score: &FoldScore| format!("{}{}", score.name, if score.headline { " *" } else { "" });
+        let width = width_of(self.scores.iter().map(label));
+        let column = titles.iter().map(String::len).max().unwrap_or_default().max(7);
+        line(&mut out, &cells_beside("", width, &titles, &[column]));
         for score in &self.scores {
             let values = [score.mean, score.deviation, score.pooled].into_iter().chain(score.values.iter().copied());
-            let label = format!("{}{}", score.name, if score.headline { " *" } else { "" });
-            line(&mut out, &cells(&label, &values.map(percent).collect::<Vec<_>>(), &[7]));
+            let values: Vec<String> = values.map(percent).collect();
+            line(&mut out, &cells_beside(&label(score), width, &values, &[column]));
         }
         out
     }
+}
+
+/// The width of a first column with these labels.
+fn width_of(labels: impl Iterator<Item = String>) -> usize {
+    labels.map(|label| label.chars().count()).max().unwrap_or_default().max(LABEL)
 }
 
 /// The numbers that two reports share, in columns: with a clean dictionary, with a leaky one, and the difference.
 pub fn side_by_side(clean: &Report, leaky: &Report) -> String {
     let mut out = String::new();
     let titles = ["clean", "leaky", "difference"].map(str::to_owned);
-    line(&mut out, &cells("dictionary", &titles, &[9, 9, 10]));
+    let width = width_of(numbers(clean).into_iter().map(|number| number.name));
+    line(&mut out, &cells_beside("dictionary", width, &titles, &[9, 9, 10]));
     let others = numbers(leaky);
     for number in numbers(clean) {
         let Some(other) = others.iter().find(|other| other.name == number.name) else { continue };
         let difference = other.value - number.value;
         let sign = if difference < 0.0 { "-" } else { "+" };
         let values = [percent(number.value), percent(other.value), format!("{sign}{}", percent(difference.abs()))];
-        line(&mut out, &cells(&number.name, &values, &[9, 9, 10]));
+        line(&mut out, &cells_beside(&number.name, width, &values, &[9, 9, 10]));
     }
     for (label, value) in [
         ("ids", (|kb| kb.size.to_string()) as fn(&super::report::KbSummary) -> String),
         ("coverage", |kb| percent(kb.coverage)),
     ] {
         if let (Some(clean), Some(leaky)) = (&clean.kb, &leaky.kb) {
-            line(&mut out, &cells(label, &[value(clean), value(leaky)], &[9, 9]));
+            line(&mut out, &cells_beside(label, width, &[value(clean), value(leaky)], &[9, 9]));
         }
     }
     debug_assert!(out.lines().all(|line| line.len() > LABEL));
@@ -208,6 +217,21 @@ mod tests {
             MAP                     62.50   17.68   66.67   75.00   50.00
         "#]]
         .assert_eq(&folds.table());
+    }
+
+    #[test]
+    fn long_names_of_measures_leave_columns_in_line() {
+        let score = |name: &str, headline: bool| FoldScore {
+            name: name.to_owned(),
+            headline,
+            values: vec![1.0; 10],
+            mean: 1.0,
+            ..FoldScore::default()
+        };
+        let scores = vec![score("strict F1", true), score("mention-recognition F1", false)];
+        let table = Folds { n_folds: 10, protocol: None, scores }.table();
+        let ends: Vec<usize> = table.lines().skip(2).map(str::len).collect();
+        assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{table}");
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl Report {
         let nil = if self.n_gold_nil > 0 { format!(" ({} without a concept)", self.n_gold_nil) } else { String::new() };
         let judged = if self.metrics.is_empty() { "answered" } else { "predicted" };
         let (n_documents, n_gold, n_pred) = (self.n_documents, self.n_gold, self.n_pred);
-        format!("{n_documents} documents, {n_gold} gold{nil}, {n_pred} {judged}; ids agree by `{ids}`")
+        let documents = if n_documents == 1 { "document" } else { "documents" };
+        format!("{n_documents} {documents}, {n_gold} gold{nil}, {n_pred} {judged}; ids agree by `{ids}`")
     }
 
     fn row(&self, measure: Measure, score: &Score) -> String {
@@ -204,7 +205,12 @@ pub(super) fn header(label: &str, names: &[&str], widths: &[usize]) -> String {
 
 /// One row: the label to the left, every other cell to the right of its column; columns beyond `widths` are as the last.
 pub(super) fn cells(label: &str, values: &[String], widths: &[usize]) -> String {
-    let mut row = format!("{label:<LABEL$}");
+    cells_beside(label, LABEL, values, widths)
+}
+
+/// [`cells`] beside a first column of another width.
+pub(super) fn cells_beside(label: &str, first: usize, values: &[String], widths: &[usize]) -> String {
+    let mut row = format!("{label:<first$}");
     let mut widths = widths.iter();
     let mut width = 0;
     for value in values {

@@ -9,6 +9,7 @@ use super::builder::KnowledgeBaseBuilder;
 use super::format::{Meta, SourceFile};
 use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, sssom};
 use super::join::Mappings;
+use super::record::ConceptRecord;
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -23,6 +24,8 @@ pub struct CompileSource {
     pub import: ImportConfig,
     /// The source of concepts where the format names none; may be empty.
     pub name: String,
+    /// Whether `name` stands also in the place of sources that the format names, such as namespaces.
+    pub name_wins: bool,
 }
 
 /// What to write beside the content, and which concepts to join.
@@ -60,6 +63,7 @@ pub fn compile(
             if n_records.is_multiple_of(4096) {
                 progress(n_records);
             }
+            let record = if source.name_wins { ConceptRecord { source: String::new(), ..record } } else { record };
             builder.add(record)
         })?;
     }

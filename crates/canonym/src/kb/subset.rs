@@ -18,6 +18,8 @@ pub struct SubsetConfig {
     pub only_types: Vec<String>,
     /// Concepts of which a concept must be one, or stand below one.
     pub only_under: Vec<String>,
+    /// Sources that a concept must not be of.
+    pub not_sources: Vec<String>,
     /// Types of which a concept must have none.
     pub not_types: Vec<String>,
     /// Concepts of which a concept must not be one, nor stand below one.
@@ -72,6 +74,7 @@ impl Subset {
     /// that leaves none.
     pub fn choose(kb: &KnowledgeBase, config: &SubsetConfig) -> Result<Subset> {
         let sources = known("source", &kb.meta().sources, &config.only_sources)?;
+        let unwanted_sources = known("source", &kb.meta().sources, &config.not_sources)?;
         let types = known("semantic type", &kb.meta().types, &config.only_types)?;
         let unwanted_types = known("semantic type", &kb.meta().types, &config.not_types)?;
         let children = match config.only_under.is_empty() && config.not_under.is_empty() {
@@ -82,6 +85,7 @@ impl Subset {
         let not_under = children.under(kb, &config.not_under)?;
         let is_wanted = |concept: ConceptId| {
             (sources.is_empty() || sources.contains(kb.source(concept)))
+                && !unwanted_sources.contains(kb.source(concept))
                 && (types.is_empty() || kb.types(concept).any(|name| types.contains(name)))
                 && !kb.types(concept).any(|name| unwanted_types.contains(name))
                 && (config.only_under.is_empty() || under.get(concept.0))

@@ -51,6 +51,7 @@ fn check(config: &SubsetConfig, expected: Expect) {
 fn sources_types_and_ancestors_choose_concepts() {
     let all = SubsetConfig::default();
     check(&SubsetConfig { only_sources: list(&["T"]), ..all.clone() }, expect!["X:4 X:5 X:6 X:7"]);
+    check(&SubsetConfig { not_sources: list(&["T"]), ..all.clone() }, expect!["X:1 X:2 X:3"]);
     check(&SubsetConfig { only_types: list(&["Disease", "Finding"]), ..all.clone() }, expect!["X:1 X:2 X:3 X:6 X:7"]);
     check(&SubsetConfig { not_types: list(&["Disease"]), ..all.clone() }, expect!["X:1 X:4 X:5 X:7"]);
     check(&SubsetConfig { only_under: list(&["X:1"]), ..all.clone() }, expect!["X:1 X:2 X:3 X:6"]);

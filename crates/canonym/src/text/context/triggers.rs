@@ -250,6 +250,11 @@ const KIN: &[&str] = &[
     "maternal side", "paternal side", "maternal grandmother", "maternal grandfather", "paternal grandmother", "paternal grandfather",
 ];
 
+/// Whether a word in lower case is a relative.
+pub(super) fn is_kin(word: &str) -> bool {
+    KIN.contains(&word)
+}
+
 const NUMBERS: &[&str] =
     &["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "twenty"];
 

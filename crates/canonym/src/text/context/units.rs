@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::triggers::is_kin;
 use super::{Context, Experiencer, Temporality};
 use crate::text::sentences::sentences;
 use crate::text::{Document, Span};
@@ -60,6 +61,9 @@ const NEUTRAL: [&str; 40] = [
 /// The most bytes before the colon of a heading.
 const MAX_HEADING: usize = 60;
 
+/// The most words before the colon of a heading that is not known.
+const MAX_HEADING_WORDS: usize = 5;
+
 /// A line shorter than this did not break because it was full.
 const SHORT_LINE: usize = 50;
 
@@ -89,7 +93,7 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
         let bounds: Vec<u32> = [sentence.start].into_iter().chain(inside.copied()).chain([sentence.end]).collect();
         for pair in bounds.windows(2) {
             let span = trimmed(text, pair[0], pair[1]);
-            let heading = heading(&text[span.start as usize..]);
+            let heading = heading(&text[span.start as usize..], place_of(text, span.start as usize));
             let is_apart = has_blank_line(&text[end..span.start as usize]);
             let change = match (heading, open) {
                 (Some(heading), _) => {
@@ -134,8 +138,21 @@ struct Heading {
     is_alone: bool,
 }
 
-/// The heading that `text` starts with. Items of lists are none: `- father: stroke`.
-fn heading(text: &str) -> Option<Heading> {
+/// Where a unit starts, which tells whether it may be a heading that is not known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    LineStart,
+    InLine,
+}
+
+fn place_of(text: &str, at: usize) -> Place {
+    let before = text[..at].trim_end_matches([' ', '\t']);
+    if before.is_empty() || before.ends_with(['\n', '\r']) { Place::LineStart } else { Place::InLine }
+}
+
+/// The heading that `text` starts with. Items of lists are none, `- father: stroke`, nor are relatives, `Father: stroke`,
+/// which go on with the history of a family.
+fn heading(text: &str, place: Place) -> Option<Heading> {
     // No more than a heading is looked at: a text may be one long line of many units.
     let head = &text[..text.floor_char_boundary(MAX_HEADING + 2)];
     let end = head.find(['\n', '\r']).or((head.len() == text.len()).then_some(text.len()));
@@ -156,13 +173,18 @@ fn heading(text: &str) -> Option<Heading> {
     }
     let is_capital = words.len() > 1 && !words.chars().any(char::is_lowercase);
     let is_neutral = NEUTRAL.binary_search(&lower.as_str()).is_ok();
+    let is_relative = || lower.split(|letter: char| !letter.is_alphanumeric()).any(is_kin);
+    // A time or a ratio, `at 10:30`, is none.
+    let is_apart = || colon.is_some_and(|colon| text[colon + 1..].starts_with(char::is_whitespace));
+    let is_short = || is_apart() && words.split_whitespace().count() <= MAX_HEADING_WORDS;
+    let is_unknown = || is_alone || is_capital || (place == Place::LineStart && is_short());
     // Without a colon, a line is taken for a heading only where it is a known one.
-    let is_heading = is_neutral || (colon.is_some() && (is_alone || is_capital));
+    let is_heading = is_neutral || (colon.is_some() && is_unknown() && !is_relative());
     is_heading.then_some(Heading { context: PLAIN, is_alone })
 }
 
-/// Where units start inside of sentences: behind semicolons, at items of lists, at lines that did not have to break,
-/// and at the sections of the document.
+/// Where units start inside of sentences: behind semicolons, at items of lists, at headings with a capital and a colon,
+/// at lines that did not have to break, and at the sections of the document.
 fn cuts(document: &Document) -> BTreeSet<u32> {
     let text = document.text.as_str();
     let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
@@ -171,9 +193,14 @@ fn cuts(document: &Document) -> BTreeSet<u32> {
     let mut before: Option<&str> = None;
     for line in text.split_inclusive('\n') {
         let words = line.trim();
-        if before.is_some_and(|before| is_item(words) || ends_unit(before)) {
-            let indent = line.len() - line.trim_start().len();
-            cuts.insert((start + indent) as u32);
+        let at = start + line.len() - line.trim_start().len();
+        let is_headed = || {
+            words.starts_with(char::is_uppercase)
+                && words.contains(':')
+                && heading(&text[at..], Place::LineStart).is_some()
+        };
+        if before.is_some_and(|before| is_item(words) || ends_unit(before) || is_headed()) {
+            cuts.insert(at as u32);
         }
         before = Some(words);
         start += line.len();
@@ -246,6 +273,29 @@ mod tests {
                 "Stroke." 
                 "He coughs." heading
             "#]],
+        );
+    }
+
+    #[test]
+    fn any_words_with_a_colon_at_the_start_of_a_line_end_a_section() {
+        check(
+            "Family history: gout.\nMother: stroke.\nGait and posture: limps.\nFamily history: at 10:30 asthma in a brother who\nis well\nVitals: normal",
+            expect![[r#"
+                "Family history: gout." heading family
+                "Mother: stroke." 
+                "Gait and posture: limps." heading
+                "Family history: at 10:30 asthma in a brother who" heading family
+                "is well" 
+                "Vitals: normal" heading
+            "#]],
+        );
+        check(
+            "Family history: gout. He says: cough.\nratio 2:1 of fever",
+            expect![[r#"
+            "Family history: gout." heading family
+            "He says: cough." 
+            "ratio 2:1 of fever" 
+        "#]],
         );
     }
 

@@ -1,0 +1,173 @@
+//! What an evaluation tells of its input beside the figures: reasons for which they are 0 that are none of the system.
+
+use std::collections::HashMap;
+
+use canonym::eval::DocumentPair;
+use canonym::eval::ids::IdSet;
+use canonym::eval::matching::Measure;
+use canonym::eval::report::{EvalConfig, Report};
+
+use crate::progress;
+
+/// Where less than this share of the ids has a prefix that the other side knows, too, they are written in other ways.
+const FEW: f64 = 0.05;
+
+/// More letters than this at the start of an id are a word, and no prefix.
+const MAX_LETTERS: usize = 10;
+
+/// Tells where ids of one side cannot agree with those of the other, or where a side has none.
+pub fn of_ids<'a>(gold: impl Iterator<Item = &'a IdSet>, predicted: impl Iterator<Item = &'a IdSet>) {
+    for line in lines(&Side::of(gold), &Side::of(predicted)) {
+        progress::say(&line);
+    }
+}
+
+/// Tells where the row of types is 0 because one side has none.
+pub fn of_types(documents: &[DocumentPair], report: &Report) {
+    if report.metrics.get(&Measure::Type).is_none_or(|score| score.f1 > 0.0) {
+        return;
+    }
+    let sides = [
+        ("gold has", documents.iter().flat_map(|document| &document.gold).collect::<Vec<_>>()),
+        ("predictions have", documents.iter().flat_map(|document| &document.predicted).collect()),
+    ];
+    for (has, entries) in sides {
+        if !entries.is_empty() && entries.iter().all(|entry| entry.types.is_empty()) {
+            progress::say(&format!("warning: {has} no types, which is why `type` is 0"));
+        }
+    }
+}
+
+/// Tells where curves were asked for and there is nothing to draw them by.
+pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) {
+    let Some(curves) = config.curves.filter(|_| report.curves.is_empty()) else { return };
+    let option = if curves.wanted_precision.is_some() { "--want-precision" } else { "--curves" };
+    let why = if has_scores { "have one and the same score, or hardly any" } else { "have no scores" };
+    progress::say(&format!("warning: predictions {why}: `{option}` has nothing to tell"));
+}
+
+/// The ids of one side.
+#[derive(Default)]
+struct Side<'a> {
+    /// How often each prefix stands before an id, and the first such id.
+    prefixes: HashMap<&'a str, (u64, &'a str)>,
+    n_ids: u64,
+    n_entries: u64,
+    /// The first id of the most frequent prefix; of equal ones the first.
+    example: Option<&'a str>,
+}
+
+impl<'a> Side<'a> {
+    fn of(sets: impl Iterator<Item = &'a IdSet>) -> Side<'a> {
+        let mut side = Side::default();
+        let mut order = Vec::new();
+        for set in sets {
+            side.n_entries += 1;
+            for id in set.iter() {
+                side.n_ids += 1;
+                let count = side.prefixes.entry(prefix(id)).or_insert_with(|| {
+                    order.push(prefix(id));
+                    (0, id)
+                });
+                count.0 += 1;
+            }
+        }
+        let counts = order.iter().rev().filter_map(|prefix| side.prefixes.get(prefix));
+        side.example = counts.max_by_key(|(n, _)| *n).map(|(_, id)| *id);
+        side
+    }
+
+    /// The share of the ids with a prefix that `other` has, too.
+    fn share_in(&self, other: &Side<'_>) -> f64 {
+        let known = self.prefixes.iter().filter(|(prefix, _)| other.prefixes.contains_key(*prefix));
+        known.map(|(_, (n, _))| *n).sum::<u64>() as f64 / self.n_ids.max(1) as f64
+    }
+}
+
+/// What stands before the colon of an id, with it, or the letters that it starts with.
+fn prefix(id: &str) -> &str {
+    if let Some(colon) = id.find(':') {
+        return &id[..=colon];
+    }
+    let n_letters = id.bytes().take_while(u8::is_ascii_alphabetic).count();
+    if n_letters > MAX_LETTERS { "" } else { &id[..n_letters] }
+}
+
+fn lines(gold: &Side<'_>, predicted: &Side<'_>) -> Vec<String> {
+    if gold.n_entries == 0 || predicted.n_entries == 0 {
+        return Vec::new();
+    }
+    let (Some(gold_id), Some(predicted_id)) = (gold.example, predicted.example) else {
+        let has = if gold.example.is_none() { "gold has" } else { "predictions have" };
+        return vec![format!("warning: {has} no ids, so that no link can be judged, only places and types")];
+    };
+    if gold.share_in(predicted).max(predicted.share_in(gold)) >= FEW {
+        return Vec::new();
+    }
+    let of_side = |id: &str| id.split_once(':').map(|(before, _)| before.to_owned());
+    let hint = match (of_side(gold_id), of_side(predicted_id)) {
+        (None, Some(_)) => "link with `--raw-ids`, or build the knowledge base without `--prefix`".to_owned(),
+        (Some(prefix), None) => {
+            format!("build the knowledge base with `--prefix {prefix}`, and link without `--raw-ids`")
+        }
+        _ => "link to the terminology of gold, or join both by mappings (`canonym kb build --join`)".to_owned(),
+    };
+    let examples = format!("gold has `{gold_id}`, predictions have `{predicted_id}`");
+    vec![format!("warning: hardly any id of one side can be one of the other: {examples}"), format!("hint: {hint}")]
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(gold: &[&str], predicted: &[&str], expected: Expect) {
+        let sets = |ids: &[&str]| ids.iter().map(|id| IdSet::parse_one(id)).collect::<Vec<_>>();
+        let (gold, predicted) = (sets(gold), sets(predicted));
+        expected.assert_eq(&lines(&Side::of(gold.iter()), &Side::of(predicted.iter())).join("\n"));
+    }
+
+    #[test]
+    fn ids_of_other_spellings_are_told() {
+        check(
+            &["L1", "L2"],
+            &["CLINIC:L2"],
+            expect![[r#"
+            warning: hardly any id of one side can be one of the other: gold has `L1`, predictions have `CLINIC:L2`
+            hint: link with `--raw-ids`, or build the knowledge base without `--prefix`"#]],
+        );
+        check(
+            &["CLINIC:L1"],
+            &["L2", "C1", "L3"],
+            expect![[r#"
+            warning: hardly any id of one side can be one of the other: gold has `CLINIC:L1`, predictions have `L2`
+            hint: build the knowledge base with `--prefix CLINIC`, and link without `--raw-ids`"#]],
+        );
+        check(
+            &["DOID:1"],
+            &["MONDO:1"],
+            expect![[r#"
+            warning: hardly any id of one side can be one of the other: gold has `DOID:1`, predictions have `MONDO:1`
+            hint: link to the terminology of gold, or join both by mappings (`canonym kb build --join`)"#]],
+        );
+        check(
+            &["-1", "-1"],
+            &["MONDO:1"],
+            expect!["warning: gold has no ids, so that no link can be judged, only places and types"],
+        );
+        check(
+            &["D1"],
+            &["-1"],
+            expect!["warning: predictions have no ids, so that no link can be judged, only places and types"],
+        );
+    }
+
+    #[test]
+    fn what_can_agree_is_no_matter() {
+        check(&["MESH:D1", "D2"], &["D3"], expect![""]);
+        check(&["123"], &["OMIM:456"], expect![""]);
+        check(&["DOID:1", "MONDO:2"], &["MONDO:3"], expect![""]);
+        check(&[], &["MONDO:3"], expect![""]);
+    }
+}

@@ -1,0 +1,57 @@
+//! What `canonym link` writes: a corpus format that can hold links, or rows.
+
+use std::fmt;
+
+use canonym::corpus::CorpusFormat;
+
+use crate::errors;
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// Columns for people.
+    Table,
+    /// A line for each mention, with tabs between its columns.
+    Tsv,
+    /// A format of annotated documents.
+    Corpus(CorpusFormat),
+}
+
+impl To {
+    /// Every form.
+    fn all() -> impl Iterator<Item = To> {
+        let formats = CorpusFormat::ALL.into_iter();
+        let holds_links = |format: &CorpusFormat| !matches!(format, CorpusFormat::Text | CorpusFormat::PubmedXml);
+        [To::Table, To::Tsv].into_iter().chain(formats.filter(holds_links).map(To::Corpus))
+    }
+
+    /// The form that a word of the command line names.
+    pub fn parse(name: &str) -> anyhow::Result<To> {
+        To::all().find(|to| to.to_string() == name).ok_or_else(|| {
+            let names: Vec<String> = To::all().map(|to| to.to_string()).collect();
+            let message = match name.parse::<CorpusFormat>() {
+                Ok(format) => format!("{format} cannot hold the result"),
+                Err(_) => format!("`{name}` is no format that is written"),
+            };
+            errors::usage(message, &format!("give `--to` {}", names.join(", ")))
+        })
+    }
+
+    /// The corpus format, where it is one.
+    pub fn corpus(self) -> Option<CorpusFormat> {
+        match self {
+            To::Corpus(format) => Some(format),
+            To::Table | To::Tsv => None,
+        }
+    }
+}
+
+impl fmt::Display for To {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            To::Table => "table",
+            To::Tsv => "tsv",
+            To::Corpus(format) => format.name(),
+        })
+    }
+}

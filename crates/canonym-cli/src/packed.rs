@@ -1,0 +1,88 @@
+//! A file that is compressed where its name says so: `.gz` and `.zst`.
+//!
+//! It appears under its name when it is complete. Archives, which hold several files, are not written.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use canonym::artifact::AtomicFile;
+use flate2::write::GzEncoder;
+
+use crate::errors;
+
+/// Endings of names that promise what is not written.
+const REFUSED: [&str; 7] = ["zip", "bz2", "xz", "lz4", "7z", "tar", "tgz"];
+
+/// A new file that takes bytes and keeps them as the ending of its name says.
+pub enum PackedFile {
+    /// As they are.
+    Plain(AtomicFile),
+    /// By gzip.
+    Gzip(GzEncoder<AtomicFile>),
+    /// By Zstandard.
+    Zstandard(zstd::Encoder<'static, AtomicFile>),
+}
+
+impl PackedFile {
+    /// Starts a file that will stand at `path`.
+    pub fn create(path: &Path) -> anyhow::Result<PackedFile> {
+        let file = AtomicFile::create(path)?;
+        Ok(match ending(path).as_str() {
+            "gz" => PackedFile::Gzip(GzEncoder::new(file, flate2::Compression::default())),
+            "zst" => {
+                let mut encoder = zstd::Encoder::new(file, 0).context("cannot start to compress")?;
+                encoder.include_checksum(true).context("cannot start to compress")?;
+                PackedFile::Zstandard(encoder)
+            }
+            _ => PackedFile::Plain(file),
+        })
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub fn commit(self) -> anyhow::Result<()> {
+        let file = match self {
+            PackedFile::Plain(file) => file,
+            PackedFile::Gzip(encoder) => encoder.finish().context("cannot write the result")?,
+            PackedFile::Zstandard(encoder) => encoder.finish().context("cannot write the result")?,
+        };
+        Ok(file.commit()?)
+    }
+}
+
+impl Write for PackedFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            PackedFile::Plain(file) => file.write(bytes),
+            PackedFile::Gzip(encoder) => encoder.write(bytes),
+            PackedFile::Zstandard(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            PackedFile::Plain(file) => file.flush(),
+            PackedFile::Gzip(encoder) => encoder.flush(),
+            PackedFile::Zstandard(encoder) => encoder.flush(),
+        }
+    }
+}
+
+/// Whether a file of this name is compressed.
+pub fn is_packed(path: &Path) -> bool {
+    matches!(ending(path).as_str(), "gz" | "zst")
+}
+
+/// Refuses a name that promises what is not written.
+pub fn check_ending(path: &Path) -> anyhow::Result<()> {
+    let ending = ending(path);
+    if !REFUSED.contains(&ending.as_str()) {
+        return Ok(());
+    }
+    let message = format!("{} cannot be written: no `.{ending}` is made", path.display());
+    Err(errors::usage(message, "end the name with `.gz` or `.zst`, or without them and pack it afterwards"))
+}
+
+fn ending(path: &Path) -> String {
+    path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
