@@ -73,6 +73,9 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
+    if arguments.explain {
+        linker.explaining()?;
+    }
     let mut input = Input::open(&arguments.file)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let bar = progress::counter("names", None);

@@ -15,6 +15,7 @@ use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
 use crate::knowledge::{self, Models, NameLinker};
+use crate::progress;
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -60,6 +61,11 @@ impl System {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
             Mentions::Detect => {
+                if models.dense.is_some() {
+                    progress::say(
+                        "mentions are found and linked by words: the vectors of this model rank given mentions alone",
+                    );
+                }
                 let config = RecogniseConfig { top_k, min_score, nested };
                 Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config).within(subset.clone()))
             }

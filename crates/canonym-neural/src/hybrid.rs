@@ -1,7 +1,7 @@
 //! Lexical and dense evidence together: the candidates of both, one score, one calibrated probability.
 //!
 //! BioSyn (Sung et al. 2020) adds a sparse score to a dense one by a learned weight. Here the sparse side is the lexical linker, whose score is
-//! a sum over features of words; the dense side adds the cosine of the nearest name of a concept and its lead over other concepts.
+//! a sum over features of words; the dense side adds the cosine of the nearest name of a concept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +19,6 @@ use serde::{Deserialize, Serialize};
 use crate::dense::FlatIndex;
 use crate::encoder::ResCnnEncoder;
 use crate::matrix::{Matrix, dot};
-use crate::train::losses::marginal_likelihood;
-use crate::train::optimise::AdamConfig;
 use crate::wordpiece::Pieces;
 
 /// Forms that the dense search gives.
@@ -37,24 +35,22 @@ pub struct Fusion {
     pub lexical: f32,
     /// The weight of the cosine of the best name of a concept.
     pub cosine: f32,
-    /// The weight of how far that cosine is above or below the best of all other concepts.
-    pub lead: f32,
     /// From scores to probabilities.
     pub calibration: Calibration,
 }
 
 impl Fusion {
     /// Dense evidence alone.
-    pub const DENSE: Fusion = Fusion::of(0.0, 1.0, 0.0);
+    pub const DENSE: Fusion = Fusion::of(0.0, 1.0);
     /// Lexical evidence alone.
-    pub const LEXICAL: Fusion = Fusion::of(1.0, 0.0, 0.0);
+    pub const LEXICAL: Fusion = Fusion::of(1.0, 0.0);
 
-    const fn of(lexical: f32, cosine: f32, lead: f32) -> Fusion {
-        Fusion { lexical, cosine, lead, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
+    const fn of(lexical: f32, cosine: f32) -> Fusion {
+        Fusion { lexical, cosine, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
     }
 
     fn score(&self, evidence: &Evidence) -> f32 {
-        self.lexical * evidence.scored.score + self.cosine * evidence.cosine + self.lead * evidence.lead
+        self.lexical * evidence.scored.score + self.cosine * evidence.cosine
     }
 }
 
@@ -65,8 +61,6 @@ pub struct Evidence {
     pub scored: Scored,
     /// The greatest cosine of its compared names.
     pub cosine: f32,
-    /// How far that is above or below the best of all other concepts.
-    pub lead: f32,
 }
 
 /// The dense side: how names become vectors.
@@ -168,17 +162,7 @@ impl HybridLinker {
             *best = best.max(cosine);
         }
         best_of_each_concept(&mut scored);
-        // The best of all, and the best of those that are not of its concept.
-        let mut order: Vec<(f32, ConceptId)> = best.iter().map(|(concept, cosine)| (*cosine, *concept)).collect();
-        order.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-        let lead = |concept: ConceptId, cosine: f32| {
-            let other = order.iter().take(2).find(|(_, other)| *other != concept);
-            other.map_or(0.0, |(other, _)| cosine - other)
-        };
-        let evidence = |scored: Scored| {
-            let cosine = best[&scored.concept];
-            Evidence { scored, cosine, lead: lead(scored.concept, cosine) }
-        };
+        let evidence = |scored: Scored| Evidence { scored, cosine: best[&scored.concept] };
         scored.into_iter().map(evidence).collect()
     }
 
@@ -216,43 +200,29 @@ impl Linker for HybridLinker {
 /// The candidates of one query, right or wrong.
 pub type Judged = Vec<(Evidence, bool)>;
 
-/// Fits the weights of the dense evidence beside a lexical weight of 1, so that right candidates are likely among all.
+/// The weights of a cosine that are tried beside a lexical weight of 1.
+pub const COSINE_WEIGHTS: [f32; 14] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0];
+
+/// The share of queries whose best candidate is right, for each of [`COSINE_WEIGHTS`].
+pub fn accuracies(queries: &[Judged]) -> Vec<f64> {
+    let accuracy = |weight: &f32| {
+        let best = best_rows(queries, &Fusion::of(1.0, *weight));
+        let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
+        n_right as f64 / queries.len().max(1) as f64
+    };
+    COSINE_WEIGHTS.par_iter().map(accuracy).collect()
+}
+
+/// The weight of the cosine with the best accuracy. One number is chosen by accuracies that are smoothed over its neighbours, so that the
+/// queries that choose it hardly know it by heart.
 pub fn fit_fusion(queries: &[Judged]) -> Fusion {
-    let n_candidates = queries.iter().map(Vec::len).max().unwrap_or(0);
-    let right: Vec<Vec<bool>> = queries
-        .iter()
-        .map(|query| (0..n_candidates).map(|row| query.get(row).is_some_and(|(_, right)| *right)).collect())
-        .collect();
-    let features = |evidence: &Evidence| [evidence.scored.score, evidence.cosine, evidence.lead];
-    let mut weights = [1.0f32, 10.0, 0.0];
-    let (mut first, mut second) = ([0.0f32; 3], [0.0f32; 3]);
-    let config = AdamConfig { learning_rate: 0.3, ..Default::default() };
-    let n_steps = 300;
-    for step in 0..n_steps {
-        let mut scores = Matrix::new(queries.len(), n_candidates, vec![-1e4; queries.len() * n_candidates]);
-        for (row, query) in queries.iter().enumerate() {
-            for (to, (evidence, _)) in scores.row_mut(row).iter_mut().zip(query) {
-                *to = features(evidence).iter().zip(&weights).map(|(feature, weight)| feature * weight).sum();
-            }
-        }
-        let loss = marginal_likelihood(&scores, &right);
-        let mut slope = [0.0f32; 3];
-        for (row, query) in queries.iter().enumerate() {
-            for (gradient, (evidence, _)) in loss.gradient.row(row).iter().zip(query) {
-                for (slope, feature) in slope.iter_mut().zip(features(evidence)) {
-                    *slope += gradient * feature;
-                }
-            }
-        }
-        let rate = config.rate_at(step, n_steps);
-        let correct = [1.0 - 0.9f32.powi(step as i32 + 1), 1.0 - 0.999f32.powi(step as i32 + 1)];
-        for at in 0..3 {
-            first[at] = 0.9 * first[at] + 0.1 * slope[at];
-            second[at] = 0.999 * second[at] + 0.001 * slope[at] * slope[at];
-            weights[at] -= rate * (first[at] / correct[0]) / ((second[at] / correct[1]).sqrt() + 1e-8);
-        }
-    }
-    Fusion::of(weights[0], weights[1], weights[2])
+    let accuracies = accuracies(queries);
+    let smooth = |row: usize| {
+        let near = &accuracies[row.saturating_sub(1)..(row + 2).min(accuracies.len())];
+        (near.iter().sum::<f64>() + accuracies[row]) / (near.len() + 1) as f64
+    };
+    let best = (0..accuracies.len()).rev().max_by(|left, right| smooth(*left).total_cmp(&smooth(*right)));
+    Fusion::of(1.0, best.map_or(0.0, |row| COSINE_WEIGHTS[row]))
 }
 
 /// The row of the best candidate of each query under `fusion`.

@@ -1,6 +1,6 @@
 //! The log of a training: a line a step as CSV, a line a round as JSON, and progress for people.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -25,13 +25,22 @@ pub struct Log {
 impl Log {
     /// Begins `log.csv` and `log.jsonl` in a folder.
     pub fn create(folder: &Path) -> anyhow::Result<Log> {
-        let create = |name: &str| {
+        let mut log = Log::open(folder, OpenOptions::new().write(true).create(true).truncate(true))?;
+        writeln!(log.steps, "stage,step,loss,rate,norm,seconds")?;
+        Ok(log)
+    }
+
+    /// Goes on with the log of a training that was stopped. Steps after its last checkpoint come again.
+    pub fn go_on(folder: &Path) -> anyhow::Result<Log> {
+        Log::open(folder, OpenOptions::new().append(true).create(true))
+    }
+
+    fn open(folder: &Path, options: &OpenOptions) -> anyhow::Result<Log> {
+        let open = |name: &str| {
             let path = folder.join(name);
-            File::create(&path).map(BufWriter::new).map_err(|error| Error::io("create", &path, error))
+            options.open(&path).map(BufWriter::new).map_err(|error| Error::io("open", &path, error))
         };
-        let mut steps = create("log.csv")?;
-        writeln!(steps, "stage,step,loss,rate,norm,seconds")?;
-        let rounds = create("log.jsonl")?;
+        let (steps, rounds) = (open("log.csv")?, open("log.jsonl")?);
         Ok(Log { steps, rounds, stage: "", n_steps: 0, started: Instant::now(), losses: (0.0, 0) })
     }
 

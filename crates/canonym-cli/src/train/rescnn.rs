@@ -55,11 +55,12 @@ struct DataConfig {
     /// Further terminologies whose names are pre-trained on.
     #[serde(default)]
     synonyms: Vec<TerminologyConfig>,
-    /// Queries, as BioSyn has them.
+    /// Queries: as BioSyn has them, or, in a file that ends in `.tsv`, a name and its ids on each line.
     queries: PathBuf,
-    /// Held-out queries, and the terminology that they are searched in.
+    /// Held-out queries.
     dev_queries: PathBuf,
-    dev_terminology: TerminologyConfig,
+    /// What the held-out queries are searched in; the terminology where it is not given.
+    dev_terminology: Option<TerminologyConfig>,
     /// Whether the model is trained again on both, after the held-out queries have set what is set on them (the protocol of BioSyn).
     #[serde(default)]
     refit: bool,
@@ -120,6 +121,8 @@ struct Report {
     n_queries: usize,
     n_dev_mentions: usize,
     dev: BTreeMap<&'static str, f64>,
+    /// Accuracy of parts of dev mentions for each weight of the cosine.
+    by_cosine_weight: Vec<(f32, f64)>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -134,7 +137,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let data = &experiment.data;
     progress::say("reading terminologies and queries …");
     let terminology = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
-    let dev_terminology = compile_terminology(&data.dev_terminology, root, &arguments.out.join("dev.kb"))?;
+    let dev_terminology = match &data.dev_terminology {
+        Some(config) => compile_terminology(config, root, &arguments.out.join("dev.kb"))?,
+        None => terminology.clone(),
+    };
     let synonyms: Vec<Arc<KnowledgeBase>> = data
         .synonyms
         .iter()
@@ -154,19 +160,27 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let dev_terminology = prepare(&dev_terminology);
     let mut synonyms: Vec<Names> = synonyms.iter().map(|kb| prepare(kb).names).collect();
     synonyms.push(terminology.names.clone());
-    let anchors = anchors_of(single(&queries), &pieces, &mut labels);
+    let anchors = known(anchors_of(single(&queries), &pieces, &mut labels), &terminology.names);
+    if anchors.pieces.is_empty() {
+        let error = canonym::Error::invalid("no query has a concept of the terminology");
+        return Err(error.with_hint("ids of queries and terminology have to be written alike").into());
+    }
     let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
     let dev_each = each(&dev_parts, &pieces, &mut labels);
     seconds.insert("prepare", started.elapsed().as_secs_f64());
 
     let mut paths: BTreeSet<&PathBuf> = BTreeSet::from([&data.queries, &data.dev_queries]);
-    paths.extend([&data.terminology.path, &data.dev_terminology.path]);
-    paths.extend(data.synonyms.iter().map(|one| &one.path));
+    let terminologies = std::iter::once(&data.terminology).chain(&data.dev_terminology).chain(&data.synonyms);
+    paths.extend(terminologies.map(|one| &one.path));
     let provenance = provenance(paths, root)?;
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let mut log = Log::create(&arguments.out)?;
+    let checkpoints = ["pretrain", "train", "refit"].map(|stage| checkpoint(&arguments.out, stage));
+    let mut log = match checkpoints.iter().any(|path| path.exists()) {
+        true => Log::go_on(&arguments.out)?,
+        false => Log::create(&arguments.out)?,
+    };
     let mut parameters = Parameters::default();
     let dim = experiment.vocabulary.dim;
     experiment.model.init(&mut parameters, pieces.len(), dim, &mut for_step(experiment.seed, u64::MAX));
@@ -217,13 +231,15 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     for (name, fusion) in [("lexical", Fusion::LEXICAL), ("dense", Fusion::DENSE), ("hybrid", fusion)] {
         dev.insert(name, accuracy(&judged, &dev_queries, &fusion));
     }
-    progress::say(&format!("dev accuracy@1: {dev:?}, fusion {fusion:?}"));
+    let by_cosine_weight: Vec<(f32, f64)> =
+        hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&judged)).collect();
+    progress::say(&format!("dev accuracy@1: {dev:?}, cosine weight {}, {by_cosine_weight:?}", fusion.cosine));
     if data.refit {
         let started = Instant::now();
         let mut all = anchors;
         all.pieces.extend(dev_anchors.pieces);
         all.concepts.extend(dev_anchors.concepts);
-        let all = without_repeats(all);
+        let all = known(without_repeats(all), &terminology.names);
         let stage = Stage { name: "refit", ..stage };
         bundle.parameters = stage.run(parameters, (&all, &terminology.names), None, &mut log)?;
         seconds.insert("refit", started.elapsed().as_secs_f64());
@@ -237,6 +253,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         n_queries: single(&queries).count(),
         n_dev_mentions: dev_queries.len(),
         dev,
+        by_cosine_weight,
         seconds,
     };
     write_text(&arguments.out, "config.toml", &config)?;
@@ -244,7 +261,6 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     // What was kept to go on with.
-    let checkpoints = ["pretrain", "train", "refit"].map(|stage| Stage { name: stage, ..all_stages }.checkpoint());
     let tables = ["dev.kb", "synonyms.kb"].map(|name| arguments.out.join(name));
     for made in checkpoints.iter().chain(&tables).filter(|path| path.exists()) {
         std::fs::remove_file(made).map_err(|error| canonym::Error::io("remove", made, error))?;
@@ -265,6 +281,22 @@ struct MentionQuery {
 
 fn read_mentions(path: &Path) -> anyhow::Result<Vec<MentionQuery>> {
     let mut mentions = Vec::new();
+    if path.extension().is_some_and(|end| end == "tsv") {
+        let mut input = Input::open(path)?;
+        while let Some((_, line)) = input.next_line()? {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let Some((name, ids)) = line.split_once('\t').filter(|(name, ids)| !name.is_empty() && !ids.is_empty())
+            else {
+                let error = input.error("a query is a name and its ids, divided by a tab");
+                return Err(error.with_hint("several ids are divided by `|`").into());
+            };
+            let ids = ids.split('|').map(|id| bare(id.trim()).to_owned()).collect();
+            mentions.push(MentionQuery { parts: vec![Labelled { query: name.to_owned(), ids }] });
+        }
+        return Ok(mentions);
+    }
     for query in read_queries(&mut Input::open(path)?)? {
         let ids: BTreeSet<String> = query.ids.iter().map(str::to_owned).collect();
         let parts = query.parts.into_iter().map(|part| Labelled { query: part, ids: ids.clone() }).collect();
@@ -289,8 +321,7 @@ fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
         let mut concepts: Vec<u32> = Vec::new();
         for name in kb.names_of_form(FormId(form as u32)) {
             // A concept may carry several ids; each counts.
-            let ids = kb.id(kb.concept_of(name)).split('|').map(|id| id.rsplit(':').next().unwrap_or(id));
-            concepts.extend(ids.map(|id| labels.of(id)));
+            concepts.extend(kb.id(kb.concept_of(name)).split('|').map(|id| labels.of(bare(id))));
         }
         concepts.sort_unstable();
         concepts.dedup();
@@ -298,6 +329,11 @@ fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
         names.concepts.push(concepts);
     }
     names
+}
+
+/// An id as queries have it: MeSH and OMIM without their names. The numbers of other sources would meet those of OMIM.
+fn bare(id: &str) -> &str {
+    ["MESH:", "OMIM:"].into_iter().find_map(|source| id.strip_prefix(source)).unwrap_or(id)
 }
 
 /// Queries as names, in order.
@@ -321,6 +357,19 @@ fn without_repeats(names: Names) -> Names {
     let mut kept = Names::default();
     for (pieces, concepts) in names.pieces.into_iter().zip(names.concepts) {
         if seen.insert((pieces.clone(), concepts.clone())) {
+            kept.pieces.push(pieces);
+            kept.concepts.push(concepts);
+        }
+    }
+    kept
+}
+
+/// The queries that have a concept with a name.
+fn known(queries: Names, names: &Names) -> Names {
+    let named: BTreeSet<u32> = names.concepts.iter().flatten().copied().collect();
+    let mut kept = Names::default();
+    for (pieces, concepts) in queries.pieces.into_iter().zip(queries.concepts) {
+        if concepts.iter().any(|concept| named.contains(concept)) {
             kept.pieces.push(pieces);
             kept.concepts.push(concepts);
         }
@@ -372,7 +421,7 @@ impl Stage<'_> {
             .with_held_out(held_out);
         let mut run = Run::new(self.config.run, self.seed, parameters);
         log.begin(self.name, self.config.run.n_steps, anchors.pieces.len());
-        let checkpoint = self.checkpoint();
+        let checkpoint = checkpoint(self.out, self.name);
         let of = format!("{} {}", self.name, self.of);
         if checkpoint.exists() {
             run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
@@ -387,11 +436,11 @@ impl Stage<'_> {
         log.end();
         Ok(run.finish())
     }
+}
 
-    /// Where the stage is kept until the whole training is done.
-    fn checkpoint(&self) -> PathBuf {
-        self.out.join(format!("checkpoint-{}.safetensors", self.name))
-    }
+/// Where a stage is kept until the whole training is done.
+fn checkpoint(out: &Path, stage: &str) -> PathBuf {
+    out.join(format!("checkpoint-{stage}.safetensors"))
 }
 
 /// The evidence for each part of the held-out queries.
@@ -401,9 +450,7 @@ fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> anyhow
     let linker =
         HybridLinker::new(kb.clone(), (names, index), (bundle.lexical()?, Fusion::DENSE), LinkConfig::default());
     let queries: Vec<&str> = parts.iter().map(|part| part.query.as_str()).collect();
-    let is_right = |concept, part: &Labelled| {
-        kb.id(concept).split('|').any(|id| part.ids.contains(id.rsplit(':').next().unwrap_or(id)))
-    };
+    let is_right = |concept, part: &Labelled| kb.id(concept).split('|').any(|id| part.ids.contains(bare(id)));
     let evidence = linker.evidence(&queries).into_iter().zip(parts);
     let judged = evidence
         .map(|(evidence, part)| evidence.into_iter().map(|one| (one, is_right(one.scored.concept, part))).collect());

@@ -20,4 +20,5 @@ mod link;
 mod link_output;
 mod map;
 mod output;
+mod rescnn;
 mod support;

@@ -165,7 +165,7 @@ impl Run {
             self.round(objective, steps, observe)?;
             let last = self.n_made >= self.config.n_steps;
             let every = self.config.evaluate_every;
-            let score = if every > 0 && ((round + 1) % every == 0 || last) {
+            let score = if every > 0 && ((round + 1).is_multiple_of(every) || last) {
                 objective.evaluate(&self.parameters)?
             } else {
                 None
