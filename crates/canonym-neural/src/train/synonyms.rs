@@ -90,6 +90,8 @@ impl<'a> Synonyms<'a> {
         for (row, concepts) in names.concepts.iter().enumerate() {
             concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
         }
+        // A batch holds no anchor twice, or it would be as slow for few anchors as for many.
+        let config = SynonymConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
         Synonyms { model, config, unknown, seed, anchors, names, names_of, hard: Vec::new(), held_out: None }
     }
 
