@@ -16,7 +16,9 @@ mod manual;
 mod map;
 mod output;
 mod packed;
+mod probe;
 mod progress;
+mod queries;
 mod reading;
 mod sink;
 mod system;
@@ -57,6 +59,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
+    /// Measure what a neural model of names looks at.
+    Probe(probe::ProbeArguments),
     /// Print the completions of a shell.
     Completions(manual::CompletionsArguments),
     /// Write the manual pages of all commands.
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
         Command::Help(arguments) => help::run(&arguments, Arguments::command()),

@@ -24,6 +24,8 @@ pub struct ResCnnEncoder {
     /// `[pieces * max_length, width]`, computed when it is first needed.
     projected: Projected,
     blocks: Vec<Block>,
+    /// The farthest neighbour that convolutions see, where it is less than that of their kernels.
+    scope: usize,
     attention: Option<(Linear, Linear)>,
 }
 
@@ -95,8 +97,14 @@ impl ResCnnEncoder {
             unknown,
             projected: project(parameters)?,
             blocks: (0..config.n_blocks).map(block).collect::<Result<_>>()?,
+            scope: config.radius(),
             attention,
         })
+    }
+
+    /// Restricts how far convolutions see, to find out what they use: neighbours farther away count as missing.
+    pub fn restrict(&mut self, scope: Option<usize>) {
+        self.scope = scope.unwrap_or(self.config.radius());
     }
 
     /// The width of vectors.
@@ -139,7 +147,8 @@ impl ResCnnEncoder {
         for block in &self.blocks {
             near.clear();
             near.resize(n_rows * width * offsets.len(), 0.0);
-            write_neighbours((rows, width), near, &offsets, &tokens.segments);
+            let seen: Vec<bool> = offsets.iter().map(|offset| offset.unsigned_abs() <= self.scope).collect();
+            write_neighbours((rows, width), near, (&offsets, &seen), &tokens.segments);
             for (place, (kernel, convolution)) in kernels.iter().zip(&block.convolutions).enumerate() {
                 let seen = View::of(near, n_rows, width * offsets.len())
                     .columns((radius - kernel / 2) * width, kernel * width);

@@ -206,7 +206,8 @@ impl<'a> Tape<'a> {
     /// `[rows, offsets * cols]`. A convolution is a [`Tape::linear`] of it.
     pub fn neighbours(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
         let mut value = Matrix::zeros(self.value(input).n_rows, self.value(input).n_cols * offsets.len());
-        write_neighbours(self.value(input).view_values(), &mut value.values, offsets, segments);
+        let all = vec![true; offsets.len()];
+        write_neighbours(self.value(input).view_values(), &mut value.values, (offsets, &all), segments);
         let operation = Operation::Neighbours { input, offsets: offsets.to_vec(), segments: segments.clone() };
         self.push(value, operation, &[input])
     }
@@ -288,19 +289,19 @@ impl Matrix {
     }
 }
 
-/// Writes beside each row of `from` (values and columns) its neighbours at `offsets`, which grow one by one, into rows of
-/// `offsets.len()` times as many columns that are zero so far.
+/// Writes beside each row of `from` (values and columns) its neighbours at those `offsets` that are `seen`, into rows of `offsets.len()`
+/// times as many columns that are zero so far.
 pub(crate) fn write_neighbours(
     (from, n_cols): (&[f32], usize),
     to: &mut [f32],
-    offsets: &[isize],
+    (offsets, seen): (&[isize], &[bool]),
     segments: &Segments,
 ) {
     let width = n_cols * offsets.len();
     for rows in segments.iter() {
         for row in rows.clone() {
             let to = &mut to[row * width..][..width];
-            for (place, offset) in offsets.iter().enumerate() {
+            for (place, offset) in offsets.iter().enumerate().filter(|(place, _)| seen[*place]) {
                 let near = row as isize + offset;
                 if near >= rows.start as isize && near < rows.end as isize {
                     to[place * n_cols..][..n_cols].copy_from_slice(&from[near as usize * n_cols..][..n_cols]);

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::eval::queries::read_queries;
-use canonym::input::Input;
 use canonym::kb::{FormId, KnowledgeBase};
 use canonym::link::fit::Labelled;
 use canonym::link::lexical::LinkConfig;
@@ -28,6 +26,7 @@ use super::data::compile_one;
 use super::log::Log;
 use super::{TrainArguments, provenance, write_bytes, write_text};
 use crate::progress;
+use crate::queries::{MentionQuery, bare, read_mentions};
 use canonym::kb::import::SourceFormat;
 
 /// An experiment.
@@ -281,37 +280,6 @@ fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> a
     Ok(Arc::new(compile_one(&root.join(&config.path), format, out)?))
 }
 
-/// A mention and the parts that it is searched by.
-struct MentionQuery {
-    parts: Vec<Labelled>,
-}
-
-fn read_mentions(path: &Path) -> anyhow::Result<Vec<MentionQuery>> {
-    let mut mentions = Vec::new();
-    if path.extension().is_some_and(|end| end == "tsv") {
-        let mut input = Input::open(path)?;
-        while let Some((_, line)) = input.next_line()? {
-            if line.trim().is_empty() {
-                continue;
-            }
-            let Some((name, ids)) = line.split_once('\t').filter(|(name, ids)| !name.is_empty() && !ids.is_empty())
-            else {
-                let error = input.error("a query is a name and its ids, divided by a tab");
-                return Err(error.with_hint("several ids are divided by `|`").into());
-            };
-            let ids = ids.split('|').map(|id| bare(id.trim()).to_owned()).collect();
-            mentions.push(MentionQuery { parts: vec![Labelled { query: name.to_owned(), ids }] });
-        }
-        return Ok(mentions);
-    }
-    for query in read_queries(&mut Input::open(path)?)? {
-        let ids: BTreeSet<String> = query.ids.iter().map(str::to_owned).collect();
-        let parts = query.parts.into_iter().map(|part| Labelled { query: part, ids: ids.clone() }).collect();
-        mentions.push(MentionQuery { parts });
-    }
-    Ok(mentions)
-}
-
 /// The mentions of one part: what the protocol trains on.
 fn single(mentions: &[MentionQuery]) -> impl Iterator<Item = &Labelled> {
     mentions.iter().filter(|mention| mention.parts.len() == 1).map(|mention| &mention.parts[0])
@@ -336,11 +304,6 @@ fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
         names.concepts.push(concepts);
     }
     names
-}
-
-/// An id as queries have it: MeSH and OMIM without their names. The numbers of other sources would meet those of OMIM.
-fn bare(id: &str) -> &str {
-    ["MESH:", "OMIM:"].into_iter().find_map(|source| id.strip_prefix(source)).unwrap_or(id)
 }
 
 /// Queries as names, in order.

@@ -91,6 +91,28 @@ fn what_was_trained_links_with_its_own_terminology_and_with_another() {
 }
 
 #[test]
+fn probes_tell_what_the_model_looks_at() {
+    let place = trained();
+    let arguments = ["probe", "--model", "model", "queries.tsv", "--plot", "probe.svg"];
+    let (ok, table, errors) = said(&place, &arguments, "");
+    assert!(ok && errors.is_empty(), "{errors}");
+    let probes: Vec<&str> = table.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    let expected = [
+        "probe",
+        "as they are",
+        "1-grams of words shuffled",
+        "2-grams of words shuffled",
+        "3-grams of words shuffled",
+        "convolutions see 3 pieces",
+        "convolutions see one piece",
+    ];
+    assert_eq!(probes, expected);
+    assert!(std::fs::read_to_string(place.path("probe.svg")).unwrap().matches("<rect").count() == 6);
+    let (ok, _, errors) = said(&place, &["probe", "--model", "lexical", "queries.tsv"], "");
+    assert!(!ok && errors.contains("has no vectors to probe"), "{errors}");
+}
+
+#[test]
 fn training_again_gives_the_same_model_byte_for_byte() {
     let (first, second) = (trained(), trained());
     let model = |place: &Workplace| std::fs::read(place.path("model/model.safetensors")).unwrap();

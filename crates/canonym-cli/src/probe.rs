@@ -1,0 +1,184 @@
+//! `canonym probe`: what a model of names looks at.
+//!
+//! The probes of Lai et al. (2021), section 5: the order of words is destroyed by shuffling runs of one, two or three of them, and how far a
+//! convolution sees is restricted. What hardly lowers the accuracy was hardly used.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::Error;
+use canonym::eval::bootstrap::SplitMix64;
+use canonym::kb::{FormId, KnowledgeBase};
+use canonym_neural::bundle::Bundle;
+use canonym_neural::dense::FlatIndex;
+use canonym_neural::hybrid::NameEncoder;
+use canonym_neural::random::shuffle;
+use serde::Serialize;
+
+use crate::knowledge;
+use crate::queries::{MentionQuery, bare, read_mentions};
+
+/// Arguments of `canonym probe`.
+#[derive(Debug, clap::Args)]
+pub struct ProbeArguments {
+    /// The queries: as BioSyn has them, or, in a file that ends in `.tsv`, a name and its ids on each line.
+    queries: PathBuf,
+    /// The model: a folder or file that `canonym train` wrote for ResCNN.
+    #[arg(long, value_name = "BUNDLE")]
+    model: String,
+    /// The compiled knowledge base; the one of the model where none is given.
+    #[arg(long, value_name = "FILE.kb")]
+    kb: Option<PathBuf>,
+    /// The seed of the shuffling.
+    #[arg(long, value_name = "N", default_value_t = 13)]
+    seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Draw the accuracies.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// The accuracy of one probe.
+#[derive(Debug, Serialize)]
+struct Row {
+    probe: String,
+    accuracy: f64,
+    /// Below or above the unchanged model and queries.
+    change: f64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
+    let models = knowledge::models(&arguments.model)?;
+    let Some(bundle) = models.dense else {
+        let error = Error::invalid(format!("the model `{}` has no vectors to probe", arguments.model));
+        return Err(error.with_hint("give a folder that `canonym train` wrote for `system = \"rescnn\"`").into());
+    };
+    let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    let mentions = read_mentions(&arguments.queries)?;
+    let mut accuracies = Vec::new();
+    let whole = Prober::new(&bundle, &kb, None)?;
+    accuracies.push(("as they are".to_owned(), whole.accuracy(&mentions, &mut |name| name.to_owned())));
+    for n in [1, 2, 3] {
+        let mut rng = SplitMix64::new(arguments.seed);
+        let accuracy = whole.accuracy(&mentions, &mut |name| shuffled(name, n, &mut rng));
+        accuracies.push((format!("{n}-grams of words shuffled"), accuracy));
+    }
+    let radius = bundle.manifest.rescnn.radius();
+    for scope in (0..radius).rev() {
+        let accuracy = Prober::new(&bundle, &kb, Some(scope))?.accuracy(&mentions, &mut |name| name.to_owned());
+        let seen = if scope == 0 { "one piece".to_owned() } else { format!("{} pieces", 2 * scope + 1) };
+        accuracies.push((format!("convolutions see {seen}"), accuracy));
+    }
+    let first = accuracies[0].1;
+    let row = |(probe, accuracy)| Row { probe, accuracy, change: accuracy - first };
+    let rows: Vec<Row> = accuracies.into_iter().map(row).collect();
+    if let Some(path) = &arguments.plot {
+        std::fs::write(path, plot(&rows)).map_err(|error| Error::io("write", path, error))?;
+    }
+    let text = match arguments.json {
+        true => serde_json::to_string_pretty(&rows)? + "\n",
+        false => table(&rows),
+    };
+    std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes()).context("cannot write the result")
+}
+
+/// A model and the vectors of all names.
+struct Prober<'a> {
+    names: NameEncoder,
+    index: FlatIndex,
+    kb: &'a KnowledgeBase,
+}
+
+impl Prober<'_> {
+    fn new<'a>(bundle: &Bundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> canonym::Result<Prober<'a>> {
+        let mut names = bundle.name_encoder()?;
+        names.encoder.restrict(scope);
+        let index = FlatIndex::new(names.encode_forms(kb));
+        Ok(Prober { names, index, kb })
+    }
+
+    /// The share of mentions whose parts all find a name of a right concept first.
+    fn accuracy(&self, mentions: &[MentionQuery], change: &mut dyn FnMut(&str) -> String) -> f64 {
+        let parts = mentions.iter().flat_map(|mention| &mention.parts);
+        let asked: Vec<String> = parts.map(|part| change(&part.query)).collect();
+        let mut found = self.index.search(&self.names.encode(&asked), 1).into_iter();
+        let mut n_right = 0;
+        for mention in mentions {
+            let right = mention.parts.iter().filter(|part| {
+                let hit = found.next().and_then(|hits| hits.first().copied());
+                hit.is_some_and(|hit| {
+                    let mut ids =
+                        self.kb.names_of_form(FormId(hit.row)).map(|name| self.kb.id(self.kb.concept_of(name)));
+                    ids.any(|id| id.split('|').any(|id| part.ids.contains(bare(id))))
+                })
+            });
+            n_right += usize::from(right.count() == mention.parts.len());
+        }
+        n_right as f64 / mentions.len().max(1) as f64
+    }
+}
+
+/// Runs of `n` words in random order.
+fn shuffled(name: &str, n: usize, rng: &mut SplitMix64) -> String {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let mut runs: Vec<&[&str]> = words.chunks(n).collect();
+    shuffle(&mut runs, rng);
+    runs.concat().join(" ")
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.probe.len()).max().unwrap_or(0);
+    let mut text = format!("{:width$}  accuracy@1  change\n", "probe");
+    for Row { probe, accuracy, change } in rows {
+        // Infallible for strings.
+        let _ = writeln!(text, "{probe:width$}  {:10.2}  {:+6.2}", 100.0 * accuracy, 100.0 * change);
+    }
+    text
+}
+
+/// A bar for each probe.
+fn plot(rows: &[Row]) -> String {
+    let height = 28 * rows.len() + 16;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 {height}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+    );
+    for (place, Row { probe, accuracy, .. }) in rows.iter().enumerate() {
+        let top = 28 * place + 10;
+        let bar = 330.0 * accuracy;
+        let percent = 100.0 * accuracy;
+        let _ = writeln!(svg, "<text x=\"210\" y=\"{}\" text-anchor=\"end\">{probe}</text>", top + 15);
+        let _ = writeln!(svg, "<rect x=\"220\" y=\"{top}\" width=\"{bar:.1}\" height=\"20\" fill=\"#3b6ea5\"/>");
+        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{}\">{percent:.2}</text>", 228.0 + bar, top + 15);
+    }
+    svg + "</svg>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffling_keeps_words_and_runs() {
+        let mut rng = SplitMix64::new(1);
+        let name = "acute lower respiratory tract infection";
+        for n in 1..=3 {
+            let mut changed = false;
+            for _ in 0..20 {
+                let text = shuffled(name, n, &mut rng);
+                changed |= text != name;
+                let (mut old, mut new): (Vec<&str>, Vec<&str>) = (name.split(' ').collect(), text.split(' ').collect());
+                old.sort_unstable();
+                new.sort_unstable();
+                assert_eq!(old, new);
+                assert!(n < 2 || text.contains("acute lower"), "{text}");
+            }
+            assert!(changed, "{n}");
+        }
+        assert_eq!(shuffled("", 2, &mut rng), "");
+    }
+}
