@@ -5,6 +5,7 @@
 //! faster implementation without gradients, and tests hold the two together.
 
 pub mod bundle;
+pub mod checkpoint;
 pub mod dense;
 pub mod encoder;
 pub mod hybrid;

@@ -12,6 +12,7 @@ use canonym::link::lexical::LinkConfig;
 use canonym::link::model::LexicalModel;
 use canonym::text::normalise::fold;
 use canonym_neural::bundle::{Bundle, FILE, FORMAT, Manifest};
+use canonym_neural::checkpoint::{self, read_embeddings};
 use canonym_neural::dense::FlatIndex;
 use canonym_neural::hybrid::{self, Fusion, HybridLinker, Judged, NameEncoder};
 use canonym_neural::models::rescnn::ResCnnConfig;
@@ -72,13 +73,25 @@ struct TerminologyConfig {
     format: String,
 }
 
+/// Where pieces of words and their embeddings come from.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VocabularyConfig {
-    /// Pieces at most.
-    size: usize,
-    /// The width of their embeddings.
-    dim: usize,
+#[serde(untagged, deny_unknown_fields)]
+enum VocabularyConfig {
+    /// Learned from the names and queries, the embeddings trained with the rest.
+    Learned {
+        /// Pieces at most.
+        size: usize,
+        /// The width of their embeddings.
+        dim: usize,
+    },
+    /// Those of a BERT checkpoint.
+    Checkpoint {
+        /// Its folder, relative to the data root.
+        bert: PathBuf,
+        /// Whether the embeddings are trained, too, and not kept as they are (as published).
+        #[serde(default)]
+        trained: bool,
+    },
 }
 
 /// One training.
@@ -155,7 +168,17 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let trained_on = single(&queries).map(|one| one.query.as_str());
     let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
     let texts: Vec<String> = trained_on.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
-    let pieces = Pieces::learn(texts.iter().map(String::as_str), experiment.vocabulary.size);
+    let mut parameters = Parameters::default();
+    let (pieces, dim) = match &experiment.vocabulary {
+        VocabularyConfig::Learned { size, dim } => (Pieces::learn(texts.iter().map(String::as_str), *size), *dim),
+        VocabularyConfig::Checkpoint { bert, trained } => {
+            let pieces = read_embeddings(&root.join(bert), experiment.model.max_length, &mut parameters)?;
+            if !trained {
+                checkpoint::names().try_for_each(|name| parameters.freeze(name))?;
+            }
+            (pieces, parameters.get("embedding.word")?.n_cols)
+        }
+    };
 
     let mut labels = Labels::default();
     let mut prepare = |kb: &Arc<KnowledgeBase>| Prepared { kb: kb.clone(), names: names_of(kb, &pieces, &mut labels) };
@@ -179,13 +202,11 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let provenance = provenance(paths, root)?;
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let checkpoints = ["pretrain", "train", "refit"].map(|stage| checkpoint(&arguments.out, stage));
+    let checkpoints = ["pretrain", "train", "refit"].map(|stage| kept_at(&arguments.out, stage));
     let mut log = match checkpoints.iter().any(|path| path.exists()) {
         true => Log::go_on(&arguments.out)?,
         false => Log::create(&arguments.out)?,
     };
-    let mut parameters = Parameters::default();
-    let dim = experiment.vocabulary.dim;
     experiment.model.init(&mut parameters, pieces.len(), dim, &mut for_step(experiment.seed, u64::MAX));
     let (n_trained, n_parameters) = parameters.counts();
     progress::say(&format!(
@@ -391,7 +412,7 @@ impl Stage<'_> {
             .with_held_out(held_out);
         let mut run = Run::new(self.config.run, self.seed, parameters);
         log.begin(self.name, self.config.run.n_steps, anchors.pieces.len());
-        let checkpoint = checkpoint(self.out, self.name);
+        let checkpoint = kept_at(self.out, self.name);
         let of = format!("{} {}", self.name, self.of);
         if checkpoint.exists() {
             run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
@@ -409,7 +430,7 @@ impl Stage<'_> {
 }
 
 /// Where a stage is kept until the whole training is done.
-fn checkpoint(out: &Path, stage: &str) -> PathBuf {
+fn kept_at(out: &Path, stage: &str) -> PathBuf {
     out.join(format!("checkpoint-{stage}.safetensors"))
 }
 
