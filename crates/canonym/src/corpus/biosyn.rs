@@ -143,6 +143,10 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let document = &annotated.document;
     let map = OffsetMap::new(&document.text);
     let mut lines = String::new();
+    if document.id.trim().is_empty() && !annotated.annotations.is_empty() {
+        let message = format!("BioSyn cannot carry the document id {}", quote(&document.id));
+        return Err(Error::invalid(message).with_hint("give the document an id, or write jsonl"));
+    }
     for annotation in &annotated.annotations {
         let offsets = annotation.attributes.iter().find(|attribute| attribute.name == OFFSETS);
         let offsets = offsets.map_or_else(|| offsets_of(annotation, &map), |attribute| attribute.value.clone());
@@ -228,6 +232,21 @@ mod tests {
             {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","type":"D","ids":["D1"],"attributes":{"offsets":"0|4"}}]}
         "#]],
         );
+    }
+
+    #[test]
+    fn a_document_without_an_id_is_refused_where_the_format_needs_one() {
+        for id in ["", " ", "\u{a0}"] {
+            let text = format!(
+                "{{\"id\":\"{id}\",\"text\":\"gout\",\"annotations\":[{{\"spans\":[[0,4]],\"text\":\"gout\"}}]}}\n"
+            );
+            let input = Input::from_bytes("in", text.into_bytes()).unwrap();
+            let read = Reader::from_input(input, Some(CorpusFormat::Jsonl)).unwrap().next().unwrap().unwrap();
+            let refused = [write(&read, &mut Vec::new()), crate::corpus::pubmed::write(&read, &mut Vec::new())];
+            for error in refused.map(Result::unwrap_err) {
+                assert!(error.to_string().contains("cannot carry the document id"), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -216,7 +216,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let mut id = Vec::new();
     escape(&document.id, false, false, &mut id);
     // What XML cannot hold is written as a space, and spaces around an id do not count.
-    if id.trim_ascii().is_empty() {
+    if String::from_utf8_lossy(&id).trim().is_empty() {
         let message = format!("PubMed XML cannot carry the document id {}", quote(&document.id));
         return Err(Error::invalid(message).with_hint("give the document an id, or write jsonl"));
     }
