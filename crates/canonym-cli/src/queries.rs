@@ -14,6 +14,15 @@ pub struct MentionQuery {
 
 /// Reads mentions to train on or to ask for: as BioSyn has them, or, in a file that ends in `.tsv`, a name and its ids on each line.
 pub fn read_mentions(path: &Path) -> anyhow::Result<Vec<MentionQuery>> {
+    let mentions = read(path)?;
+    if mentions.is_empty() {
+        let error = canonym::Error::parse(path, 1, "no query was found");
+        return Err(error.with_hint("a line of a `.tsv` is a name, a tab and its ids").into());
+    }
+    Ok(mentions)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<MentionQuery>> {
     let mut mentions = Vec::new();
     if path.extension().is_some_and(|end| end == "tsv") {
         let mut input = Input::open(path)?;

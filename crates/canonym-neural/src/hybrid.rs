@@ -9,9 +9,9 @@ use std::sync::Arc;
 use canonym::index::grams::GramScratch;
 use canonym::kb::subset::{Subset, View};
 use canonym::kb::{ConceptId, FormId, KnowledgeBase};
-use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, score_name_and};
+use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
 use canonym::link::model::{Calibration, LexicalModel};
-use canonym::link::{Candidate, Link, Linker, Marked};
+use canonym::link::{Link, Linker, Marked};
 use canonym::text::normalise::fold;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -122,16 +122,9 @@ impl HybridLinker {
 
     /// Links names without context, in order. A name that comes again is looked up once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
-        let mut row_of: HashMap<&str, usize> = HashMap::with_capacity(names.len());
-        let mut distinct: Vec<&str> = Vec::with_capacity(names.len());
-        for name in names.iter().map(AsRef::as_ref) {
-            row_of.entry(name).or_insert_with(|| {
-                distinct.push(name);
-                distinct.len() - 1
-            });
-        }
-        let links: Vec<Link> = self.evidence(&distinct).into_par_iter().map(|evidence| self.decide(evidence)).collect();
-        names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
+        each_once(names, |distinct| {
+            self.evidence(distinct).into_par_iter().map(|evidence| self.decide(evidence)).collect()
+        })
     }
 
     /// The candidates of each name, in the order of concepts.
@@ -168,23 +161,10 @@ impl HybridLinker {
 
     /// The link that evidence makes.
     fn decide(&self, evidence: Vec<Evidence>) -> Link {
-        let mut ranked: Vec<(f32, Scored)> =
-            evidence.iter().map(|evidence| (self.fusion.score(evidence), evidence.scored)).collect();
-        ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.concept.cmp(&right.1.concept)));
-        let top = ranked.first().map_or(0.0, |first| first.0);
-        let next = ranked.get(1).map_or(top - 10.0, |second| second.0);
-        let candidate = |(rank, (score, scored)): (usize, &(f32, Scored))| {
-            let lead = if rank == 0 { top - next } else { score - top };
-            let probability = self.fusion.calibration.probability(*score, lead);
-            Candidate { concept: scored.concept, name: Some(scored.name), score: probability }
-        };
-        let mut candidates: Vec<Candidate> =
-            ranked.iter().take(self.config.top_k.max(1)).enumerate().map(candidate).collect();
-        for rank in 1..candidates.len() {
-            candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
-        }
-        let nil = candidates.first().is_none_or(|best| best.score < self.config.min_score);
-        Link { candidates, nil }
+        let fused = |evidence: &Evidence| Scored { score: self.fusion.score(evidence), ..evidence.scored };
+        let mut ranked: Vec<Scored> = evidence.iter().map(fused).collect();
+        ranked.sort_by(|left, right| right.score.total_cmp(&left.score).then(left.concept.cmp(&right.concept)));
+        link_ranked(&ranked, &self.fusion.calibration, &self.config)
     }
 }
 

@@ -146,6 +146,15 @@ struct Report {
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of ResCNN"))?;
+    experiment.model.check_sizes().with_context(|| format!("{path} cannot be trained"))?;
+    if let VocabularyConfig::Learned { size: 0 | 1, .. } | VocabularyConfig::Learned { dim: 0, .. } =
+        experiment.vocabulary
+    {
+        let error = canonym::Error::invalid(format!("{path} asks for a vocabulary without pieces or embeddings"));
+        return Err(error
+            .with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128")
+            .into());
+    }
     let root = arguments.data_root.as_path();
     std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();

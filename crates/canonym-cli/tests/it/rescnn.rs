@@ -131,6 +131,17 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
     let train = |set: &str| refused(&["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set", set]);
     place.write("wrong.tsv", "ring S1\n");
     assert!(train("data.queries=wrong.tsv").contains("wrong.tsv:1: a query is a name and its ids"));
+    place.write("empty.tsv", "");
+    assert!(train("data.dev_queries=empty.tsv").contains("empty.tsv:1: no query was found"));
+    for (set, expected) in [
+        ("model.width=0", "`width` is 0"),
+        ("model.kernels=[2]", "a kernel is 2 wide"),
+        ("vocabulary.dim=0", "without pieces or embeddings"),
+        ("data.terminology.format=nope", "no source format `nope`"),
+    ] {
+        let errors = train(set);
+        assert!(errors.contains(expected), "{errors}");
+    }
     place.write("foreign.tsv", "ring\tZ1\n");
     assert!(train("data.queries=foreign.tsv").contains("no query has a concept of the terminology"));
 

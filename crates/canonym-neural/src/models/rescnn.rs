@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use canonym::Result;
+use canonym::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::matrix::Matrix;
@@ -134,8 +134,31 @@ impl ResCnnConfig {
         }
     }
 
+    /// Checks that the sizes make a network.
+    pub fn check_sizes(&self) -> Result<()> {
+        let sizes = [
+            ("width", self.width),
+            ("n_filters", self.n_filters),
+            ("hidden", self.hidden),
+            ("max_length", self.max_length),
+            ("kernels", self.kernels.len()),
+        ];
+        let empty = sizes.into_iter().find(|(_, size)| *size == 0).map(|(name, _)| format!("`{name}` is 0"));
+        let even =
+            self.kernels.iter().find(|kernel| *kernel % 2 == 0).map(|kernel| format!("a kernel is {kernel} wide"));
+        let narrow = (self.pooling == Pooling::Attention && self.width < 2).then(|| "`width` is 1".to_owned());
+        match empty.or(even).or(narrow) {
+            Some(what) => {
+                let hint = "sizes are at least 1, kernels odd, the width at least 2 with attention";
+                Err(Error::invalid(format!("this is no ResCNN: {what}")).with_hint(hint))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Checks that the weights have the shapes that the config names.
     pub fn check(&self, parameters: &Parameters) -> Result<()> {
+        self.check_sizes()?;
         let dim = parameters.get("embedding.word")?.n_cols;
         let linear = |name: &str, n_in: usize, n_out: usize| -> Result<()> {
             parameters.shaped(&format!("{name}.weight"), n_in, n_out)?;
@@ -289,6 +312,20 @@ mod tests {
         parameters.freeze("embedding.word").unwrap();
         config.check(&parameters).unwrap();
         parameters.counts().0
+    }
+
+    #[test]
+    fn sizes_that_make_no_network_are_refused() {
+        let refused = |config: ResCnnConfig| config.check_sizes().unwrap_err().to_string();
+        assert_eq!(
+            refused(ResCnnConfig { max_length: 0, ..Default::default() }),
+            "this is no ResCNN: `max_length` is 0"
+        );
+        assert_eq!(
+            refused(ResCnnConfig { kernels: vec![1, 2], ..Default::default() }),
+            "this is no ResCNN: a kernel is 2 wide"
+        );
+        assert!(ResCnnConfig::default().check_sizes().is_ok());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
-use super::model::{Features, LexicalModel, N_NAME_FEATURES};
+use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, Linker, Marked};
 use crate::Result;
 use crate::index::grams::GramScratch;
@@ -68,17 +68,9 @@ impl LexicalLinker {
 
     /// Links names without context, in order. A name that comes again is looked up once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
-        let mut row_of: HashMap<&str, usize> = HashMap::with_capacity(names.len());
-        let mut distinct: Vec<&str> = Vec::with_capacity(names.len());
-        for name in names.iter().map(AsRef::as_ref) {
-            row_of.entry(name).or_insert_with(|| {
-                distinct.push(name);
-                distinct.len() - 1
-            });
-        }
-        let links: Vec<Link> =
-            distinct.par_iter().map_init(GramScratch::default, |scratch, name| self.link_name(name, scratch)).collect();
-        names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
+        each_once(names, |distinct| {
+            distinct.par_iter().map_init(GramScratch::default, |scratch, name| self.link_name(name, scratch)).collect()
+        })
     }
 
     /// Links one name.
@@ -96,24 +88,7 @@ impl LexicalLinker {
 
     /// The link that ranked concepts make.
     pub(super) fn calibrate(&self, scored: &[Scored]) -> Link {
-        let top = scored.first().map_or(0.0, |first| first.score);
-        let next = scored.get(1).map_or(top - 10.0, |second| second.score);
-        let mut candidates: Vec<Candidate> = scored
-            .iter()
-            .take(self.config.top_k.max(1))
-            .enumerate()
-            .map(|(rank, scored)| {
-                let lead = if rank == 0 { top - next } else { scored.score - top };
-                let score = self.model.calibration.probability(scored.score, lead);
-                Candidate { concept: scored.concept, name: Some(scored.name), score }
-            })
-            .collect();
-        // Equal scores share a lead of zero, so probabilities can only fall along the list.
-        for rank in 1..candidates.len() {
-            candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
-        }
-        let nil = candidates.first().is_none_or(|best| best.score < self.config.min_score);
-        Link { candidates, nil }
+        link_ranked(scored, &self.model.calibration, &self.config)
     }
 }
 
@@ -124,6 +99,42 @@ impl Linker for LexicalLinker {
         };
         Ok(inputs.iter().map(|marked| self.link_names(&surfaces(marked))).collect())
     }
+}
+
+/// Links names, each that comes again once: `link` is given the distinct ones and answers in their order.
+pub fn each_once<T: AsRef<str>>(names: &[T], link: impl FnOnce(&[&str]) -> Vec<Link>) -> Vec<Link> {
+    let mut row_of: HashMap<&str, usize> = HashMap::with_capacity(names.len());
+    let mut distinct: Vec<&str> = Vec::with_capacity(names.len());
+    for name in names.iter().map(AsRef::as_ref) {
+        row_of.entry(name).or_insert_with(|| {
+            distinct.push(name);
+            distinct.len() - 1
+        });
+    }
+    let links = link(&distinct);
+    names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
+}
+
+/// The link that concepts make, best first, each once.
+pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkConfig) -> Link {
+    let top = scored.first().map_or(0.0, |first| first.score);
+    let next = scored.get(1).map_or(top - 10.0, |second| second.score);
+    let mut candidates: Vec<Candidate> = scored
+        .iter()
+        .take(config.top_k.max(1))
+        .enumerate()
+        .map(|(rank, scored)| {
+            let lead = if rank == 0 { top - next } else { scored.score - top };
+            let score = calibration.probability(scored.score, lead);
+            Candidate { concept: scored.concept, name: Some(scored.name), score }
+        })
+        .collect();
+    // Equal scores share a lead of zero, so probabilities can only fall along the list.
+    for rank in 1..candidates.len() {
+        candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
+    }
+    let nil = candidates.first().is_none_or(|best| best.score < config.min_score);
+    Link { candidates, nil }
 }
 
 /// Every concept of every compared form, with features and score, in no order.
