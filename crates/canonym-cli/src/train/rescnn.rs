@@ -305,8 +305,11 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 }
 
 fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
-    let format =
-        SourceFormat::from_name(&config.format).with_context(|| format!("there is no format `{}`", config.format))?;
+    let missing = || {
+        let error = canonym::Error::invalid(format!("there is no source format `{}`", config.format));
+        error.with_hint(format!("formats are {}", SourceFormat::list()))
+    };
+    let format = SourceFormat::from_name(&config.format).ok_or_else(missing)?;
     Ok(Arc::new(compile_one(&root.join(&config.path), format, out)?))
 }
 
