@@ -8,6 +8,7 @@ mod log;
 mod recognition;
 mod report;
 mod rescnn;
+mod tagger;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -101,9 +102,10 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("lexical") => fit_lexical(arguments, table),
         Some("recognition") => recognition::run(arguments, table),
         Some("rescnn") => rescnn::run(arguments, table),
+        Some("tagger") => tagger::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"rescnn\"`, `\"tagger\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }

@@ -13,7 +13,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::encoder::ResCnnEncoder;
 use crate::hybrid::{Fusion, NameEncoder};
 use crate::models::rescnn::ResCnnConfig;
+use crate::models::tagger::TaggerConfig;
 use crate::parameters::{Parameters, Precision};
+use crate::pipeline::{Decision, TypedTagger};
+use crate::tagging::gazetteer::Gazetteer;
+use crate::tagging::tagger::Tagger;
+use crate::tagging::views::{Viewer, Vocabulary};
 use crate::wordpiece::Pieces;
 
 /// The name of the file in the folder of a run.
@@ -36,10 +41,33 @@ pub struct Manifest {
     pub fusion: Fusion,
     /// The weights of the lexical evidence, as `canonym train` writes them.
     pub lexical: serde_json::Value,
+    /// The recogniser, where the bundle has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tagger: Option<TaggerManifest>,
     /// For people: data, figures, limits, licence.
     #[serde(default)]
     pub card: String,
 }
+
+/// What a bundle says of its tagger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaggerManifest {
+    /// Its sizes.
+    pub config: TaggerConfig,
+    /// The type of each layer; none where a layer only helped to train the others.
+    pub types: Vec<Option<String>>,
+    /// How what it finds and what the knowledge base knows come together.
+    pub decision: Decision,
+}
+
+/// Where the weights of the tagger stand.
+const TAGGER: &str = "tagger.";
+
+/// Its words, one a line.
+const WORDS: &str = "tagger.words";
+
+/// The names that it knows.
+const GAZETTEER: &str = "tagger.gazetteer";
 
 /// A model that can be run.
 #[derive(Debug, Clone)]
@@ -96,7 +124,37 @@ impl Bundle {
         if n_embedded < pieces.len() {
             return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
         }
-        Ok(Bundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) })
+        let bundle = Bundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) };
+        if bundle.manifest.tagger.is_some() {
+            bundle.typed_tagger().map_err(|error| refused(error.to_string()))?;
+        }
+        Ok(bundle)
+    }
+
+    /// The same bundle with a tagger.
+    #[must_use]
+    pub fn with_tagger(mut self, viewer: &Viewer, parameters: &Parameters, manifest: TaggerManifest) -> Bundle {
+        for (name, value) in parameters.iter() {
+            self.parameters.add(format!("{TAGGER}{name}"), value.clone());
+        }
+        self.parameters.add_table(WORDS, viewer.vocabulary.to_lines().into_bytes());
+        self.parameters.add_table(GAZETTEER, viewer.gazetteer.to_bytes());
+        self.manifest.tagger = Some(manifest);
+        self
+    }
+
+    /// The recogniser, where there is one.
+    pub fn typed_tagger(&self) -> Result<Option<TypedTagger>> {
+        let Some(TaggerManifest { config, types, .. }) = &self.manifest.tagger else { return Ok(None) };
+        let damaged = |what: &str| Error::invalid(format!("{what} of the tagger cannot be read"));
+        let words = std::str::from_utf8(self.parameters.table(WORDS)?).map_err(|_| damaged("the words"))?;
+        let vocabulary = Vocabulary::from_lines(words);
+        let gazetteer = Gazetteer::from_bytes(self.parameters.table(GAZETTEER)?).ok_or_else(|| damaged("the names"))?;
+        let weights = self.parameters.under(TAGGER);
+        config.check(&weights, vocabulary.n_rows(), types.len())?;
+        let tagger = Tagger::new(config, &weights, types.len())?;
+        let viewer = Viewer { vocabulary, gazetteer, n_grams: config.n_grams };
+        Ok(Some(TypedTagger { viewer, tagger, types: types.clone() }))
     }
 
     /// The dense side of the model.
@@ -128,7 +186,7 @@ mod tests {
         let mut parameters = Parameters::default();
         rescnn.init(&mut parameters, pieces.len(), 4, &mut SplitMix64::new(1));
         let lexical = serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap();
-        let manifest = Manifest { format: FORMAT, rescnn, fusion: Fusion::DENSE, lexical, card: "made up".to_owned() };
+        let manifest = Manifest { format: FORMAT, rescnn, fusion: Fusion::DENSE, lexical, tagger: None, card: "made up".to_owned() };
         Bundle { manifest, parameters, pieces, fingerprint: 0 }
     }
 

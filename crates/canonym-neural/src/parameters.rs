@@ -21,6 +21,7 @@ pub struct Parameters {
     // Private: `row_of` finds each entry by its name.
     entries: Vec<Entry>,
     row_of: BTreeMap<String, usize>,
+    tables: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +61,29 @@ impl Parameters {
         let bias = Matrix::new(1, n_out, uniform(n_out));
         self.add(format!("{name}.weight"), weight);
         self.add(format!("{name}.bias"), bias);
+    }
+
+    /// Adds bytes that stand beside the weights, or replaces those of that name.
+    pub fn add_table(&mut self, name: impl std::convert::Into<String>, bytes: Vec<u8>) {
+        self.tables.insert(name.into(), bytes);
+    }
+
+    /// The bytes of that name.
+    pub fn table(&self, name: &str) -> Result<&[u8]> {
+        let missing = || Error::invalid(format!("the model has no table `{name}`"));
+        let table = self.tables.get(name).map(Vec::as_slice);
+        table.ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
+    }
+
+    /// The weights whose names begin with `prefix`, under the rest of their names.
+    pub fn under(&self, prefix: &str) -> Parameters {
+        let mut part = Parameters::default();
+        for entry in &self.entries {
+            if let Some(name) = entry.name.strip_prefix(prefix) {
+                part.add(name, entry.value.clone());
+            }
+        }
+        part
     }
 
     /// The number of weights.
@@ -140,6 +164,9 @@ impl Parameters {
             let shape = vec![entry.value.n_rows, entry.value.n_cols];
             views.push((entry.name.as_str(), TensorView::new(dtype, shape, bytes).map_err(refused)?));
         }
+        for (name, bytes) in &self.tables {
+            views.push((name.as_str(), TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(refused)?));
+        }
         // All of it in one entry: the library writes several in random order.
         let metadata = serde_json::to_string(metadata)
             .map_err(|error| Error::invalid(format!("metadata cannot be written: {error}")))?;
@@ -174,6 +201,10 @@ impl Parameters {
         // Files of equal content give equal models, in whatever order the names stand.
         named.sort_by(|left, right| left.0.cmp(&right.0));
         for (name, tensor) in named {
+            if tensor.dtype() == Dtype::U8 {
+                parameters.add_table(name, tensor.data().to_vec());
+                continue;
+            }
             let values =
                 values_of(&tensor).ok_or_else(|| refused(format!("`{name}` holds {:?} numbers", tensor.dtype())))?;
             if let Some(value) = values.iter().find(|value| !value.is_finite()) {

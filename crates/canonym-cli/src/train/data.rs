@@ -61,6 +61,16 @@ pub struct Asked {
     pub parts: Vec<Labelled>,
 }
 
+/// Concepts by their tree numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trees {
+    /// A table of id, name and tree number, relative to the data root.
+    pub table: PathBuf,
+    /// The beginnings of numbers to keep.
+    pub keep: Vec<String>,
+}
+
 /// Queries against one knowledge base.
 #[derive(Debug)]
 pub struct Fold {
@@ -148,6 +158,20 @@ pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::R
         .with_context(|| format!("cannot compile {}", source.display()))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
     Ok(KnowledgeBase::from_vec(bytes, &source.display().to_string())?)
+}
+
+/// The ids of the concepts in some trees.
+pub fn ids_of_trees(root: &Path, trees: &Trees) -> anyhow::Result<BTreeSet<String>> {
+    let mut input = Input::open(&root.join(&trees.table))?;
+    let mut rows: BTreeMap<String, bool> = BTreeMap::new();
+    while let Some((_, line)) = input.next_line()? {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let (Some(id), Some(number)) = (fields.first(), fields.get(2)) else {
+            return Err(input.error("a row of tree numbers has id, name and number").into());
+        };
+        *rows.entry((*id).to_owned()).or_default() |= trees.keep.iter().any(|tree| number.starts_with(tree));
+    }
+    Ok(rows.into_iter().filter(|(_, kept)| *kept).map(|(id, _)| id).collect())
 }
 
 /// A terminology without one synonym of each of some concepts, and these synonyms as queries.

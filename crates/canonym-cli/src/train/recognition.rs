@@ -3,14 +3,13 @@
 //! Every corpus comes with the terminology that its annotators used. The folder that is written holds `model.json`,
 //! `config.toml` (as resolved), `report.json` and `provenance.json`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use canonym::corpus::AnnotatedDocument;
 use canonym::corpus::format::Reader;
-use canonym::input::Input;
 use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import};
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
@@ -20,7 +19,7 @@ use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
-use super::data::Role;
+use super::data::{Role, Trees, ids_of_trees};
 use crate::progress;
 
 /// An experiment.
@@ -55,13 +54,6 @@ struct CorpusConfig {
     /// A table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Trees {
-    table: PathBuf,
-    keep: Vec<String>,
 }
 
 struct Prepared {
@@ -183,17 +175,4 @@ fn prepare(config: &CorpusConfig, root: &Path) -> anyhow::Result<Prepared> {
     let bytes = builder.to_bytes(Meta { name: config.name.clone(), ..Meta::default() })?;
     let kb = Arc::new(KnowledgeBase::from_vec(bytes, &config.name)?);
     Ok(Prepared { config: config.clone(), kb, documents })
-}
-
-fn ids_of_trees(root: &Path, trees: &Trees) -> anyhow::Result<BTreeSet<String>> {
-    let mut input = Input::open(&root.join(&trees.table))?;
-    let mut rows: BTreeMap<String, bool> = BTreeMap::new();
-    while let Some((_, line)) = input.next_line()? {
-        let fields: Vec<&str> = line.split('\t').collect();
-        let (Some(id), Some(number)) = (fields.first(), fields.get(2)) else {
-            return Err(input.error("a row of tree numbers has id, name and number").into());
-        };
-        *rows.entry((*id).to_owned()).or_default() |= trees.keep.iter().any(|tree| number.starts_with(tree));
-    }
-    Ok(rows.into_iter().filter(|(_, kept)| *kept).map(|(id, _)| id).collect())
 }

@@ -253,6 +253,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
             rescnn: experiment.model.clone(),
             fusion,
             lexical: serde_json::from_str(&lexical.to_json())?,
+            tagger: None,
             card: String::new(),
         })
     };

@@ -3,6 +3,7 @@
 pub mod losses;
 pub mod optimise;
 pub mod synonyms;
+pub mod tags;
 
 mod run;
 

@@ -231,7 +231,7 @@ const LIKE: f32 = 0.7;
 const UNLIKELY: f32 = 0.5;
 
 /// Every use of a short form that the text defines, with the long form, in text order.
-pub(super) fn short_forms(text: &str) -> Vec<(Span, Span)> {
+pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
     let abbreviations = find_abbreviations(text);
     if abbreviations.is_empty() {
         return Vec::new();

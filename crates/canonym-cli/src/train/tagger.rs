@@ -1,0 +1,346 @@
+//! The tagger: trained on corpora that annotate some types each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym::input::Input;
+use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
+use canonym::text::tokens::Token;
+use canonym_neural::models::tagger::TaggerConfig;
+use canonym_neural::parameters::Parameters;
+use canonym_neural::random::for_step;
+use canonym_neural::tagging::gazetteer::{Gazetteer, MAX_CLASSES};
+use canonym_neural::tagging::lattice::labels_of;
+use canonym_neural::tagging::views::{View, Viewer, Vocabulary, Words};
+use canonym_neural::train::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use canonym_neural::train::{Progress, Run, RunConfig};
+use serde::{Deserialize, Serialize};
+
+use super::TrainArguments;
+use super::data::{Role, Trees, ids_of_trees};
+use super::log::Log;
+use crate::progress;
+
+/// An experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    system: String,
+    seed: u64,
+    vocabulary: VocabularyConfig,
+    #[serde(default)]
+    model: TaggerConfig,
+    #[serde(default)]
+    batch: TagsConfig,
+    #[serde(default)]
+    run: RunConfig,
+    layer: Vec<LayerConfig>,
+    corpus: Vec<CorpusConfig>,
+    #[serde(default)]
+    gazetteer: Vec<GazetteerConfig>,
+}
+
+/// Which words have embeddings of their own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VocabularyConfig {
+    /// How often a word has to stand in the texts that are trained on.
+    least: usize,
+    /// How many there are at most.
+    most: usize,
+}
+
+/// Labels for one type as some corpora annotate it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerConfig {
+    /// Its name.
+    name: String,
+    /// The type of the mentions that are given; where there is none, the layer only helps to train the others.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    semantic_type: Option<String>,
+}
+
+/// A corpus.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorpusConfig {
+    name: String,
+    role: Role,
+    documents: PathBuf,
+    #[serde(default = "one")]
+    weight: f32,
+    /// For each layer that it teaches, the types that its annotators gave; `*` is any.
+    teaches: BTreeMap<String, Vec<String>>,
+    /// Documents that stand in one of these, too, are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    not_in: Vec<PathBuf>,
+    /// Only documents that stand in one of these, too, are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    only_in: Vec<PathBuf>,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+/// Names of one class.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GazetteerConfig {
+    class: String,
+    /// A terminology, relative to the data root.
+    terminology: PathBuf,
+    /// Its tree numbers, and the trees whose concepts are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trees: Option<Trees>,
+    /// The columns of a table, from 1, that hold names; where given, the terminology is no more than a table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<usize>,
+}
+
+/// The figures of a run.
+#[derive(Debug, Serialize)]
+struct Report {
+    seed: u64,
+    n_weights: usize,
+    n_words: usize,
+    n_names: usize,
+    corpora: BTreeMap<String, CorpusReport>,
+    /// Strict scores of held-out corpora, by layer.
+    dev: BTreeMap<String, BTreeMap<String, LayerReport>>,
+    seconds: BTreeMap<&'static str, f64>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct CorpusReport {
+    n_documents: usize,
+    n_mentions: usize,
+    /// Mentions that do not begin and end where tokens do.
+    n_between_tokens: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct LayerReport {
+    n_gold: usize,
+    precision: f64,
+    recall: f64,
+    f1: f64,
+}
+
+/// What was trained.
+pub struct Trained {
+    pub viewer: Viewer,
+    pub parameters: Parameters,
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of the tagger"))?;
+    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    train(&experiment, &arguments.data_root, &arguments.out)?;
+    Ok(())
+}
+
+/// A corpus as it was read.
+struct Read<'a> {
+    config: &'a CorpusConfig,
+    documents: Vec<AnnotatedDocument>,
+}
+
+/// Trains a tagger; log, checkpoint and report go to `out`.
+pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result<Trained> {
+    let started = Instant::now();
+    let mut seconds = BTreeMap::new();
+    let corpora: Vec<Read<'_>> =
+        experiment.corpus.iter().map(|config| read(config, root)).collect::<anyhow::Result<_>>()?;
+    let texts = corpora
+        .iter()
+        .filter(|corpus| corpus.config.role == Role::Fit)
+        .flat_map(|corpus| corpus.documents.iter().map(|document| document.document.text.as_str()));
+    let vocabulary = Vocabulary::count(texts, experiment.vocabulary.least, experiment.vocabulary.most);
+    let gazetteer = gazetteer(&experiment.gazetteer, root)?;
+    let viewer = Viewer { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
+    let mut words = Words::default();
+    let (mut to_fit, mut held_out, mut reports) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for corpus in &corpora {
+        let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
+        let mut seen = Vec::new();
+        for document in &corpus.documents {
+            let view = viewer.view(&document.document.text, &mut words);
+            let mentions = mentions(experiment, corpus.config, document, &view.tokens, &mut report);
+            if !view.tokens.is_empty() {
+                seen.push((view, mentions));
+            }
+        }
+        match corpus.config.role {
+            Role::Fit => {
+                let examples = seen.into_iter().map(|(view, mentions)| example(view, &mentions)).collect();
+                to_fit.push(Corpus { weight: corpus.config.weight, examples });
+            }
+            Role::Dev => {
+                let held = |(view, mentions)| HeldOut { view, mentions };
+                held_out.push((corpus.config.name.clone(), seen.into_iter().map(held).collect::<Vec<_>>()));
+            }
+        }
+        reports.insert(corpus.config.name.clone(), report);
+    }
+    let n_layers = experiment.layer.len();
+    let mut parameters = Parameters::default();
+    let rng = &mut for_step(experiment.seed, u64::MAX);
+    experiment.model.init(&mut parameters, viewer.vocabulary.n_rows(), n_layers, rng);
+    seconds.insert("prepare", started.elapsed().as_secs_f64());
+    progress::say(&format!(
+        "{} words, {} names, {} weights",
+        viewer.vocabulary.n_rows(),
+        viewer.gazetteer.len(),
+        parameters.counts().0
+    ));
+    let first_held_out = held_out.first().map_or(&[][..], |(_, texts)| texts.as_slice());
+    let n_examples = to_fit.iter().map(|corpus| corpus.examples.len()).sum();
+    let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
+    let started = Instant::now();
+    let mut run = Run::new(experiment.run, experiment.seed, parameters);
+    let mut log = Log::create(out)?;
+    log.begin("tagger", experiment.run.n_steps, n_examples);
+    let checkpoint = out.join("checkpoint-tagger.safetensors");
+    let of = toml::to_string(experiment)?;
+    if checkpoint.exists() {
+        run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
+    }
+    run.train(&mut objective, &mut |run, progress| {
+        if let Progress::Round { .. } = progress {
+            run.save(&checkpoint, &of)?;
+        }
+        log.observe(progress)
+    })?;
+    log.end();
+    let parameters = run.finish();
+    seconds.insert("train", started.elapsed().as_secs_f64());
+    let mut dev = BTreeMap::new();
+    for (name, texts) in &held_out {
+        let scores = score(&experiment.model, &parameters, n_layers, &words, texts)?;
+        let named = experiment.layer.iter().zip(scores).filter(|(_, score)| score.n_gold > 0);
+        dev.insert(name.clone(), named.map(|(layer, score)| (layer.name.clone(), layer_report(score))).collect());
+    }
+    let report = Report {
+        seed: experiment.seed,
+        n_weights: parameters.counts().0,
+        n_words: viewer.vocabulary.n_rows(),
+        n_names: viewer.gazetteer.len(),
+        corpora: reports,
+        dev,
+        seconds,
+    };
+    super::write_text(out, "tagger-report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    Ok(Trained { viewer, parameters })
+}
+
+fn layer_report(score: Score) -> LayerReport {
+    LayerReport {
+        n_gold: score.n_gold,
+        precision: score.n_right as f64 / score.n_found.max(1) as f64,
+        recall: score.n_right as f64 / score.n_gold.max(1) as f64,
+        f1: score.f1(),
+    }
+}
+
+fn read<'a>(config: &'a CorpusConfig, root: &Path) -> anyhow::Result<Read<'a>> {
+    progress::say(&format!("{} …", config.name));
+    let open = |path: &Path| -> canonym::Result<Vec<AnnotatedDocument>> {
+        let reader = Reader::open(&root.join(path), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
+        reader.collect()
+    };
+    let mut documents = open(&config.documents)?;
+    let ids = |paths: &[PathBuf]| -> canonym::Result<BTreeSet<String>> {
+        let mut ids = BTreeSet::new();
+        for path in paths {
+            ids.extend(open(path)?.into_iter().map(|document| document.document.id));
+        }
+        Ok(ids)
+    };
+    let (not_in, only_in) = (ids(&config.not_in)?, ids(&config.only_in)?);
+    documents.retain(|document| {
+        let id = &document.document.id;
+        !not_in.contains(id) && (config.only_in.is_empty() || only_in.contains(id))
+    });
+    Ok(Read { config, documents })
+}
+
+/// For each layer that the corpus teaches the first and last tokens of its mentions.
+fn mentions(
+    experiment: &Experiment,
+    config: &CorpusConfig,
+    document: &AnnotatedDocument,
+    tokens: &[Token],
+    report: &mut CorpusReport,
+) -> Vec<Option<Vec<(usize, usize)>>> {
+    let of_layer = |layer: &LayerConfig| {
+        let types = config.teaches.get(&layer.name)?;
+        let wanted = |name: &String| types.iter().any(|known| known == "*" || known == name);
+        let mut mentions = Vec::new();
+        for annotation in document.annotations.iter().filter(|annotation| wanted(&annotation.semantic_type)) {
+            let [span] = annotation.spans.as_slice() else { continue };
+            report.n_mentions += 1;
+            let first = tokens.partition_point(|token| token.span.end <= span.start);
+            let end = tokens.partition_point(|token| token.span.start < span.end);
+            if first >= end {
+                report.n_between_tokens += 1;
+                continue;
+            }
+            let exact = tokens[first].span.start == span.start && tokens[end - 1].span.end == span.end;
+            report.n_between_tokens += usize::from(!exact);
+            mentions.push((first, end - 1));
+        }
+        mentions.sort_unstable();
+        mentions.dedup();
+        Some(mentions)
+    };
+    experiment.layer.iter().map(of_layer).collect()
+}
+
+fn example(view: View, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
+    let n = view.tokens.len();
+    let labels = mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions))).collect();
+    Example { view, labels }
+}
+
+fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> anyhow::Result<Gazetteer> {
+    let mut classes: Vec<&str> = Vec::new();
+    let mut names: Vec<(String, u8)> = Vec::new();
+    for config in configs {
+        let class = classes.iter().position(|class| *class == config.class).unwrap_or(classes.len());
+        if class == classes.len() {
+            classes.push(&config.class);
+        }
+        if class >= MAX_CLASSES {
+            let error = canonym::Error::invalid(format!("a gazetteer has {MAX_CLASSES} classes at most"));
+            return Err(error.into());
+        }
+        let path = root.join(&config.terminology);
+        if !config.columns.is_empty() {
+            let mut input = Input::open(&path)?;
+            while let Some((_, line)) = input.next_line()? {
+                let fields: Vec<&str> = line.split('\t').collect();
+                let named = config.columns.iter().filter_map(|column| fields.get(column.checked_sub(1)?));
+                names.extend(named.map(|name| ((*name).to_owned(), 1 << class)));
+            }
+            continue;
+        }
+        let wanted = config.trees.as_ref().map(|trees| ids_of_trees(root, trees)).transpose()?;
+        let format = SourceFormat::detect(&path)?;
+        let mut report = ImportReport::default();
+        import(format, std::slice::from_ref(&path), &ImportConfig::default(), &mut report, &mut |record| {
+            let id = record.id.rsplit(':').next().unwrap_or(&record.id);
+            if wanted.as_ref().is_none_or(|wanted| wanted.contains(id)) {
+                names.extend(record.names.into_iter().map(|name| (name.text, 1 << class)));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Gazetteer::build(names.iter().map(|(name, class)| (name.as_str(), *class))))
+}

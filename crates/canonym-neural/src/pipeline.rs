@@ -1,0 +1,480 @@
+//! Mentions by the tagger and by the names of a knowledge base, linked by words and vectors: what `canonym link` does by default.
+//!
+//! Two recognisers propose: the tagger, which knows types from context, and the dictionary, which knows names of the knowledge base at hand. Each
+//! proposal is linked as a name, its short forms written out, and two logistic models weigh what speaks for it: one says how likely the
+//! place is a mention, one how likely place and concept are both right.
+//!
+//! The tagger was trained on some types only, and a knowledge base may hold others. So each concept is asked of the tagger, too: where the
+//! tagger would mark the name of the concept, it has a say on its mentions; of other concepts the dictionary decides.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use canonym::Result;
+use canonym::kb::{ConceptId, KnowledgeBase};
+use canonym::link::recognise::scan::ScanScratch;
+use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms};
+use canonym::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym::text::{Document, Mention, Span};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::hybrid::HybridLinker;
+use crate::tagging::tagger::{Tagged, Tagger, WordRows};
+use crate::tagging::views::{View, Viewer, Words};
+
+/// Proposals of the tagger that are less likely are not looked at.
+const LEAST_TAGGED: f32 = 0.05;
+
+/// What speaks for a place, in the order of [`FEATURES`].
+pub type Evidence = [f32; N_FEATURES];
+
+/// The number of features.
+pub const N_FEATURES: usize = 10;
+
+/// The features: each once for concepts whose names the tagger marks, and once for others, both by how far it does.
+pub const FEATURES: [&str; N_FEATURES] = [
+    "bias, marked",
+    "tagger, marked",
+    "linker, marked",
+    "a name, marked",
+    "dictionary, marked",
+    "bias, other",
+    "tagger, other",
+    "linker, other",
+    "a name, other",
+    "dictionary, other",
+];
+
+/// The weights of the features, and the probabilities from which on something is said.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// For a place to be a mention.
+    pub mention: Evidence,
+    /// For place and concept to be right.
+    pub link: Evidence,
+    /// Mentions less likely than this are left out.
+    pub least_mention: f32,
+    /// Links less likely than this are not made.
+    pub least_link: f32,
+}
+
+impl Decision {
+    /// The tagger's word for mentions and the product of both for links: what fitting begins with.
+    pub const BEGIN: Decision = Decision {
+        mention: [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+        link: [0.0, 0.7, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+        least_mention: 0.5,
+        least_link: 0.4,
+    };
+}
+
+/// The probability of a logistic model.
+pub fn probability(weights: &Evidence, evidence: &Evidence) -> f32 {
+    let logit: f32 = weights.iter().zip(evidence).map(|(weight, value)| weight * value).sum();
+    1.0 / (1.0 + (-logit).exp())
+}
+
+fn logit(probability: f32) -> f32 {
+    let kept = probability.clamp(1e-4, 1.0 - 1e-4);
+    (kept / (1.0 - kept)).ln()
+}
+
+/// The recogniser: how it sees, and what each layer is for.
+#[derive(Debug)]
+pub struct TypedTagger {
+    /// How it sees a text.
+    pub viewer: Viewer,
+    /// Its weights.
+    pub tagger: Tagger,
+    /// The type of each layer; none where a layer only helped to train the others.
+    pub types: Vec<Option<String>>,
+}
+
+/// What a thread remembers of words.
+#[derive(Debug, Default)]
+struct Scratch {
+    words: Words,
+    rows: WordRows,
+    scan: ScanScratch,
+}
+
+/// Words that a thread remembers before it starts afresh.
+const MAX_WORDS: usize = 1 << 15;
+
+impl TypedTagger {
+    fn read(&self, text: &str, scratch: &mut Scratch) -> (View, Tagged) {
+        if scratch.words.len() > MAX_WORDS {
+            (scratch.words, scratch.rows) = Default::default();
+        }
+        let view = self.viewer.view(text, &mut scratch.words);
+        self.tagger.tabulate(&scratch.words, &mut scratch.rows);
+        let tagged = self.tagger.tag(&view, &scratch.words, &scratch.rows);
+        (view, tagged)
+    }
+
+    /// For each layer how likely it marks the whole of a name.
+    fn marks_name(&self, name: &str, scratch: &mut Scratch) -> Vec<f32> {
+        let (view, tagged) = self.read(name, scratch);
+        let n = view.tokens.len();
+        let of_layer = |layer: usize| if n == 0 { 0.0 } else { tagged.layer(layer).mention(0, n - 1) };
+        (0..self.types.len()).map(of_layer).collect()
+    }
+}
+
+/// A place that may be a mention.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// From the first to the last byte.
+    pub span: Span,
+    /// Where its pieces stand.
+    pub spans: Vec<Span>,
+    /// The layer that speaks loudest for it, and how likely it says it is.
+    pub tagged: (usize, f32),
+    /// What the dictionary reads there.
+    pub spotted: Option<Spotted>,
+    /// What it is linked as.
+    pub name: String,
+    /// The concepts that it may mean.
+    pub link: Link,
+    /// What speaks for it and for its first concept.
+    pub evidence: Evidence,
+}
+
+/// Finds and links mentions.
+#[derive(Debug)]
+pub struct Pipeline {
+    kb: Arc<KnowledgeBase>,
+    recognizer: Arc<TypedTagger>,
+    dictionary: DictionaryAnnotator,
+    linker: HybridLinker,
+    decision: Decision,
+    config: PipelineConfig,
+    /// Whether mentions of each layer are looked for in this knowledge base.
+    covered: Vec<bool>,
+    scratches: Mutex<Vec<Scratch>>,
+    scopes: Mutex<HashMap<ConceptId, f32>>,
+}
+
+/// What is given.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PipelineConfig {
+    /// Links less likely than this are not made; the threshold of the model where `None`.
+    pub min_score: Option<f32>,
+    /// Whether mentions inside longer ones are given, too.
+    pub nested: bool,
+}
+
+/// Concepts whose names tell what types a knowledge base covers.
+const N_ASKED: usize = 400;
+
+/// The share of concepts of a type from which on a knowledge base covers it.
+const COVERS: f32 = 0.08;
+
+impl Pipeline {
+    /// A pipeline over one knowledge base. The dictionary should give unlikely places, too.
+    pub fn new(
+        kb: Arc<KnowledgeBase>,
+        recognizer: Arc<TypedTagger>,
+        dictionary: DictionaryAnnotator,
+        linker: HybridLinker,
+        (decision, config): (Decision, PipelineConfig),
+    ) -> Pipeline {
+        let mut pipeline = Pipeline {
+            kb,
+            recognizer,
+            dictionary,
+            linker,
+            decision,
+            config,
+            covered: Vec::new(),
+            scratches: Mutex::default(),
+            scopes: Mutex::default(),
+        };
+        pipeline.covered = pipeline.coverage();
+        pipeline
+    }
+
+    /// The types that the knowledge base covers.
+    pub fn types(&self) -> Vec<&str> {
+        let types = self.recognizer.types.iter().zip(&self.covered).filter(|(_, covered)| **covered);
+        types.filter_map(|(name, _)| name.as_deref()).collect()
+    }
+
+    fn coverage(&self) -> Vec<bool> {
+        let n = self.kb.n_concepts();
+        let asked: Vec<usize> = (0..n.min(N_ASKED)).map(|place| place * n / n.min(N_ASKED)).collect();
+        let each: Vec<Vec<f32>> = asked
+            .par_iter()
+            .map(|concept| {
+                let name = self.kb.preferred_name(ConceptId(*concept as u32));
+                self.with_scratch(|scratch| self.recognizer.marks_name(name, scratch))
+            })
+            .collect();
+        let covered = |(layer, name): (usize, &Option<String>)| {
+            let sum: f32 = each.iter().map(|of_name| of_name[layer]).sum();
+            name.is_some() && sum >= COVERS * each.len().max(1) as f32
+        };
+        self.recognizer.types.iter().enumerate().map(covered).collect()
+    }
+
+    fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let lock = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock().pop().unwrap_or_default();
+        let done = work(&mut scratch);
+        lock().push(scratch);
+        done
+    }
+
+    /// Every place that is proposed, with what speaks for it, in text order.
+    pub fn places(&self, documents: &[Document]) -> Vec<Vec<Place>> {
+        let proposed: Vec<Vec<Place>> =
+            documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
+        let names: Vec<&str> = proposed.iter().flatten().map(|place| place.name.as_str()).collect();
+        let mut links = self.linker.link_names(&names).into_iter();
+        let mut places = proposed;
+        for place in places.iter_mut().flatten() {
+            place.link = links.next().unwrap_or_default();
+            self.choose(place);
+        }
+        self.ask_scopes(places.iter().flatten());
+        let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        for place in places.iter_mut().flatten() {
+            let concept = place.link.candidates.first().map(|best| best.concept);
+            let scope = concept.and_then(|concept| scopes.get(&concept).copied()).unwrap_or(1.0);
+            place.evidence = evidence(place, scope);
+        }
+        places
+    }
+
+    fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
+        let text = document.text.as_str();
+        let (view, tagged) = self.recognizer.read(text, scratch);
+        let uses = short_forms(text);
+        let mut places: Vec<Place> = Vec::new();
+        let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
+        let mut found = Vec::new();
+        for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer]) {
+            found.clear();
+            tagged.layer(layer).mentions(LEAST_TAGGED, &mut found);
+            for mark in &found {
+                let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
+                let span = closed(text, span);
+                let at = *place_of.entry(vec![span]).or_insert_with(|| {
+                    places.push(Place::new(text, vec![span], &uses));
+                    places.len() - 1
+                });
+                if mark.probability > places[at].tagged.1 {
+                    places[at].tagged = (layer, mark.probability);
+                }
+            }
+        }
+        for spotted in self.dictionary.spot(document, &mut scratch.scan) {
+            let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
+                places.push(Place::new(text, spotted.spans.clone(), &uses));
+                places.len() - 1
+            });
+            places[at].spotted = Some(spotted);
+        }
+        // A name of the dictionary may be less likely to the tagger than what was listed.
+        for place in places.iter_mut().filter(|place| place.tagged.1 == 0.0 && place.spans.len() == 1) {
+            let first = view.tokens.partition_point(|token| token.span.start < place.span.start);
+            let end = view.tokens.partition_point(|token| token.span.end <= place.span.end);
+            for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer] && first < end) {
+                let probability = tagged.layer(layer).mention(first, end - 1);
+                if probability > place.tagged.1 {
+                    place.tagged = (layer, probability);
+                }
+            }
+        }
+        places.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
+        places
+    }
+
+    /// Names that the dictionary knows take its concepts along, the better one of both sides first.
+    fn choose(&self, place: &mut Place) {
+        let Some(spotted) = &place.spotted else { return };
+        let read = |(reading, score): &(canonym::link::recognise::accept::Reading, f32)| Candidate {
+            concept: reading.concept,
+            name: Some(reading.name),
+            score: *score,
+        };
+        // Of homonyms the one that the document speaks of is first in the dictionary; names that are no homonyms agree in both.
+        let best = spotted.readings[0].0.concept;
+        let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
+        let tagger_alone = spotted.readings[0].1 < LEAST_READ;
+        if agrees || tagger_alone {
+            return;
+        }
+        let mut candidates: Vec<Candidate> = spotted.readings.iter().map(read).collect();
+        let score = place.link.candidates.first().map_or(0.0, |first| first.score);
+        candidates[0].score = score.max(candidates[0].score);
+        let others = place.link.candidates.iter().filter(|one| candidates.iter().all(|known| known.concept != one.concept));
+        let others: Vec<Candidate> = others.copied().collect();
+        candidates.extend(others);
+        place.link.candidates = candidates;
+    }
+
+    /// Finds out how far the tagger marks the names of concepts that were not met before.
+    fn ask_scopes<'a>(&self, places: impl Iterator<Item = &'a Place>) {
+        let known = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let firsts = places.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
+        let mut new: Vec<ConceptId> = firsts.filter(|concept| !known.contains_key(concept)).collect();
+        drop(known);
+        new.sort_unstable();
+        new.dedup();
+        let scope = |concept: &ConceptId| {
+            let name = self.kb.preferred_name(*concept);
+            let marks = self.with_scratch(|scratch| self.recognizer.marks_name(name, scratch));
+            let typed = marks.iter().zip(&self.recognizer.types).filter(|(_, name)| name.is_some());
+            (*concept, typed.map(|(mark, _)| *mark).fold(0.0, f32::max))
+        };
+        let found: Vec<(ConceptId, f32)> = new.par_iter().map(scope).collect();
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+    }
+
+    /// The mentions that are given of the places of one document.
+    pub fn decide(&self, places: Vec<Place>) -> Vec<LinkedMention> {
+        let least_link = self.config.min_score.unwrap_or(self.decision.least_link);
+        let mut weighed: Vec<(f32, f32, Place)> = places
+            .into_iter()
+            .map(|place| {
+                let mention = probability(&self.decision.mention, &place.evidence);
+                (mention, probability(&self.decision.link, &place.evidence), place)
+            })
+            .filter(|(mention, link, place)| {
+                let typed = place.tagged.1 >= self.decision.least_mention;
+                *link >= self.decision.least_link || (typed && *mention >= self.decision.least_mention)
+            })
+            .collect();
+        if !self.config.nested {
+            weighed.sort_by(|left, right| (right.0 + right.1).total_cmp(&(left.0 + left.1)));
+            let mut kept: Vec<(f32, f32, Place)> = Vec::new();
+            for one in weighed {
+                if kept.iter().all(|other| !clash(&other.2, &one.2)) {
+                    kept.push(one);
+                }
+            }
+            weighed = kept;
+        }
+        weighed.sort_by_key(|(_, _, place)| (place.span.start, Reverse(place.span.end)));
+        weighed.into_iter().map(|(_, link, place)| self.linked(place, link, least_link)).collect()
+    }
+
+    fn linked(&self, place: Place, probability: f32, least: f32) -> LinkedMention {
+        let mut link = place.link;
+        let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+        let (layer, tagged) = place.tagged;
+        let of_tagger = (tagged >= LEAST_TYPED).then(|| self.recognizer.types[layer].clone()).flatten();
+        // The first concept is as likely as the link; others stay behind it.
+        let first = link.candidates.first().map_or(1.0, |best| best.score).max(1e-6);
+        link.candidates.iter_mut().for_each(|candidate| candidate.score = candidate.score.min(first) / first * probability);
+        link.nil = probability < least || link.candidates.is_empty();
+        let mention = Mention { spans: place.spans, semantic_type: of_tagger.or(of_kb), score: probability };
+        LinkedMention { mention, link }
+    }
+}
+
+/// Readings of the dictionary less likely than this do not choose the concept.
+const LEAST_READ: f32 = 0.2;
+
+/// From here on the type of the tagger is given.
+const LEAST_TYPED: f32 = 0.3;
+
+/// Whether only one of two places can be given: they share text, and neither is in pieces.
+fn clash(left: &Place, right: &Place) -> bool {
+    left.span.overlaps(right.span) && left.spans.len() == 1 && right.spans.len() == 1
+}
+
+fn evidence(place: &Place, scope: f32) -> Evidence {
+    let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
+    let read = place.spotted.as_ref().map(|spotted| spotted.readings[0].1);
+    let features = [
+        1.0,
+        logit(place.tagged.1),
+        logit(linked),
+        f32::from(u8::from(read.is_some())),
+        read.map_or(0.0, logit),
+    ];
+    std::array::from_fn(|at| if at < 5 { scope * features[at] } else { (1.0 - scope) * features[at - 5] })
+}
+
+impl Place {
+    fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> Place {
+        let hull = Span { start: spans[0].start, end: spans[spans.len() - 1].end };
+        let pieces: Vec<String> = spans.iter().map(|span| written_out(text, *span, uses)).collect();
+        Place {
+            span: hull,
+            spans,
+            tagged: (0, 0.0),
+            spotted: None,
+            name: pieces.join(" "),
+            link: Link::default(),
+            evidence: [0.0; N_FEATURES],
+        }
+    }
+}
+
+/// The text under a span with its short forms written out.
+fn written_out(text: &str, span: Span, uses: &[(Span, Span)]) -> String {
+    let mut written = String::new();
+    let mut at = span.start;
+    let first = uses.partition_point(|(short, _)| short.start < span.start);
+    for (short, long) in uses[first..].iter().take_while(|(short, _)| short.end <= span.end) {
+        // A definition inside says both: the long form is there already.
+        if long.start >= span.start && long.end <= span.end {
+            continue;
+        }
+        written.push_str(&text[at as usize..short.start as usize]);
+        written.push_str(long.of(text));
+        at = short.end;
+    }
+    written.push_str(&text[at as usize..span.end as usize]);
+    written
+}
+
+/// Takes along the bracket that a span opened or closed and left out: `poly(ADP-ribose` gets its `)`.
+fn closed(text: &str, span: Span) -> Span {
+    let inside = span.of(text);
+    let before = text[..span.start as usize].chars().next_back();
+    let behind = text[span.end as usize..].chars().next();
+    for (open, close) in [('(', ')'), ('[', ']')] {
+        let (n_open, n_close) = (inside.matches(open).count(), inside.matches(close).count());
+        if n_open > n_close && behind == Some(close) {
+            return Span { start: span.start, end: span.end + 1 };
+        }
+        if n_close > n_open && before == Some(open) {
+            return Span { start: span.start - 1, end: span.end };
+        }
+    }
+    span
+}
+
+impl Annotator for Pipeline {
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        let places = self.places(documents);
+        Ok(places.into_par_iter().map(|places| self.decide(places)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_are_written_out_and_brackets_closed() {
+        let text = "Liver disease (LD) and LD cirrhosis of poly(ADP-ribose) polymerase";
+        let uses = short_forms(text);
+        let span = |of: &str, from: usize| {
+            let start = from + text[from..].find(of).unwrap();
+            Span::new(start, start + of.len())
+        };
+        assert_eq!(written_out(text, span("LD cirrhosis", 0), &uses), "Liver disease cirrhosis");
+        assert_eq!(written_out(text, span("LD", 0), &uses), "Liver disease");
+        assert_eq!(written_out(text, span("Liver disease (LD)", 0), &uses), "Liver disease (LD)");
+        assert_eq!(closed(text, span("poly(ADP-ribose", 0)).of(text), "poly(ADP-ribose)");
+        assert_eq!(closed(text, span("Liver", 0)).of(text), "Liver");
+    }
+}

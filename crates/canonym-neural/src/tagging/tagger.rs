@@ -1,0 +1,224 @@
+//! The tagger without gradients: words are tabulated, the rest is a few products a text.
+
+use canonym::Result;
+
+use super::lattice::{Lattice, Marked, N_LABELS, likeliest};
+use super::views::{N_BITS, View, Words};
+use crate::matrix::{Into, Matrix, Threads, multiply};
+use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
+use crate::parameters::Parameters;
+use crate::segments::Segments;
+use crate::tape::{normalise, write_neighbours};
+
+/// A product with a bias.
+#[derive(Debug, Clone)]
+struct Linear {
+    weight: Matrix,
+    bias: Vec<f32>,
+}
+
+impl Linear {
+    fn new(parameters: &Parameters, name: &str) -> Result<Linear> {
+        let bias = parameters.get(&format!("{name}.bias"))?.values.clone();
+        Ok(Linear { weight: parameters.get(&format!("{name}.weight"))?.clone(), bias })
+    }
+
+    fn apply(&self, input: &Matrix) -> Matrix {
+        let mut output = Matrix::zeros(input.n_rows, self.weight.n_cols);
+        output.values.chunks_exact_mut(self.weight.n_cols).for_each(|row| row.copy_from_slice(&self.bias));
+        multiply(output.view_mut(), input.view(), self.weight.view(), Into::Add, Threads::One);
+        output
+    }
+}
+
+/// Gain and bias of a normalisation.
+#[derive(Debug, Clone)]
+struct Norm {
+    gain: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Norm {
+    fn new(parameters: &Parameters, name: &str) -> Result<Norm> {
+        let values = |part: &str| Ok(parameters.get(&format!("{name}.{part}"))?.values.clone());
+        Ok(Norm { gain: values("gain")?, bias: values("bias")? })
+    }
+
+    fn apply(&self, input: &Matrix) -> Matrix {
+        let mut output = input.clone();
+        for row in output.values.chunks_exact_mut(self.gain.len()) {
+            normalise(row, &self.gain, &self.bias);
+        }
+        output
+    }
+}
+
+/// A tagger that is ready to read.
+#[derive(Debug, Clone)]
+pub struct Tagger {
+    config: TaggerConfig,
+    n_layers: usize,
+    parameters: Parameters,
+    projection: Linear,
+    blocks: Vec<(Norm, Linear, Linear)>,
+    share: (Norm, Linear),
+    norm: Norm,
+    labels: Linear,
+}
+
+/// What the tagger says of one text.
+#[derive(Debug, Clone, Default)]
+pub struct Tagged {
+    layers: Vec<Lattice>,
+}
+
+impl Tagged {
+    /// The sums of one layer of types.
+    pub fn layer(&self, layer: usize) -> &Lattice {
+        &self.layers[layer]
+    }
+
+    /// Mentions of a layer that are at least as likely as `least`, of those that overlap the likelier one, in text order.
+    pub fn likeliest(&self, layer: usize, least: f32) -> Vec<Marked> {
+        let mut found = Vec::new();
+        self.layers[layer].mentions(least, &mut found);
+        likeliest(found)
+    }
+}
+
+/// The words that were met so far as the first block reads them.
+#[derive(Debug, Clone, Default)]
+pub struct WordRows {
+    values: Vec<f32>,
+}
+
+impl Tagger {
+    /// The tagger of these weights, which must fit the config.
+    pub fn new(config: &TaggerConfig, parameters: &Parameters, n_layers: usize) -> Result<Tagger> {
+        let block = |block: usize| {
+            let name = |part: &str| format!("block.{block}.{part}");
+            let norm = Norm::new(parameters, &name("norm"))?;
+            Ok((norm, Linear::new(parameters, &name("convolution"))?, Linear::new(parameters, &name("output"))?))
+        };
+        let mut kept = Parameters::default();
+        for name in ["word", "gram", "shape", "before", "after", "bit"] {
+            let name = format!("embedding.{name}");
+            kept.add(name.clone(), parameters.get(&name)?.clone());
+        }
+        Ok(Tagger {
+            config: config.clone(),
+            n_layers,
+            parameters: kept,
+            projection: Linear::new(parameters, "projection")?,
+            blocks: (0..config.distances.len()).map(block).collect::<Result<_>>()?,
+            share: (Norm::new(parameters, "share.norm")?, Linear::new(parameters, "share")?),
+            norm: Norm::new(parameters, "norm")?,
+            labels: Linear::new(parameters, "labels")?,
+        })
+    }
+
+    /// Tags a text that was seen with `words`, on one thread; `rows` are those of [`Tagger::tabulate`].
+    pub fn tag(&self, view: &View, words: &Words, rows: &WordRows) -> Tagged {
+        if view.tokens.is_empty() {
+            return Tagged { layers: vec![Lattice::default(); self.n_layers] };
+        }
+        let scores = self.scores(view, words, rows);
+        let of_layer = |layer: usize| {
+            let row = |row: usize| -> [f32; N_LABELS] {
+                let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
+                std::array::from_fn(|label| row[label])
+            };
+            Lattice::new((0..scores.n_rows).map(row))
+        };
+        Tagged { layers: (0..self.n_layers).map(of_layer).collect() }
+    }
+
+    /// Scores of labels, `[tokens, layers * labels]`.
+    pub fn scores(&self, view: &View, words: &Words, known: &WordRows) -> Matrix {
+        let mut rows = self.embed(view, known);
+        let segments = Segments::of_lengths([view.tokens.len()]);
+        for (block, ((norm, convolution, output), distance)) in
+            self.blocks.iter().zip(&self.config.distances).enumerate()
+        {
+            if block == self.config.share_after {
+                self.share(&mut rows, view, words);
+            }
+            let distance = *distance as isize;
+            let normal = norm.apply(&rows);
+            let mut near = Matrix::zeros(rows.n_rows, 3 * rows.n_cols);
+            let offsets: (&[isize], &[bool]) = (&[-distance, 0, distance], &[true; 3]);
+            write_neighbours((&normal.values, normal.n_cols), &mut near.values, offsets, &segments);
+            let mut inner = convolution.apply(&near);
+            inner.values.iter_mut().for_each(|value| *value = value.max(0.0));
+            add_bias(&mut rows, &output.bias);
+            multiply(rows.view_mut(), inner.view(), output.weight.view(), Into::Add, Threads::One);
+        }
+        self.labels.apply(&self.norm.apply(&rows))
+    }
+
+    fn embed(&self, view: &View, known: &WordRows) -> Matrix {
+        let width = self.config.width;
+        let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
+        let (before, after, bit) = (table("embedding.before"), table("embedding.after"), table("embedding.bit"));
+        let mut rows = Matrix::zeros(view.tokens.len(), width);
+        for (at, to) in rows.values.chunks_exact_mut(width).enumerate() {
+            to.copy_from_slice(&known.values[view.words[at] as usize * width..][..width]);
+            add(to, before.row(view.gaps[at] as usize));
+            add(to, after.row(view.gaps[at + 1] as usize));
+            let bits = view.bits[at];
+            (0..N_BITS).filter(|place| bits & (1 << place) != 0).for_each(|place| add(to, bit.row(place)));
+        }
+        rows
+    }
+
+    /// Adds the rows of words that are new to `known`, which belongs to `words` and to this tagger.
+    pub fn tabulate(&self, words: &Words, known: &mut WordRows) {
+        let n_known = known.values.len() / self.config.width;
+        if n_known == words.len() {
+            return;
+        }
+        let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
+        let (own, gram, shape) = (table("embedding.word"), table("embedding.gram"), table("embedding.shape"));
+        let mut input = Matrix::zeros(words.len() - n_known, own.n_cols + gram.n_cols + shape.n_cols);
+        for (to, number) in (n_known..words.len()).enumerate() {
+            let word = words.get(number as u32);
+            let to = input.row_mut(to);
+            to[..own.n_cols].copy_from_slice(own.row(word.row as usize));
+            let share = 1.0 / word.grams.len().max(1) as f32;
+            let grams = &mut to[own.n_cols..][..gram.n_cols];
+            for row in &word.grams {
+                grams.iter_mut().zip(gram.row(*row as usize)).for_each(|(to, from)| *to += share * from);
+            }
+            to[own.n_cols + gram.n_cols..].copy_from_slice(shape.row(word.shape as usize));
+        }
+        known.values.extend_from_slice(&self.projection.apply(&input).values);
+    }
+
+    fn share(&self, rows: &mut Matrix, view: &View, words: &Words) {
+        let normal = self.share.0.apply(rows);
+        let mut packed = Packed::default();
+        let mut segments = Segments::default();
+        group_tokens(view, words, 0, (&mut packed.by_group, &mut packed.group_of, &mut segments));
+        let mut means = Matrix::zeros(segments.len(), rows.n_cols);
+        for (group, uses) in segments.iter().enumerate() {
+            let share = 1.0 / uses.len() as f32;
+            for at in uses {
+                let from = normal.row(packed.by_group[at] as usize);
+                means.row_mut(group).iter_mut().zip(from).for_each(|(to, from)| *to += share * from);
+            }
+        }
+        let shared = self.share.1.apply(&means);
+        for (at, group) in packed.group_of.iter().enumerate() {
+            add(rows.row_mut(at), shared.row(*group as usize));
+        }
+    }
+}
+
+fn add(to: &mut [f32], from: &[f32]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+fn add_bias(rows: &mut Matrix, bias: &[f32]) {
+    let n_cols = bias.len();
+    rows.values.chunks_exact_mut(n_cols).for_each(|row| add(row, bias));
+}
