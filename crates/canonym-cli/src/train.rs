@@ -4,10 +4,12 @@
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
 mod data;
+mod fold;
 mod log;
 mod recognition;
 mod report;
 mod rescnn;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -96,7 +98,8 @@ struct Provenance {
 
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
-    let table = read_table(&arguments.config, &arguments.overrides)?;
+    let mut table = read_table(&arguments.config, &arguments.overrides)?;
+    fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
         Some("recognition") => recognition::run(arguments, table),
