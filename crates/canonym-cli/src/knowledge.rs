@@ -12,9 +12,11 @@ use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::hybrid::HybridLinker;
+use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 use canonym_neural::vectors::VectorCache;
 
 use crate::errors::usage;
@@ -91,6 +93,13 @@ pub struct Models {
     pub dense: Option<Arc<Bundle>>,
 }
 
+impl Models {
+    /// The built-in models with those of a bundle.
+    pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
+        Ok(Models { ranking: bundle.lexical()?, recognition: AcceptModel::embedded(), dense: Some(bundle) })
+    }
+}
+
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> anyhow::Result<Models> {
     let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None };
@@ -100,9 +109,7 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     let folder = Path::new(model);
     if folder.is_file() || folder.join(bundle::FILE).exists() {
         let bundle = Bundle::open(folder).with_context(|| format!("{model} is no model"))?;
-        models.ranking = bundle.lexical()?;
-        models.dense = Some(Arc::new(bundle));
-        return Ok(models);
+        return Models::of_bundle(Arc::new(bundle));
     }
     if !folder.is_dir() {
         let error = canonym::Error::invalid(format!("there is no model `{model}`"));
@@ -147,12 +154,7 @@ impl NameLinker {
             let linker = LexicalLinker::new(kb.clone(), models.ranking.clone(), config);
             return Ok(NameLinker::Lexical(linker.within(subset)));
         };
-        let names = Arc::new(bundle.name_encoder()?);
-        let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
-        let index = cache.index(kb, &names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"));
-        let weights = (models.ranking.clone(), bundle.manifest.fusion);
-        let linker = HybridLinker::new(kb.clone(), (names, Arc::new(index)), weights, config);
-        Ok(NameLinker::Hybrid(linker.within(subset)))
+        Ok(NameLinker::Hybrid(hybrid(kb, models, bundle, config, subset)?))
     }
 
     /// Links names without context, in order.
@@ -167,13 +169,45 @@ impl NameLinker {
     pub fn explaining(&self) -> anyhow::Result<&LexicalLinker> {
         match self {
             NameLinker::Lexical(linker) => Ok(linker),
-            NameLinker::Hybrid(_) => {
-                let error = canonym::Error::invalid("a model with vectors cannot explain its links");
-                Err(error.with_hint("`--model lexical` links by words and explains them").into())
-            }
+            NameLinker::Hybrid(_) => Err(no_explanation()),
         }
     }
 }
+
+/// The linker by words and vectors that `bundle` makes on `kb`.
+fn hybrid(
+    kb: &Arc<KnowledgeBase>,
+    models: &Models,
+    bundle: &Bundle,
+    config: LinkConfig,
+    subset: Option<Arc<Subset>>,
+) -> anyhow::Result<HybridLinker> {
+    let names = Arc::new(bundle.name_encoder()?);
+    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    let index = cache.index(kb, &names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"));
+    let weights = (models.ranking.clone(), bundle.manifest.fusion);
+    Ok(HybridLinker::new(kb.clone(), (names, Arc::new(index)), weights, config).within(subset))
+}
+
+/// The tagger, the dictionary and the linker together, where the models have a tagger.
+pub fn pipeline(
+    kb: &Arc<KnowledgeBase>,
+    models: &Models,
+    top_k: usize,
+    config: PipelineConfig,
+    subset: Option<Arc<Subset>>,
+) -> anyhow::Result<Option<Pipeline>> {
+    let Some(bundle) = &models.dense else { return Ok(None) };
+    let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
+    let linker = hybrid(kb, models, bundle, LinkConfig { top_k, min_score: 0.0 }, subset.clone())?;
+    let recognise = RecogniseConfig { top_k, min_score: Some(LEAST_READ), nested: config.nested };
+    let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition.clone(), recognise).within(subset);
+    let decide = (manifest.decision, config);
+    Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
+}
+
+/// Names of the dictionary that are less likely are not weighed against what the tagger finds.
+const LEAST_READ: f32 = 0.05;
 
 impl Linker for NameLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
@@ -182,6 +216,12 @@ impl Linker for NameLinker {
             NameLinker::Hybrid(linker) => linker.link(inputs),
         }
     }
+}
+
+/// Why a model with vectors gives no reasons.
+pub fn no_explanation() -> anyhow::Error {
+    let error = canonym::Error::invalid("a model with vectors cannot explain its links");
+    error.with_hint("`--model lexical` links by words and explains them").into()
 }
 
 /// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.

@@ -23,7 +23,8 @@ use crate::queries::{MentionQuery, bare, read_mentions};
 /// Arguments of `canonym probe`.
 #[derive(Debug, clap::Args)]
 pub struct ProbeArguments {
-    /// The queries: as BioSyn has them, or, in a file that ends in `.tsv`, a name and its ids on each line.
+    /// The queries: as BioSyn has them, rows of id, name and phrase, a PubTator file, or, in a file that ends in `.tsv`, a name and its ids
+    /// on each line.
     queries: PathBuf,
     /// The model: a folder or file that `canonym train` wrote for ResCNN.
     #[arg(long, value_name = "BUNDLE")]
@@ -59,7 +60,7 @@ pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
         return Err(error.with_hint("give a folder that `canonym train` wrote for `system = \"rescnn\"`").into());
     };
     let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
-    let mentions = read_mentions(&arguments.queries)?;
+    let mentions = read_mentions(&arguments.queries)?.rows;
     let mut accuracies = Vec::new();
     let whole = Prober::new(&bundle, &kb, None)?;
     accuracies.push(("as they are".to_owned(), whole.accuracy(&mentions, &mut |name| name.to_owned())));

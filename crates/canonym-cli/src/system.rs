@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
+use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -51,6 +52,7 @@ pub struct System {
 }
 
 enum Model {
+    Pipeline(Box<Pipeline>),
     Detect(DictionaryAnnotator),
     Gold(NameLinker),
 }
@@ -61,13 +63,20 @@ impl System {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
             Mentions::Detect => {
-                if models.dense.is_some() {
-                    progress::say(
-                        "mentions are found and linked by words: the vectors of this model rank given mentions alone",
-                    );
+                let joint = PipelineConfig { min_score, nested };
+                match knowledge::pipeline(kb, &models, top_k, joint, subset.clone())? {
+                    Some(pipeline) => Model::Pipeline(Box::new(pipeline)),
+                    None => {
+                        if models.dense.is_some() {
+                            progress::say(
+                                "mentions are found and linked by words: this model has no tagger, and its vectors rank given mentions alone",
+                            );
+                        }
+                        let config = RecogniseConfig { top_k, min_score, nested };
+                        let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition, config);
+                        Model::Detect(dictionary.within(subset.clone()))
+                    }
                 }
-                let config = RecogniseConfig { top_k, min_score, nested };
-                Model::Detect(DictionaryAnnotator::new(kb.clone(), models.recognition, config).within(subset.clone()))
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
@@ -79,8 +88,13 @@ impl System {
 
     /// The same documents with linked mentions in the place of their own annotations.
     pub fn link(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<AnnotatedDocument>> {
-        match &self.model {
-            Model::Detect(annotator) => {
+        let annotator: &dyn Annotator = match &self.model {
+            Model::Pipeline(pipeline) => pipeline.as_ref(),
+            Model::Detect(dictionary) => dictionary,
+            Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
+        };
+        {
+            {
                 let mut batch = batch;
                 let texts: Vec<Document> =
                     batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
@@ -93,7 +107,6 @@ impl System {
                 };
                 Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
             }
-            Model::Gold(linker) => relink(linker, batch, &self.kb, self.raw_ids),
         }
     }
 }
@@ -116,6 +129,7 @@ impl System {
                 };
                 Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
             }
+            Model::Pipeline(_) => Err(knowledge::no_explanation()),
             Model::Gold(linker) => {
                 let by_words = linker.explaining()?;
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {

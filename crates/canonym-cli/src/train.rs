@@ -4,10 +4,13 @@
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
 mod data;
+mod fold;
 mod log;
+mod pipeline;
 mod recognition;
 mod report;
 mod rescnn;
+mod sources;
 mod tagger;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,15 +100,17 @@ struct Provenance {
 
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
-    let table = read_table(&arguments.config, &arguments.overrides)?;
+    let mut table = read_table(&arguments.config, &arguments.overrides)?;
+    fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
         Some("recognition") => recognition::run(arguments, table),
         Some("rescnn") => rescnn::run(arguments, table),
         Some("tagger") => tagger::run(arguments, table),
+        Some("pipeline") => pipeline::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"rescnn\"`, `\"tagger\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"pipeline\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }

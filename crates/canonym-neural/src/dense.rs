@@ -24,10 +24,10 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// Vectors of length 1, compared one by one.
+/// Vectors, most often of length 1, compared one by one.
 #[derive(Debug, Clone)]
 pub struct FlatIndex {
-    // Private: every row has length 1, up to rounding, or 0.
+    // Private: every row has length 1, up to rounding, or 0; except where it was made to search by inner products.
     rows: Matrix,
 }
 
@@ -40,6 +40,11 @@ impl FlatIndex {
 
     /// An index over rows that have length 1 already, up to what rounding does.
     pub fn of_normalised(rows: Matrix) -> FlatIndex {
+        FlatIndex { rows }
+    }
+
+    /// An index that searches by inner products: the score of a hit is the cosine times the length of its row.
+    pub fn by_inner_product(rows: Matrix) -> FlatIndex {
         FlatIndex { rows }
     }
 

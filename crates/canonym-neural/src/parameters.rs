@@ -29,6 +29,8 @@ struct Entry {
     name: String,
     value: Matrix,
     frozen: bool,
+    /// What the size of its steps is multiplied with.
+    pace: f32,
 }
 
 /// How weights are written.
@@ -48,7 +50,7 @@ impl Parameters {
             Some(row) => self.entries[*row].value = value,
             None => {
                 self.row_of.insert(name.clone(), self.entries.len());
-                self.entries.push(Entry { name, value, frozen: false });
+                self.entries.push(Entry { name, value, frozen: false, pace: 1.0 });
             }
         }
     }
@@ -143,6 +145,26 @@ impl Parameters {
     /// Whether a weight is kept as it is.
     pub fn is_frozen(&self, row: usize) -> bool {
         self.entries[row].frozen
+    }
+
+    /// Multiplies the size of the steps of a weight.
+    pub fn pace(&mut self, name: &str, factor: f32) -> Result<()> {
+        let row = self.find(name)?;
+        self.entries[row].pace = factor;
+        Ok(())
+    }
+
+    /// What the size of the steps of a weight is multiplied with; 1 where nothing was said.
+    pub fn pace_of(&self, row: usize) -> f32 {
+        self.entries[row].pace
+    }
+
+    /// The same without the weight of a name.
+    #[must_use]
+    pub fn without(self, name: &str) -> Parameters {
+        let entries: Vec<Entry> = self.entries.into_iter().filter(|entry| entry.name != name).collect();
+        let row_of = entries.iter().enumerate().map(|(row, entry)| (entry.name.clone(), row)).collect();
+        Parameters { entries, row_of, tables: self.tables.clone() }
     }
 
     /// Numbers that are trained, and all numbers.

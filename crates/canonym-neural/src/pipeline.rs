@@ -7,6 +7,8 @@
 //! The tagger was trained on some types only, and a knowledge base may hold others. So each concept is asked of the tagger, too: where the
 //! tagger would mark the name of the concept, it has a say on its mentions; of other concepts the dictionary decides.
 
+pub mod fit;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,6 +72,18 @@ impl Decision {
         least_link: 0.4,
     };
 }
+
+impl Decision {
+    /// Whether a place is given, with a concept or without.
+    fn gives(&self, place: &Place) -> bool {
+        let typed = place.tagged.1 >= LEAST_NAMELESS;
+        probability(&self.link, &place.evidence) >= self.least_link
+            || (typed && probability(&self.mention, &place.evidence) >= self.least_mention)
+    }
+}
+
+/// A mention without a concept has to be at least as likely to the tagger.
+const LEAST_NAMELESS: f32 = 0.3;
 
 /// The probability of a logistic model.
 pub fn probability(weights: &Evidence, evidence: &Evidence) -> f32 {
@@ -344,10 +358,7 @@ impl Pipeline {
                 let mention = probability(&self.decision.mention, &place.evidence);
                 (mention, probability(&self.decision.link, &place.evidence), place)
             })
-            .filter(|(mention, link, place)| {
-                let typed = place.tagged.1 >= self.decision.least_mention;
-                *link >= self.decision.least_link || (typed && *mention >= self.decision.least_mention)
-            })
+            .filter(|(_, _, place)| self.decision.gives(place))
             .collect();
         if !self.config.nested {
             weighed.sort_by(|left, right| (right.0 + right.1).total_cmp(&(left.0 + left.1)));

@@ -128,6 +128,22 @@ impl Pieces {
         self.pieces(text).into_iter().map(|piece| piece.row).collect()
     }
 
+    /// The text that pieces make, words apart by blanks. A word that has no pieces is left out.
+    pub fn text(&self, rows: &[u32]) -> String {
+        let mut text = String::new();
+        for row in rows.iter().filter(|row| **row != self.unknown) {
+            let piece = &self.pieces[*row as usize];
+            match piece.strip_prefix(INSIDE) {
+                Some(inside) => text.push_str(inside),
+                None => {
+                    text.push_str(if text.is_empty() { "" } else { " " });
+                    text.push_str(piece);
+                }
+            }
+        }
+        text
+    }
+
     /// The pieces of a text and where they stand.
     pub fn pieces(&self, text: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();

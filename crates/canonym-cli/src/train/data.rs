@@ -151,13 +151,24 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
 
 /// Compiles a source into the file `out` and opens it from memory.
 pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::Result<KnowledgeBase> {
-    let import = ImportConfig::default();
-    let from =
-        CompileSource { paths: vec![source.to_path_buf()], format, import, name: String::new(), name_wins: false };
-    compile(&[from], &CompileConfig::default(), out, &mut |_| {})
-        .with_context(|| format!("cannot compile {}", source.display()))?;
+    compile_all(&[(source.to_path_buf(), format)], out)
+}
+
+/// Compiles sources into the file `out` and opens it from memory; concepts of one id become one.
+pub fn compile_all(sources: &[(PathBuf, SourceFormat)], out: &Path) -> anyhow::Result<KnowledgeBase> {
+    let from = |(path, format): &(PathBuf, SourceFormat)| CompileSource {
+        paths: vec![path.clone()],
+        format: *format,
+        import: ImportConfig::default(),
+        name: String::new(),
+        name_wins: false,
+    };
+    let shown = sources.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let sources: Vec<CompileSource> = sources.iter().map(from).collect();
+    compile(&sources, &CompileConfig::default(), out, &mut |_| {})
+        .with_context(|| format!("cannot compile {shown}"))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
-    Ok(KnowledgeBase::from_vec(bytes, &source.display().to_string())?)
+    Ok(KnowledgeBase::from_vec(bytes, &shown)?)
 }
 
 /// The ids of the concepts in some trees.

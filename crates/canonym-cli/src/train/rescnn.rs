@@ -18,17 +18,17 @@ use canonym_neural::hybrid::{self, Fusion, HybridLinker, Judged, NameEncoder};
 use canonym_neural::models::rescnn::ResCnnConfig;
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
-use canonym_neural::train::synonyms::{Names, SynonymConfig, Synonyms};
-use canonym_neural::train::{Progress, Run, RunConfig};
+use canonym_neural::train::candidates::{CandidateConfig, Candidates, SPARSE_WEIGHT};
+use canonym_neural::train::synonyms::{SynonymConfig, Synonyms};
+use canonym_neural::train::{Names, Progress, Run, RunConfig};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
-use super::data::compile_one;
 use super::log::Log;
+use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
 use super::{TrainArguments, provenance, write_bytes, write_text};
 use crate::progress;
-use crate::queries::{MentionQuery, bare, read_mentions};
-use canonym::kb::import::SourceFormat;
+use crate::queries::{MentionQuery, bare};
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ use canonym::kb::import::SourceFormat;
 struct Experiment {
     system: String,
     seed: u64,
+    /// What stands for `{fold}` in paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fold: Option<u64>,
     data: DataConfig,
     vocabulary: VocabularyConfig,
     #[serde(default)]
@@ -44,33 +47,6 @@ struct Experiment {
     pretrain: Option<StageConfig>,
     /// Training on the queries.
     train: StageConfig,
-}
-
-/// What is read, relative to the data root.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DataConfig {
-    /// The terminology that is linked to.
-    terminology: TerminologyConfig,
-    /// Further terminologies whose names are pre-trained on.
-    #[serde(default)]
-    synonyms: Vec<TerminologyConfig>,
-    /// Queries: as BioSyn has them, or, in a file that ends in `.tsv`, a name and its ids on each line.
-    queries: PathBuf,
-    /// Held-out queries.
-    dev_queries: PathBuf,
-    /// What the held-out queries are searched in; the terminology where it is not given.
-    dev_terminology: Option<TerminologyConfig>,
-    /// Whether the model is trained again on both, after the held-out queries have set what is set on them (the protocol of BioSyn).
-    #[serde(default)]
-    refit: bool,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TerminologyConfig {
-    path: PathBuf,
-    format: String,
 }
 
 /// Where pieces of words and their embeddings come from.
@@ -98,10 +74,32 @@ enum VocabularyConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StageConfig {
+    #[serde(default, skip_serializing_if = "ObjectiveKind::is_default")]
+    objective: ObjectiveKind,
+    /// Candidates of the marginal likelihood; batches of it are as large as these say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    candidates: Option<CandidateConfig>,
     #[serde(default)]
     batch: SynonymConfig,
     #[serde(default)]
     run: RunConfig,
+}
+
+/// What a training is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ObjectiveKind {
+    /// As ResCNN is trained: names of one concept come together, others go apart.
+    #[default]
+    MultiSimilarity,
+    /// As BioSyn is trained: of the candidates that are found for a query the right ones become likely.
+    MarginalLikelihood,
+}
+
+impl ObjectiveKind {
+    fn is_default(&self) -> bool {
+        *self == ObjectiveKind::default()
+    }
 }
 
 /// Numbers for the ids of concepts, the same in every terminology of a run.
@@ -132,10 +130,20 @@ struct Report {
     n_parameters: usize,
     n_queries: usize,
     n_dev_mentions: usize,
+    n_concepts: usize,
+    n_names: usize,
+    /// The share of dev mentions whose concepts the terminology has, which no system can pass.
+    dev_coverage: f64,
+    /// Lines of each file that are not UTF-8 and were read as Windows-1252.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    n_decoded: BTreeMap<String, u64>,
     /// Accuracy@1 of dev mentions before the last training, by words, by vectors and by both.
     dev: BTreeMap<&'static str, f64>,
-    /// The same in the terminology that was trained with, without what the one of dev has more.
+    /// The same in the terminology without mentions of the training part as names.
     dev_clean: Option<BTreeMap<&'static str, f64>>,
+    /// What the sparse side weighs in the end, where it was learned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sparse_weight: Option<f32>,
     cosine_weight: f32,
     /// Accuracy of parts of dev mentions for each weight of the cosine.
     by_cosine_weight: Vec<(f32, f64)>,
@@ -161,7 +169,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let mut seconds = BTreeMap::new();
     let data = &experiment.data;
     progress::say("reading terminologies and queries …");
-    let terminology = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
+    let Queries { train: queries, dev: dev_queries, n_decoded } = read_queries(data, root)?;
+    let (terminology, clean) = compile_main(data, root, &arguments.out, &queries)?;
     let dev_terminology = match &data.dev_terminology {
         Some(config) => compile_terminology(config, root, &arguments.out.join("dev.kb"))?,
         None => terminology.clone(),
@@ -171,8 +180,6 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         .iter()
         .map(|config| compile_terminology(config, root, &arguments.out.join("synonyms.kb")))
         .collect::<anyhow::Result<_>>()?;
-    let queries = read_mentions(&root.join(&data.queries))?;
-    let dev_queries = read_mentions(&root.join(&data.dev_queries))?;
 
     let trained_on = single(&queries).map(|one| one.query.as_str());
     let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
@@ -205,10 +212,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let dev_each = each(&dev_parts, &pieces, &mut labels);
     seconds.insert("prepare", started.elapsed().as_secs_f64());
 
-    let mut paths: BTreeSet<&PathBuf> = BTreeSet::from([&data.queries, &data.dev_queries]);
-    let terminologies = std::iter::once(&data.terminology).chain(&data.dev_terminology).chain(&data.synonyms);
-    paths.extend(terminologies.map(|one| &one.path));
-    let provenance = provenance(paths, root)?;
+    let provenance = provenance(data.paths().collect(), root)?;
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
     let checkpoints = ["pretrain", "train", "refit"].map(|stage| kept_at(&arguments.out, stage));
@@ -230,7 +234,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         model: &experiment.model,
         config: &experiment.train,
         seed: experiment.seed,
-        unknown: pieces.unknown,
+        pieces: &pieces,
         out: &arguments.out,
         of: &of,
     };
@@ -246,6 +250,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let chosen = stage.run(parameters.clone(), (&anchors, &terminology.names), held_out, &mut log)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
+    let sparse_weight = chosen.get(SPARSE_WEIGHT).ok().map(|weight| weight.values[0]);
     let lexical = LexicalModel::embedded();
     let manifest = |fusion| -> anyhow::Result<Manifest> {
         Ok(Manifest {
@@ -257,13 +262,18 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
             card: String::new(),
         })
     };
-    let mut bundle =
-        Bundle { manifest: manifest(Fusion::DENSE)?, parameters: chosen, pieces: pieces.clone(), fingerprint: 0 };
+    let mut bundle = Bundle {
+        manifest: manifest(Fusion::DENSE)?,
+        parameters: chosen.without(SPARSE_WEIGHT),
+        pieces: pieces.clone(),
+        fingerprint: 0,
+    };
     let judged = judge(&bundle, &dev_terminology.kb, &dev_parts)?;
     let fusion = hybrid::calibrated(&judged, hybrid::fit_fusion(&judged));
     let dev = ways(&judged, &dev_queries, fusion);
-    let dev_clean = match &data.dev_terminology {
-        Some(_) => Some(ways(&judge(&bundle, &terminology.kb, &dev_parts)?, &dev_queries, fusion)),
+    let clean = clean.or_else(|| data.dev_terminology.is_some().then(|| terminology.kb.clone()));
+    let dev_clean = match clean {
+        Some(kb) => Some(ways(&judge(&bundle, &kb, &dev_parts)?, &dev_queries, fusion)),
         None => None,
     };
     let by_cosine_weight: Vec<(f32, f64)> =
@@ -276,7 +286,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         all.concepts.extend(dev_anchors.concepts);
         let all = known(without_repeats(all), &terminology.names);
         let stage = Stage { name: "refit", ..stage };
-        bundle.parameters = stage.run(parameters, (&all, &terminology.names), None, &mut log)?;
+        let again = stage.run(parameters, (&all, &terminology.names), None, &mut log)?;
+        bundle.parameters = again.without(SPARSE_WEIGHT);
         seconds.insert("refit", started.elapsed().as_secs_f64());
     }
     bundle.manifest = manifest(fusion)?;
@@ -287,8 +298,13 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         n_parameters,
         n_queries: single(&queries).count(),
         n_dev_mentions: dev_queries.len(),
+        n_concepts: dev_terminology.kb.n_concepts(),
+        n_names: dev_terminology.kb.n_names(),
+        dev_coverage: coverage(&dev_queries, &dev_each, &dev_terminology.names),
+        n_decoded,
         dev,
         dev_clean,
+        sparse_weight,
         cosine_weight: fusion.cosine,
         by_cosine_weight,
         seconds,
@@ -298,20 +314,11 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     // What was kept to go on with.
-    let tables = ["dev.kb", "synonyms.kb"].map(|name| arguments.out.join(name));
+    let tables = ["clean.kb", "dev.kb", "synonyms.kb"].map(|name| arguments.out.join(name));
     for made in checkpoints.iter().chain(&tables).filter(|path| path.exists()) {
         std::fs::remove_file(made).map_err(|error| canonym::Error::io("remove", made, error))?;
     }
     Ok(())
-}
-
-fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
-    let missing = || {
-        let error = canonym::Error::invalid(format!("there is no source format `{}`", config.format));
-        error.with_hint(format!("formats are {}", SourceFormat::list()))
-    };
-    let format = SourceFormat::from_name(&config.format).ok_or_else(missing)?;
-    Ok(Arc::new(compile_one(&root.join(&config.path), format, out)?))
 }
 
 /// The mentions of one part: what the protocol trains on.
@@ -407,7 +414,7 @@ struct Stage<'a> {
     model: &'a ResCnnConfig,
     config: &'a StageConfig,
     seed: u64,
-    unknown: u32,
+    pieces: &'a Pieces,
     out: &'a Path,
     /// What a checkpoint has to be of: config and data.
     of: &'a str,
@@ -416,27 +423,41 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn run(
         &self,
-        parameters: Parameters,
+        mut parameters: Parameters,
         (anchors, names): (&Names, &Names),
         held_out: Option<(&Names, &Names)>,
         log: &mut Log,
     ) -> anyhow::Result<Parameters> {
-        let mut objective = Synonyms::new(self.model, self.config.batch, (anchors, names), self.unknown, self.seed)
-            .with_held_out(held_out);
-        let mut run = Run::new(self.config.run, self.seed, parameters);
-        log.begin(self.name, self.config.run.n_steps, anchors.pieces.len());
+        let StageConfig { objective, candidates, batch, run: config } = self.config;
+        let mut candidates = (*objective == ObjectiveKind::MarginalLikelihood).then(|| {
+            let config = candidates.unwrap_or_default();
+            Candidates::new(self.model, config, (anchors, names), self.pieces, self.seed).with_held_out(held_out)
+        });
+        if let Some(candidates) = &candidates {
+            candidates.add_weight(&mut parameters, config.adam.learning_rate)?;
+        }
+        let mut run = Run::new(*config, self.seed, parameters);
+        log.begin(self.name, config.n_steps, anchors.pieces.len());
         let checkpoint = kept_at(self.out, self.name);
         let of = format!("{} {}", self.name, self.of);
         if checkpoint.exists() {
             run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
             progress::say(&format!("{}: going on after step {}", self.name, run.n_made));
         }
-        run.train(&mut objective, &mut |run, progress| {
+        let mut observe = |run: &Run, progress: Progress| {
             if let Progress::Round { .. } = progress {
                 run.save(&checkpoint, &of)?;
             }
             log.observe(progress)
-        })?;
+        };
+        match &mut candidates {
+            Some(candidates) => run.train(candidates, &mut observe)?,
+            None => {
+                let unknown = self.pieces.unknown;
+                let synonyms = Synonyms::new(self.model, *batch, (anchors, names), unknown, self.seed);
+                run.train(&mut synonyms.with_held_out(held_out), &mut observe)?;
+            }
+        }
         log.end();
         Ok(run.finish())
     }
@@ -461,6 +482,24 @@ fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> anyhow
     Ok(judged.collect())
 }
 
+/// The share of mentions that could be right: one concept of each part, and there is one for all mentions, has a name.
+fn coverage(mentions: &[MentionQuery], parts: &Names, names: &Names) -> f64 {
+    let named: BTreeSet<u32> = names.concepts.iter().flatten().copied().collect();
+    let known: Vec<bool> = parts.concepts.iter().map(|ids| ids.iter().any(|id| named.contains(id))).collect();
+    share_of_mentions(mentions, &known)
+}
+
+/// The share of mentions of which all parts are so.
+fn share_of_mentions(mentions: &[MentionQuery], parts: &[bool]) -> f64 {
+    let mut at = 0;
+    let whole = mentions.iter().filter(|mention| {
+        let own = &parts[at..at + mention.parts.len()];
+        at += mention.parts.len();
+        own.iter().all(|one| *one)
+    });
+    whole.count() as f64 / mentions.len().max(1) as f64
+}
+
 /// Accuracy by words, by vectors and by both.
 fn ways(judged: &[Judged], mentions: &[MentionQuery], hybrid: Fusion) -> BTreeMap<&'static str, f64> {
     let ways = [("lexical", Fusion::LEXICAL), ("dense", Fusion::DENSE), ("hybrid", hybrid)];
@@ -471,11 +510,5 @@ fn ways(judged: &[Judged], mentions: &[MentionQuery], hybrid: Fusion) -> BTreeMa
 fn accuracy(judged: &[Judged], mentions: &[MentionQuery], fusion: &Fusion) -> f64 {
     let best = hybrid::best_rows(judged, fusion);
     let right: Vec<bool> = judged.iter().zip(best).map(|(query, best)| best.is_some_and(|row| query[row].1)).collect();
-    let mut at = 0;
-    let n_right = mentions.iter().filter(|mention| {
-        let parts = &right[at..at + mention.parts.len()];
-        at += mention.parts.len();
-        parts.iter().all(|right| *right)
-    });
-    n_right.count() as f64 / mentions.len().max(1) as f64
+    share_of_mentions(mentions, &right)
 }

@@ -32,7 +32,7 @@ pub struct Experiment {
     seed: u64,
     vocabulary: VocabularyConfig,
     #[serde(default)]
-    model: TaggerConfig,
+    pub model: TaggerConfig,
     #[serde(default)]
     batch: TagsConfig,
     #[serde(default)]
@@ -41,6 +41,24 @@ pub struct Experiment {
     corpus: Vec<CorpusConfig>,
     #[serde(default)]
     gazetteer: Vec<GazetteerConfig>,
+}
+
+impl Experiment {
+    /// The type of the mentions of each layer.
+    pub fn types(&self) -> Vec<Option<String>> {
+        self.layer.iter().map(|layer| layer.semantic_type.clone()).collect()
+    }
+
+    /// The same training on held-out corpora, too.
+    #[must_use]
+    pub fn on_everything(&self) -> Experiment {
+        let mut all = self.clone();
+        all.corpus.iter_mut().for_each(|corpus| {
+            corpus.role = Role::Fit;
+            corpus.not_in.clear();
+        });
+        all
+    }
 }
 
 /// Which words have embeddings of their own.

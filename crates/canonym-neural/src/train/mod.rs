@@ -1,10 +1,14 @@
 //! Training: losses, the optimiser, and the loop. The loop knows an [`Objective`], never a model by name.
 
+pub mod candidates;
 pub mod losses;
 pub mod optimise;
 pub mod synonyms;
 pub mod tags;
 
+mod anchors;
 mod run;
+mod sparse;
 
+pub use anchors::Names;
 pub use run::{Objective, Progress, Run, RunConfig, Scored, Select};

@@ -105,6 +105,7 @@ impl Adam {
         let correct_2 = 1.0 - beta_2.powi(self.n_made as i32);
         for row in 0..parameters.len() {
             let Some(gradient) = gradients.of(row) else { continue };
+            let rate = rate * parameters.pace_of(row);
             let weight = parameters.at_mut(row);
             let (first, second) = (&mut self.first[row], &mut self.second[row]);
             if first.values.is_empty() {

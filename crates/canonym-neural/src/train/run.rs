@@ -322,7 +322,8 @@ struct State {
 mod tests {
     use super::*;
     use crate::models::rescnn::ResCnnConfig;
-    use crate::train::synonyms::{Names, SynonymConfig, Synonyms};
+    use crate::train::Names;
+    use crate::train::synonyms::{SynonymConfig, Synonyms};
 
     fn names() -> Names {
         let mut rng = SplitMix64::new(8);

@@ -14,22 +14,11 @@ use crate::encoder::ResCnnEncoder;
 use crate::matrix::Matrix;
 use crate::models::rescnn::{ResCnnConfig, Tokens};
 use crate::parameters::Parameters;
-use crate::random::{self, SplitMix64};
+use crate::random::SplitMix64;
 use crate::tape::{Tape, Var};
 use crate::train::Objective;
+use crate::train::anchors::{Names, PART, accuracy_at_1, anchors_at, intersect};
 use crate::train::losses::{Loss, MultiSimilarityConfig, multi_similarity};
-
-/// Names that one thread takes at a time.
-const PART: usize = 128;
-
-/// Names as pieces, with the concepts that each may mean.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Names {
-    /// Rows of the vocabulary.
-    pub pieces: Vec<Vec<u32>>,
-    /// Concepts by number, the same numbers in every table of a run.
-    pub concepts: Vec<Vec<u32>>,
-}
 
 /// How batches are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -99,29 +88,6 @@ impl<'a> Synonyms<'a> {
     pub fn with_held_out(self, held_out: Option<(&'a Names, &'a Names)>) -> Synonyms<'a> {
         Synonyms { held_out, ..self }
     }
-
-    /// The anchor in a place of the endless sequence of epochs; each epoch has its own order.
-    fn anchors_at(&self, first: u64, n: usize) -> Vec<usize> {
-        let n_anchors = self.anchors.pieces.len();
-        let mut chosen = Vec::with_capacity(n);
-        let mut order = Vec::new();
-        let mut of_epoch = None;
-        for place in first..first + n as u64 {
-            let epoch = place / n_anchors as u64;
-            if of_epoch != Some(epoch) {
-                order = (0..n_anchors).collect();
-                random::shuffle(&mut order, &mut random::for_step(!self.seed, epoch));
-                of_epoch = Some(epoch);
-            }
-            chosen.push(order[(place % n_anchors as u64) as usize]);
-        }
-        chosen
-    }
-}
-
-/// Whether two sorted or unsorted label sets share a concept.
-fn intersect(left: &[u32], right: &[u32]) -> bool {
-    left.iter().any(|label| right.contains(label))
 }
 
 impl Objective for Synonyms<'_> {
@@ -146,7 +112,7 @@ impl Objective for Synonyms<'_> {
     }
 
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
-        let anchors = self.anchors_at(step * self.config.batch as u64, self.config.batch);
+        let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
         let mut pieces: Vec<&[u32]> = Vec::new();
         let mut labels = Vec::new();
         for anchor in &anchors {
@@ -188,13 +154,6 @@ impl Objective for Synonyms<'_> {
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
         let Some((queries, names)) = self.held_out else { return Ok(None) };
-        let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
-        let index = FlatIndex::new(encoder.encode(&names.pieces));
-        let found = index.search(&encoder.encode(&queries.pieces), 1);
-        let right = |(hits, gold): &(&Vec<crate::dense::Hit>, &Vec<u32>)| {
-            hits.first().is_some_and(|hit| intersect(gold, &names.concepts[hit.row as usize]))
-        };
-        let n_right = found.iter().zip(&queries.concepts).filter(right).count();
-        Ok(Some(n_right as f64 / queries.pieces.len().max(1) as f64))
+        Ok(Some(accuracy_at_1(&ResCnnEncoder::new(self.model, parameters, self.unknown)?, queries, names)))
     }
 }

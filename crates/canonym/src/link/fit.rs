@@ -219,6 +219,41 @@ pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> C
     Calibration { score: weights[0] as f32, lead: weights[1] as f32, offset: weights[2] as f32 }
 }
 
+/// Logistic regression with a quadratic penalty, by Newton's method: rows of features, and whether each is right. Every corpus has the same
+/// total weight, whatever its size.
+pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -> [f32; N] {
+    let mut weights = [0.0f64; N];
+    for _ in 0..30 {
+        let mut slope = [0.0f64; N];
+        let mut curve = [[0.0f64; N]; N];
+        for corpus in corpora {
+            let share = 1.0 / corpus.len().max(1) as f64;
+            for (features, right) in *corpus {
+                let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(*value)).sum();
+                let probability = 1.0 / (1.0 + (-logit).exp());
+                let wrong_by = share * (probability - f64::from(u8::from(*right)));
+                let weight = share * probability * (1.0 - probability);
+                for (row, value) in features.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+                    slope[row] += wrong_by * f64::from(*value);
+                    for (column, other) in features.iter().enumerate() {
+                        curve[row][column] += weight * f64::from(*value) * f64::from(*other);
+                    }
+                }
+            }
+        }
+        for row in 0..N {
+            slope[row] += penalty * weights[row];
+            curve[row][row] += penalty;
+        }
+        let step = solve(curve, slope);
+        weights.iter_mut().zip(&step).for_each(|(weight, step)| *weight -= step);
+        if step.iter().all(|step| step.abs() < 1e-7) {
+            break;
+        }
+    }
+    weights.map(|weight| weight as f32)
+}
+
 /// Solves a positive definite system by elimination.
 pub(super) fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
     for pivot in 0..N {

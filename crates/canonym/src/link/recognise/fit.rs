@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::accept::{AcceptModel, Features, N};
+use super::accept::{AcceptModel, Features};
 use super::scan::ScanScratch;
 use super::{DictionaryAnnotator, Spotted};
 use crate::corpus::AnnotatedDocument;
 use crate::eval::ids::IdSet;
 use crate::kb::KnowledgeBase;
-use crate::link::fit::{calibration_error as error_of, solve};
+use crate::link::fit::{calibration_error as error_of, logistic};
 use crate::text::Span;
 
 /// The places of one corpus, right or wrong, and how many gold mentions it has.
@@ -66,38 +66,8 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
 
 /// Logistic regression over all corpora, each with the same total weight.
 pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
-    let mut weights = [0.0f64; N];
-    for _ in 0..30 {
-        let mut slope = [0.0f64; N];
-        let mut curve = [[0.0f64; N]; N];
-        for corpus in corpora {
-            let share = 1.0 / corpus.places.len().max(1) as f64;
-            for (features, right) in &corpus.places {
-                let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(*value)).sum();
-                let probability = 1.0 / (1.0 + (-logit).exp());
-                let wrong_by = share * (probability - f64::from(u8::from(*right)));
-                let weight = share * probability * (1.0 - probability);
-                for (row, value) in features.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-                    slope[row] += wrong_by * f64::from(*value);
-                    for (column, other) in features.iter().enumerate() {
-                        curve[row][column] += weight * f64::from(*value) * f64::from(*other);
-                    }
-                }
-            }
-        }
-        for row in 0..N {
-            slope[row] += penalty * weights[row];
-            curve[row][row] += penalty;
-        }
-        let step = solve(curve, slope);
-        for (weight, step) in weights.iter_mut().zip(&step) {
-            *weight -= step;
-        }
-        if step.iter().all(|step| step.abs() < 1e-7) {
-            break;
-        }
-    }
-    weights.map(|weight| weight as f32)
+    let places: Vec<&[(Features, bool)]> = corpora.iter().map(|corpus| corpus.places.as_slice()).collect();
+    logistic(&places, penalty)
 }
 
 /// Precision, recall and F1 of the places at or above a threshold.

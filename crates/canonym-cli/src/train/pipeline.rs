@@ -1,0 +1,182 @@
+//! A whole system: the tagger, the model of names, and how what they say is weighed. The default bundle is made of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym::eval::ids::IdSet;
+use canonym::kb::format::Meta;
+use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
+use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::text::{Document, Span};
+use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
+use canonym_neural::parameters::Precision;
+use canonym_neural::pipeline::fit::{Judged, fit_decision};
+use canonym_neural::pipeline::{Decision, Pipeline, PipelineConfig, Place};
+use serde::{Deserialize, Serialize};
+
+use super::data::{Trees, ids_of_trees};
+use super::{TrainArguments, provenance, rescnn, tagger, write_bytes, write_text};
+use crate::knowledge;
+use crate::progress;
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    system: String,
+    /// An experiment of the tagger, beside this one.
+    tagger: PathBuf,
+    /// An experiment of ResCNN, beside this one.
+    names: PathBuf,
+    /// What the weights of evidence are fitted to: held out from both.
+    judge: Vec<JudgeConfig>,
+    /// Whether the tagger is trained again with its held-out corpora, after they have set what is set on them.
+    #[serde(default)]
+    refit: bool,
+    /// For people: data, limits, licence.
+    card: String,
+}
+
+/// A corpus with the terminology that its annotators used.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JudgeConfig {
+    name: String,
+    documents: PathBuf,
+    terminology: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prefix: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trees: Option<Trees>,
+    /// Whether its mentions without a concept count where mentions are judged.
+    #[serde(default)]
+    judges_mentions: bool,
+}
+
+/// The figures of a run; the tagger and the model of names have their own beside it.
+#[derive(Debug, Serialize)]
+struct Report {
+    decision: Decision,
+    /// Of the corpora that the weights were fitted to.
+    judged: BTreeMap<String, canonym_neural::pipeline::fit::Figures>,
+    bytes: usize,
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of a pipeline"))?;
+    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    let beside = arguments.config.parent().unwrap_or(Path::new("."));
+
+    let names_out = out.join("names");
+    if !names_out.join(FILE).exists() {
+        let names = TrainArguments {
+            config: beside.join(&experiment.names),
+            data_root: root.to_path_buf(),
+            out: names_out.clone(),
+            overrides: Vec::new(),
+        };
+        rescnn::run(&names, super::read_table(&names.config, &[])?)?;
+    }
+    let names = Bundle::open(&names_out)?;
+
+    let of_tagger: tagger::Experiment = super::read_table(&beside.join(&experiment.tagger), &[])?
+        .try_into()
+        .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
+    let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
+    let with_tagger = |trained: &tagger::Trained, decision| {
+        let manifest = TaggerManifest { config: of_tagger.model.clone(), types: of_tagger.types(), decision };
+        names.clone().with_tagger(&trained.viewer, &trained.parameters, manifest)
+    };
+    let bundle = with_tagger(&trained, Decision::BEGIN);
+    let mut judged = Vec::new();
+    for config in &experiment.judge {
+        progress::say(&format!("{} …", config.name));
+        judged.push(judge(config, root, &bundle)?);
+    }
+    let (decision, figures) = fit_decision(&judged);
+    progress::say(&format!("{decision:?}"));
+    let trained = match experiment.refit {
+        true => tagger::train(&of_tagger.on_everything(), root, &made(out, "tagger-refit")?)?,
+        false => trained,
+    };
+    let mut bundle = with_tagger(&trained, decision);
+    bundle.manifest.card.clone_from(&experiment.card);
+    let bytes = bundle.to_bytes(Precision::Half)?;
+    let report = Report {
+        decision,
+        judged: experiment.judge.iter().map(|config| config.name.clone()).zip(figures).collect(),
+        bytes: bytes.len(),
+    };
+    let paths: BTreeSet<&PathBuf> =
+        experiment.judge.iter().flat_map(|config| [&config.documents, &config.terminology]).collect();
+    write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
+    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
+    write_bytes(out, FILE, &bytes)
+}
+
+fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let folder = out.join(name);
+    std::fs::create_dir_all(&folder).map_err(|error| canonym::Error::io("create", &folder, error))?;
+    Ok(folder)
+}
+
+/// What the bundle proposes in a corpus, right or wrong.
+fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<Judged> {
+    let reader = Reader::open(&root.join(&config.documents), None)?.with_on_mismatch(OnMismatch::Drop);
+    let documents: Vec<AnnotatedDocument> = reader.collect::<canonym::Result<_>>()?;
+    let kb = Arc::new(terminology(config, root)?);
+    let pipeline = pipeline_on(&kb, bundle)?;
+    let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
+    let places = pipeline.places(&texts);
+    let mut judged = Judged { judges_mentions: config.judges_mentions, ..Judged::default() };
+    for (document, places) in documents.iter().zip(places) {
+        let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
+        for annotation in &document.annotations {
+            let ids = IdSet::parse(&annotation.ids);
+            judged.n_mentions += 1;
+            judged.n_links += usize::from(!ids.is_nil());
+            gold.entry(annotation.spans.clone()).or_default().push(ids);
+        }
+        let right = |place: &Place| {
+            let Some(golds) = gold.get(&place.spans) else { return (false, false) };
+            let linked = place.link.candidates.first().is_some_and(|best| {
+                let ids = IdSet::parse_one(kb.id(best.concept));
+                golds.iter().any(|gold| gold.intersects(&ids))
+            });
+            (true, linked)
+        };
+        judged.documents.push(places.into_iter().map(|place| (right(&place), place)).map(|(right, place)| (place, right)).collect());
+    }
+    Ok(judged)
+}
+
+/// The pipeline of a bundle that has a tagger.
+pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> anyhow::Result<Pipeline> {
+    let models = knowledge::Models::of_bundle(Arc::new(bundle.clone()))?;
+    knowledge::pipeline(kb, &models, 5, PipelineConfig::default(), None)?
+        .context("the bundle has no tagger")
+}
+
+fn terminology(config: &JudgeConfig, root: &Path) -> anyhow::Result<KnowledgeBase> {
+    let source = root.join(&config.terminology);
+    let wanted = config.trees.as_ref().map(|trees| ids_of_trees(root, trees)).transpose()?;
+    let import_config = ImportConfig { prefix: config.prefix.clone(), ..ImportConfig::default() };
+    let mut builder = KnowledgeBaseBuilder::new();
+    let format = SourceFormat::detect(&source)?;
+    import(format, std::slice::from_ref(&source), &import_config, &mut ImportReport::default(), &mut |record| {
+        let id = record.id.rsplit(':').next().unwrap_or(&record.id);
+        match &wanted {
+            Some(wanted) if !wanted.contains(id) => Ok(()),
+            _ => builder.add(record),
+        }
+    })?;
+    let bytes = builder.to_bytes(Meta { name: config.name.clone(), ..Meta::default() })?;
+    Ok(KnowledgeBase::from_vec(bytes, &config.name)?)
+}

@@ -1,0 +1,293 @@
+//! What ResCNN is trained on: terminologies, queries that may be names of them, and what is held out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use canonym::kb::KnowledgeBase;
+use canonym::kb::import::SourceFormat;
+use serde::{Deserialize, Serialize};
+
+use super::data::compile_all;
+use super::write_text;
+use crate::progress;
+use crate::queries::{MentionQuery, bare, read_mentions};
+
+/// What `format` of a terminology says for the JSON that the code of ResCNN reads: `{"id": [["primary", "name"], …], …}`.
+const ONTOLOGY: &str = "rescnn";
+
+/// What is read, relative to the data root.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// The terminology that is linked to. There may be none where the queries are its names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminology: Option<TerminologyConfig>,
+    /// Further terminologies whose names are pre-trained on.
+    #[serde(default)]
+    pub synonyms: Vec<TerminologyConfig>,
+    /// Queries, in any format that [`read_mentions`] knows.
+    pub queries: PathBuf,
+    /// Held-out queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev_queries: Option<PathBuf>,
+    /// In the place of held-out queries: every document of this number, such as every tenth, is held out of the queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_out: Option<usize>,
+    /// Whether the queries are names of the terminology, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub query_names: bool,
+    /// What the held-out queries are searched in; the terminology where it is not given.
+    pub dev_terminology: Option<TerminologyConfig>,
+    /// Whether the model is trained again on both, after the held-out queries have set what is set on them (the protocol of BioSyn).
+    #[serde(default)]
+    pub refit: bool,
+}
+
+/// Where a terminology is and what it is written in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TerminologyConfig {
+    /// Relative to the data root.
+    pub path: PathBuf,
+    /// As `kb build` calls it, or `rescnn`.
+    pub format: String,
+}
+
+/// The queries of an experiment.
+pub struct Queries {
+    /// What is trained on.
+    pub train: Vec<MentionQuery>,
+    /// What is held out.
+    pub dev: Vec<MentionQuery>,
+    /// Lines of each file that are not UTF-8.
+    pub n_decoded: BTreeMap<String, u64>,
+}
+
+impl DataConfig {
+    /// The files that are read, of queries and terminologies.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let terminologies = self.terminology.iter().chain(&self.dev_terminology).chain(&self.synonyms);
+        std::iter::once(&self.queries).chain(&self.dev_queries).chain(terminologies.map(|one| &one.path))
+    }
+}
+
+/// Reads the queries and holds some of them out.
+pub fn read_queries(data: &DataConfig, root: &Path) -> anyhow::Result<Queries> {
+    let refused = |message: &str| {
+        let error = canonym::Error::invalid(message.to_owned());
+        error.with_hint("give `dev_queries`, or `hold_out = 10` for queries that come with their documents")
+    };
+    let mut n_decoded = BTreeMap::new();
+    let mut read = |path: &PathBuf| -> anyhow::Result<Vec<MentionQuery>> {
+        let mentions = read_mentions(&root.join(path))?;
+        if mentions.n_decoded > 0 {
+            progress::say(&format!(
+                "{}: {} lines are not UTF-8 and were read as Windows-1252",
+                path.display(),
+                mentions.n_decoded
+            ));
+            n_decoded.insert(path.display().to_string(), mentions.n_decoded);
+        }
+        Ok(mentions.rows)
+    };
+    let train = read(&data.queries)?;
+    let (train, dev) = match (&data.dev_queries, data.hold_out) {
+        (Some(path), None) => (train, read(path)?),
+        (None, Some(n)) if n > 1 => held_out(train, n),
+        (None, Some(_)) => return Err(refused("`hold_out` is less than 2").into()),
+        (None, None) => return Err(refused("no queries are held out").into()),
+        (Some(_), Some(_)) => return Err(refused("queries are held out in two ways").into()),
+    };
+    if dev.is_empty() || train.is_empty() {
+        return Err(refused("the queries have too few documents to hold some out").into());
+    }
+    Ok(Queries { train, dev, n_decoded })
+}
+
+/// Documents in the order they come, dealt like cards; the last of each deal is held out.
+fn held_out(mentions: Vec<MentionQuery>, n: usize) -> (Vec<MentionQuery>, Vec<MentionQuery>) {
+    let mut place_of: HashMap<String, usize> = HashMap::new();
+    mentions.into_iter().partition(|mention| {
+        let next = place_of.len();
+        place_of.entry(mention.document.clone()).or_insert(next).wrapping_add(1) % n != 0
+    })
+}
+
+/// The terminology that is trained with, and the one without the names that only queries gave it, where there are two.
+pub fn compile_main(
+    data: &DataConfig,
+    root: &Path,
+    folder: &Path,
+    queries: &[MentionQuery],
+) -> anyhow::Result<(Arc<KnowledgeBase>, Option<Arc<KnowledgeBase>>)> {
+    let out = folder.join("terminology.kb");
+    match (&data.terminology, data.query_names) {
+        (Some(config), false) => Ok((compile_terminology(config, root, &out)?, None)),
+        (Some(config), true) => {
+            let clean = compile_terminology(config, root, &folder.join("clean.kb"))?;
+            let all = with_names(Some((config, &clean)), root, &out, queries)?;
+            Ok((all, Some(clean)))
+        }
+        (None, true) => Ok((with_names(None, root, &out, queries)?, None)),
+        (None, false) => {
+            let error = canonym::Error::invalid("there is no terminology to link to");
+            Err(error
+                .with_hint("give `terminology`, or `query_names = true` to link to the names of the queries")
+                .into())
+        }
+    }
+}
+
+/// Compiles a terminology into the file `out`.
+pub fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
+    compile(Some(config), root, out, None)
+}
+
+fn compile(
+    config: Option<&TerminologyConfig>,
+    root: &Path,
+    out: &Path,
+    names: Option<String>,
+) -> anyhow::Result<Arc<KnowledgeBase>> {
+    let mut sources = Vec::new();
+    let mut made = Vec::new();
+    let folder = out.parent().unwrap_or(Path::new("."));
+    if let Some(config) = config {
+        let path = root.join(&config.path);
+        if config.format == ONTOLOGY {
+            write_text(folder, "ontology.jsonl", &ontology(&path)?)?;
+            made.push(folder.join("ontology.jsonl"));
+            sources.push((folder.join("ontology.jsonl"), SourceFormat::Jsonl));
+        } else {
+            let missing = || {
+                let error = canonym::Error::invalid(format!("there is no source format `{}`", config.format));
+                error.with_hint(format!("formats are {ONTOLOGY}, {}", SourceFormat::list()))
+            };
+            sources.push((path, SourceFormat::from_name(&config.format).ok_or_else(missing)?));
+        }
+    }
+    if let Some(names) = names {
+        write_text(folder, "names.jsonl", &names)?;
+        made.push(folder.join("names.jsonl"));
+        sources.push((folder.join("names.jsonl"), SourceFormat::Jsonl));
+    }
+    let kb = compile_all(&sources, out)?;
+    for path in made {
+        std::fs::remove_file(&path).map_err(|error| canonym::Error::io("remove", &path, error))?;
+    }
+    Ok(Arc::new(kb))
+}
+
+/// The records of an ontology as the code of ResCNN has it, as JSON lines.
+fn ontology(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let names_of: BTreeMap<String, Vec<(String, String)>> = serde_json::from_str(&text).map_err(|error| {
+        let error = canonym::Error::parse(path, error.line().max(1) as u64, format!("no ontology of ResCNN: {error}"));
+        error.with_hint("it holds, for each id, pairs of a kind and a name: `{\"7\": [[\"primary\", \"fever\"]]}`")
+    })?;
+    let record = |(id, names): (&String, &Vec<(String, String)>)| {
+        let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
+        record(id, names.first().copied(), names.get(1..).unwrap_or_default())
+    };
+    Ok(names_of.iter().map(record).collect())
+}
+
+fn record(id: &str, name: Option<&str>, synonyms: &[&str]) -> String {
+    format!("{}\n", serde_json::json!({"id": id, "name": name, "synonyms": synonyms}))
+}
+
+/// A terminology with queries of one part as further names. Where it has concepts of its own, no others are added.
+fn with_names(
+    own: Option<(&TerminologyConfig, &KnowledgeBase)>,
+    root: &Path,
+    out: &Path,
+    queries: &[MentionQuery],
+) -> anyhow::Result<Arc<KnowledgeBase>> {
+    let mut concepts_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    if let Some((_, kb)) = own {
+        for concept in kb.concepts() {
+            let id = kb.id(concept);
+            id.split('|').for_each(|part| concepts_of.entry(bare(part)).or_default().push(id));
+        }
+    }
+    let mut names_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut n_unknown = 0;
+    for query in queries.iter().filter(|query| query.parts.len() == 1).map(|query| &query.parts[0]) {
+        for id in &query.ids {
+            match concepts_of.get(id.as_str()) {
+                Some(known) => known.iter().for_each(|id| names_of.entry(id).or_default().push(&query.query)),
+                None if own.is_none() => names_of.entry(id).or_default().push(&query.query),
+                None => n_unknown += 1,
+            }
+        }
+    }
+    if n_unknown > 0 {
+        progress::say(&format!("{n_unknown} ids of queries are not in the terminology; their phrases are no names"));
+    }
+    let names: String = names_of.iter().map(|(id, names)| record(id, None, names)).collect();
+    let names = Some(names).filter(|names| !names.is_empty());
+    compile(own.map(|(config, _)| config), root, out, names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canonym::link::fit::Labelled;
+
+    fn mention(document: &str, name: &str, id: &str) -> MentionQuery {
+        let part = Labelled { query: name.to_owned(), ids: [id.to_owned()].into() };
+        MentionQuery { document: document.to_owned(), parts: vec![part] }
+    }
+
+    fn names(kb: &KnowledgeBase) -> Vec<String> {
+        let line = |concept| {
+            let names: Vec<&str> = kb.names(concept).map(|name| kb.name(name)).collect();
+            format!("{}: {}", kb.id(concept), names.join(", "))
+        };
+        kb.concepts().map(line).collect()
+    }
+
+    #[test]
+    fn queries_become_names_of_known_concepts_or_a_terminology_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("shapes.json", r#"{"7": [["primary", "Circle"], ["secondary", "disc"]], "8": [["primary", "Square"]]}"#);
+        let mut data = DataConfig {
+            terminology: Some(TerminologyConfig { path: "shapes.json".into(), format: ONTOLOGY.to_owned() }),
+            synonyms: Vec::new(),
+            queries: "queries.tsv".into(),
+            dev_queries: None,
+            hold_out: None,
+            query_names: true,
+            dev_terminology: None,
+            refit: false,
+        };
+        let queries = [mention("", "round thing", "7"), mention("", "cube", "9")];
+        let compiled = |data: &DataConfig| compile_main(data, folder.path(), folder.path(), &queries);
+        let (all, clean) = compiled(&data).unwrap();
+        assert_eq!(names(&all), ["7: Circle, disc, round thing", "8: Square"]);
+        assert_eq!(names(&clean.unwrap()), ["7: Circle, disc", "8: Square"]);
+        data.terminology = None;
+        let (all, clean) = compiled(&data).unwrap();
+        assert!(clean.is_none());
+        assert_eq!(names(&all), ["7: round thing", "9: cube"]);
+        let mut left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["clean.kb", "shapes.json", "terminology.kb"]);
+        data.query_names = false;
+        assert!(compiled(&data).unwrap_err().to_string().contains("no terminology to link to"));
+        write("shapes.json", "{\n\"7\": \"Circle\"}");
+        data.terminology = Some(TerminologyConfig { path: "shapes.json".into(), format: ONTOLOGY.to_owned() });
+        assert!(compiled(&data).unwrap_err().to_string().contains("shapes.json:2: no ontology of ResCNN"));
+    }
+
+    #[test]
+    fn whole_documents_are_held_out() {
+        let mentions = ["a", "b", "a", "c", "d", "b"].map(|document| mention(document, "x", "1")).into();
+        let (train, dev) = held_out(mentions, 2);
+        let documents = |mentions: &[MentionQuery]| mentions.iter().map(|one| one.document.clone()).collect::<String>();
+        assert_eq!((documents(&train), documents(&dev)), ("aac".to_owned(), "bdb".to_owned()));
+    }
+}

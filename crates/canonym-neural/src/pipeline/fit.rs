@@ -1,0 +1,137 @@
+//! Fits how evidence is weighed to corpora that neither the tagger nor the encoder of names was trained on.
+
+use canonym::link::fit::logistic;
+use serde::Serialize;
+
+use super::{Decision, Evidence, Place, clash, probability};
+
+/// What was proposed in a corpus, and what of it is right.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    /// Whether all mentions of the types that are looked for are annotated, those without a concept, too.
+    pub judges_mentions: bool,
+    /// Mentions that are there.
+    pub n_mentions: usize,
+    /// Those of them that have a concept.
+    pub n_links: usize,
+    /// The places of each document: whether there is a mention, and whether its concept is right, too.
+    pub documents: Vec<Vec<(Place, (bool, bool))>>,
+}
+
+/// Strict figures of one corpus under the fitted weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Mentions that are there.
+    pub n_mentions: usize,
+    /// Mentions: precision, recall and their harmonic mean.
+    pub mentions: [f64; 3],
+    /// Mentions with a concept that are there.
+    pub n_links: usize,
+    /// Mentions with their concepts: precision, recall and their harmonic mean.
+    pub links: [f64; 3],
+}
+
+/// The weight of the squared norm of the weights in the loss.
+const PENALTY: f64 = 1e-4;
+
+/// Fits weights and thresholds; the figures are of the corpora in order.
+pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
+    let mut decision = Decision::BEGIN;
+    // Over all places first, and then over those that are left after overlaps are resolved.
+    let mut left: Vec<Vec<(&Place, (bool, bool))>> =
+        corpora.iter().map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect()).collect();
+    for _ in 0..3 {
+        let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Evidence, bool)>> {
+            left.iter().map(|places| places.iter().map(|(place, is)| (place.evidence, right(is))).collect()).collect()
+        };
+        let fitted = |rows: Vec<Vec<(Evidence, bool)>>| {
+            logistic(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), PENALTY)
+        };
+        decision.mention = fitted(rows(|right| right.0));
+        decision.link = fitted(rows(|right| right.1));
+        left = corpora.iter().map(|corpus| resolved(corpus, &decision)).collect();
+    }
+    let steps = || (2..19).map(|step| step as f32 / 20.0);
+    let weights = decision;
+    let mean_link = |least: f32| {
+        let of = |(corpus, places): (&Judged, &Vec<(&Place, (bool, bool))>)| links(corpus, places, &weights, least)[2];
+        corpora.iter().zip(&left).map(of).sum::<f64>()
+    };
+    let best = |score: &dyn Fn(f32) -> f64| {
+        steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5)
+    };
+    decision.least_link = best(&mean_link);
+    let linking = decision;
+    let mean_mention = |least: f32| {
+        let mut decision = linking;
+        decision.least_mention = least;
+        let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.judges_mentions);
+        judging.map(|(corpus, places)| mentions(corpus, places, &decision)[2]).sum::<f64>()
+    };
+    decision.least_mention = best(&mean_mention);
+    let figures = |(corpus, places): (&Judged, &Vec<(&Place, (bool, bool))>)| Figures {
+        n_mentions: corpus.n_mentions,
+        mentions: mentions(corpus, places, &decision),
+        n_links: corpus.n_links,
+        links: links(corpus, places, &decision, decision.least_link),
+    };
+    let figures = corpora.iter().zip(&left).map(figures).collect();
+    (decision, figures)
+}
+
+/// The places of a corpus that are left after overlaps are resolved, those in pieces left out.
+fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Vec<(&'a Place, (bool, bool))> {
+    let mut left = Vec::new();
+    for document in &corpus.documents {
+        let weight = |place: &Place| {
+            probability(&decision.mention, &place.evidence) + probability(&decision.link, &place.evidence)
+        };
+        let mut places: Vec<(f32, &Place, (bool, bool))> =
+            document.iter().map(|(place, right)| (weight(place), place, *right)).collect();
+        places.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut kept: Vec<(&Place, (bool, bool))> = Vec::new();
+        for (_, place, right) in places {
+            if kept.iter().all(|(other, _)| !clash(other, place)) {
+                kept.push((place, right));
+            }
+        }
+        left.extend(kept);
+    }
+    left
+}
+
+fn links(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision, least: f32) -> [f64; 3] {
+    let given = places.iter().filter(|(place, _)| probability(&decision.link, &place.evidence) >= least);
+    let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)));
+    measures(n, n_right, corpus.n_links)
+}
+
+fn mentions(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision) -> [f64; 3] {
+    let given = places.iter().filter(|(place, _)| decision.gives(place));
+    let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)));
+    measures(n, n_right, corpus.n_mentions)
+}
+
+fn measures(n: usize, n_right: usize, n_gold: usize) -> [f64; 3] {
+    let (precision, recall) = (n_right as f64 / n.max(1) as f64, n_right as f64 / n_gold.max(1) as f64);
+    [precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::N_FEATURES;
+
+    #[test]
+    fn weights_follow_what_is_right() {
+        let row = |value: f32| {
+            let mut evidence = [0.0; N_FEATURES];
+            (evidence[0], evidence[1]) = (1.0, value);
+            evidence
+        };
+        let rows: Vec<(Evidence, bool)> = (-20..20).map(|at| (row(at as f32 / 10.0), at >= 4)).collect();
+        let weights = logistic(&[rows.as_slice()], PENALTY);
+        assert!(probability(&weights, &row(1.0)) > 0.9 && probability(&weights, &row(0.0)) < 0.1, "{weights:?}");
+        assert!((weights[2], weights[9]) == (0.0, 0.0));
+    }
+}
