@@ -157,7 +157,7 @@ class Canonym:
         return whole | {"ready_seconds": ready["wall_seconds"], "seconds": seconds, "n": n}
 
     def command(self, what, terms, given, out):
-        words = [self.binary, "--quiet", what, "--kb", self.kb(terms), given, "--threads", "1"]
+        words = [self.binary, "--quiet", what, "--model", "lexical", "--kb", self.kb(terms), given, "--threads", "1"]
         shape = ["--to", "jsonl", "--output", out] if what == "link" else []
         return [*words, *shape] if shape else ["sh", "-c", f'"$0" "$@" > {out}', *words]
 

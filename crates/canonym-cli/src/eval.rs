@@ -181,13 +181,21 @@ fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
     if args.json { output::print_json(&folds) } else { output::print(&folds.table()) }
 }
 
+/// The model where none is named: that of `link` for documents, that of `map` for names.
+fn usual_model(format: EvalFormat) -> &'static str {
+    match format {
+        EvalFormat::Biosyn => "lexical",
+        _ => "default",
+    }
+}
+
 /// What was judged, for the head of a page.
 fn facts(args: &EvalArgs) -> Vec<(String, String)> {
     let source = match (&args.pred, &args.model) {
         (Some(path), _) => ("Predictions", path.display().to_string()),
         (None, model) => {
             let mode = if args.mentions == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
-            ("Model", format!("{}, {mode}", model.as_deref().unwrap_or("default")))
+            ("Model", format!("{}, {mode}", model.as_deref().unwrap_or(usual_model(args.format))))
         }
     };
     let gold = args.gold.as_ref().map(|path| ("Gold file", path.display().to_string()));
@@ -233,7 +241,7 @@ fn judge_with<'a>(
             Predictions::File(path, ReadAs { format, reading: args.reading })
         }
         (None, model) => {
-            let models = knowledge::models(model.as_deref().unwrap_or("default"))?;
+            let models = knowledge::models(model.as_deref().unwrap_or(usual_model(args.format)))?;
             let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
             let (mentions, raw_ids) = (args.mentions, args.raw_ids);

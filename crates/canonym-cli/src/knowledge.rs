@@ -9,6 +9,8 @@ use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::index::grams::GramScratch;
+use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
@@ -26,6 +28,9 @@ pub const STARTER: &str = "starter";
 
 /// The knowledge base in the folder of a run.
 pub const TERMINOLOGY: &str = "terminology.kb";
+
+/// The model that is used where none is named; `assets/README.md` tells how it was made.
+const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors");
 
 /// The variable that names the folder where the vectors of names are kept.
 const CACHE: &str = "CANONYM_CACHE";
@@ -103,8 +108,11 @@ impl Models {
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> anyhow::Result<Models> {
     let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None };
-    if matches!(model, "default" | "lexical") {
+    if model == "lexical" {
         return Ok(models);
+    }
+    if model == "default" {
+        return Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new("default"))?));
     }
     let folder = Path::new(model);
     if folder.is_file() || folder.join(bundle::FILE).exists() {
@@ -165,11 +173,11 @@ impl NameLinker {
         }
     }
 
-    /// The linker by words, which alone explains what it does.
-    pub fn explaining(&self) -> anyhow::Result<&LexicalLinker> {
+    /// Links one name and says why.
+    pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
         match self {
-            NameLinker::Lexical(linker) => Ok(linker),
-            NameLinker::Hybrid(_) => Err(no_explanation()),
+            NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
+            NameLinker::Hybrid(linker) => linker.explain_name(name),
         }
     }
 }
@@ -216,12 +224,6 @@ impl Linker for NameLinker {
             NameLinker::Hybrid(linker) => linker.link(inputs),
         }
     }
-}
-
-/// Why a model with vectors gives no reasons.
-pub fn no_explanation() -> anyhow::Error {
-    let error = canonym::Error::invalid("a model with vectors cannot explain its links");
-    error.with_hint("`--model lexical` links by words and explains them").into()
 }
 
 /// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.

@@ -28,8 +28,8 @@ pub struct MapArguments {
     /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `default`, `lexical`, or a bundle.
-    #[arg(long, value_name = "BUNDLE", default_value = "default")]
+    /// The model: `lexical` compares words, `default` and bundles compare vectors, too.
+    #[arg(long, value_name = "BUNDLE", default_value = "lexical")]
     model: String,
     /// Candidates a name.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -73,9 +73,6 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
-    if arguments.explain {
-        linker.explaining()?;
-    }
     let mut input = Input::open(&arguments.file)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let bar = progress::counter("names", None);
@@ -91,7 +88,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         if names.is_empty() {
             break;
         }
-        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)?) {
+        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)) {
             write_line(&mut out, &kb, query, linked, arguments.raw_ids).context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);
@@ -100,16 +97,15 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     out.flush().context("cannot write the result")
 }
 
-fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<Vec<(Link, Option<Explanation>)>> {
+fn link(linker: &NameLinker, names: &[String], explain: bool) -> Vec<(Link, Option<Explanation>)> {
     if !explain {
-        return Ok(linker.link_names(names).into_iter().map(|link| (link, None)).collect());
+        return linker.link_names(names).into_iter().map(|link| (link, None)).collect();
     }
-    let linker = linker.explaining()?;
     let explained = |scratch: &mut GramScratch, name: &String| {
         let (link, explanation) = linker.explain_name(name, scratch);
         (link, Some(explanation))
     };
-    Ok(names.par_iter().map_init(GramScratch::default, explained).collect())
+    names.par_iter().map_init(GramScratch::default, explained).collect()
 }
 
 fn write_line(

@@ -9,7 +9,7 @@ use canonym::kb::subset::Subset;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::LinkConfig;
 use canonym::link::recognise::scan::ScanScratch;
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig, short_forms, written_out};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
@@ -64,10 +64,12 @@ impl System {
         let model = match mentions {
             Mentions::Detect => {
                 let joint = PipelineConfig { min_score, nested };
-                match knowledge::pipeline(kb, &models, top_k, joint, subset.clone())? {
-                    Some(pipeline) => Model::Pipeline(Box::new(pipeline)),
-                    None => {
-                        if models.dense.is_some() {
+                // Where the knowledge base has nothing of what the tagger knows, names decide alone.
+                let pipeline = knowledge::pipeline(kb, &models, top_k, joint, subset.clone())?;
+                match pipeline {
+                    Some(pipeline) if !pipeline.types().is_empty() => Model::Pipeline(Box::new(pipeline)),
+                    pipeline => {
+                        if models.dense.is_some() && pipeline.is_none() {
                             progress::say(
                                 "mentions are found and linked by words: this model has no tagger, and its vectors rank given mentions alone",
                             );
@@ -129,14 +131,27 @@ impl System {
                 };
                 Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
             }
-            Model::Pipeline(_) => Err(knowledge::no_explanation()),
+            Model::Pipeline(pipeline) => {
+                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
+                let explained = pipeline.explain(&texts);
+                let named = |(text, explained): (Document, Vec<(LinkedMention, Explanation)>)| {
+                    let (annotations, explanations) = explained
+                        .into_iter()
+                        .map(|(linked, explanation)| {
+                            self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation)
+                        })
+                        .unzip();
+                    (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
+                };
+                Ok(texts.into_par_iter().zip(explained).map(named).collect())
+            }
             Model::Gold(linker) => {
-                let by_words = linker.explaining()?;
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
                     let text = &document.document.text;
+                    let uses = short_forms(text);
                     let reasons = |annotation: Annotation| {
-                        let pieces: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
-                        let (_, explanation) = by_words.explain_name(&pieces.join(" "), scratch);
+                        let name = written_out(text, &annotation.spans, &uses);
+                        let (_, explanation) = linker.explain_name(&name, scratch);
                         self.named(annotation, explanation)
                     };
                     let (annotations, explanations) = document.annotations.into_iter().map(reasons).unzip();

@@ -15,10 +15,11 @@ use crate::hybrid::{Fusion, NameEncoder};
 use crate::models::rescnn::ResCnnConfig;
 use crate::models::tagger::TaggerConfig;
 use crate::parameters::{Parameters, Precision};
-use crate::pipeline::{Decision, TypedTagger};
+use crate::pipeline::{Decision, LayerType, TypedTagger};
 use crate::tagging::gazetteer::Gazetteer;
 use crate::tagging::tagger::Tagger;
 use crate::tagging::views::{Viewer, Vocabulary};
+use crate::usages::Usages;
 use crate::wordpiece::Pieces;
 
 /// The name of the file in the folder of a run.
@@ -54,8 +55,8 @@ pub struct Manifest {
 pub struct TaggerManifest {
     /// Its sizes.
     pub config: TaggerConfig,
-    /// The type of each layer; none where a layer only helped to train the others.
-    pub types: Vec<Option<String>>,
+    /// What each layer is for.
+    pub layers: Vec<LayerType>,
     /// How what it finds and what the knowledge base knows come together.
     pub decision: Decision,
 }
@@ -65,6 +66,9 @@ const TAGGER: &str = "tagger.";
 
 /// Its words, one a line.
 const WORDS: &str = "tagger.words";
+
+/// What names were used for, one name a line.
+const USAGES: &str = "tagger.usages";
 
 /// The names that it knows.
 const GAZETTEER: &str = "tagger.gazetteer";
@@ -133,28 +137,35 @@ impl Bundle {
 
     /// The same bundle with a tagger.
     #[must_use]
-    pub fn with_tagger(mut self, viewer: &Viewer, parameters: &Parameters, manifest: TaggerManifest) -> Bundle {
+    pub fn with_tagger(
+        mut self,
+        (viewer, usages): (&Viewer, &Usages),
+        parameters: &Parameters,
+        manifest: TaggerManifest,
+    ) -> Bundle {
         for (name, value) in parameters.iter() {
             self.parameters.add(format!("{TAGGER}{name}"), value.clone());
         }
         self.parameters.add_table(WORDS, viewer.vocabulary.to_lines().into_bytes());
         self.parameters.add_table(GAZETTEER, viewer.gazetteer.to_bytes());
+        self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
         self.manifest.tagger = Some(manifest);
         self
     }
 
     /// The recogniser, where there is one.
     pub fn typed_tagger(&self) -> Result<Option<TypedTagger>> {
-        let Some(TaggerManifest { config, types, .. }) = &self.manifest.tagger else { return Ok(None) };
+        let Some(TaggerManifest { config, layers, .. }) = &self.manifest.tagger else { return Ok(None) };
         let damaged = |what: &str| Error::invalid(format!("{what} of the tagger cannot be read"));
-        let words = std::str::from_utf8(self.parameters.table(WORDS)?).map_err(|_| damaged("the words"))?;
-        let vocabulary = Vocabulary::from_lines(words);
+        let lines = |table: &str| std::str::from_utf8(self.parameters.table(table)?).map_err(|_| damaged("a table"));
+        let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
+        let usages = Usages::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the usages"))?;
         let gazetteer = Gazetteer::from_bytes(self.parameters.table(GAZETTEER)?).ok_or_else(|| damaged("the names"))?;
         let weights = self.parameters.under(TAGGER);
-        config.check(&weights, vocabulary.n_rows(), types.len())?;
-        let tagger = Tagger::new(config, &weights, types.len())?;
+        config.check(&weights, vocabulary.n_rows(), layers.len())?;
+        let tagger = Tagger::new(config, &weights, layers.len())?;
         let viewer = Viewer { vocabulary, gazetteer, n_grams: config.n_grams };
-        Ok(Some(TypedTagger { viewer, tagger, types: types.clone() }))
+        Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), usages }))
     }
 
     /// The dense side of the model.
@@ -231,6 +242,40 @@ mod tests {
         ];
         for (bytes, expected) in cases {
             let message = opened(&bytes).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_tagger_travels_with_the_bundle_and_is_checked() {
+        let config = TaggerConfig { n_grams: 8, width: 6, distances: vec![1], share_after: 1, ..Default::default() };
+        let vocabulary = Vocabulary::count(["liver disease"], 1, 9);
+        let viewer = Viewer { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
+        let mut weights = Parameters::default();
+        config.init(&mut weights, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(2));
+        let layers = vec![LayerType { name: Some("Disease".to_owned()), covers: 0.1 }];
+        let manifest = TaggerManifest { config, layers, decision: Decision::BEGIN };
+        let whole = bundle().with_tagger((&viewer, &Usages::default()), &weights, manifest);
+        let back = opened(&whole.to_bytes(Precision::Single).unwrap()).unwrap();
+        assert_eq!(back.manifest.tagger, whole.manifest.tagger);
+        assert_eq!(back.typed_tagger().unwrap().unwrap().viewer, viewer);
+        let damaged = |change: &dyn Fn(&mut Bundle)| {
+            let mut bundle = whole.clone();
+            change(&mut bundle);
+            opened(&bundle.to_bytes(Precision::Single).unwrap()).unwrap_err().to_string()
+        };
+        let cases = [
+            damaged(&|bundle| bundle.parameters.add_table(GAZETTEER, vec![1, 2])),
+            damaged(&|bundle| bundle.parameters.add_table(WORDS, vec![255])),
+            damaged(&|bundle| bundle.parameters.add_table(WORDS, b"liver".to_vec())),
+            damaged(&|bundle| bundle.parameters.add("tagger.norm.gain", Matrix::zeros(1, 5))),
+            damaged(&|bundle| {
+                if let Some(tagger) = &mut bundle.manifest.tagger {
+                    tagger.config.width = 0;
+                }
+            }),
+        ];
+        for (message, expected) in cases.iter().zip(["the names of", "a table of", "embedding.word", "norm.gain", "a size is 0"]) {
             assert!(message.contains(expected), "{message}");
         }
     }

@@ -11,7 +11,8 @@ use canonym::kb::subset::{Subset, View};
 use canonym::kb::{ConceptId, FormId, KnowledgeBase};
 use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
 use canonym::link::model::{Calibration, LexicalModel};
-use canonym::link::{Link, Linker, Marked};
+use canonym::link::explain::{Explained, Explanation, contributions, explained, tell_differences};
+use canonym::link::{Candidate, Link, Linker, Marked};
 use canonym::text::normalise::fold;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -131,16 +132,42 @@ impl HybridLinker {
     pub fn evidence<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Vec<Evidence>> {
         let mut all = Vec::with_capacity(names.len());
         for names in names.chunks(BATCH) {
-            let mut vectors = self.names.encode(names);
+            let folded: Vec<String> = names.par_iter().map(|name| fold(name.as_ref())).collect();
+            let known: Vec<Option<FormId>> = folded.par_iter().map(|name| self.known(name)).collect();
+            // What is a name already is its own nearest: only other names are looked for among the vectors.
+            let new: Vec<&str> =
+                folded.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
+            let mut vectors = self.names.encode(&new);
             vectors.normalise_rows();
             let found = self.index.search(&vectors, N_DENSE);
+            let mut place = 0;
+            let places: Vec<usize> = known
+                .iter()
+                .map(|known| {
+                    place += usize::from(known.is_none());
+                    place.wrapping_sub(1)
+                })
+                .collect();
             let one = |scratch: &mut GramScratch, row: usize| {
-                let forms: Vec<FormId> = found[row].iter().map(|hit| FormId(hit.row)).collect();
-                self.compare(names[row].as_ref(), vectors.row(row), &forms, scratch)
+                let name = names[row].as_ref();
+                match known[row] {
+                    Some(form) => self.compare(name, self.index.rows().row(form.0 as usize), &[], scratch),
+                    None => {
+                        let forms: Vec<FormId> = found[places[row]].iter().map(|hit| FormId(hit.row)).collect();
+                        self.compare(name, vectors.row(places[row]), &forms, scratch)
+                    }
+                }
             };
             all.par_extend((0..names.len()).into_par_iter().map_init(GramScratch::default, one));
         }
         all
+    }
+
+    /// The form that a folded name is, where it names a concept that may be given.
+    fn known(&self, folded: &str) -> Option<FormId> {
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let form = self.kb.find_form(folded)?;
+        self.kb.names_of_form(form).any(|name| view.has(self.kb.concept_of(name))).then_some(form)
     }
 
     fn compare(&self, name: &str, vector: &[f32], forms: &[FormId], scratch: &mut GramScratch) -> Vec<Evidence> {
@@ -160,20 +187,48 @@ impl HybridLinker {
     }
 
     /// The link that evidence makes.
-    fn decide(&self, evidence: Vec<Evidence>) -> Link {
-        let fused = |evidence: &Evidence| Scored { score: self.fusion.score(evidence), ..evidence.scored };
-        let mut ranked: Vec<Scored> = evidence.iter().map(fused).collect();
-        ranked.sort_by(|left, right| right.score.total_cmp(&left.score).then(left.concept.cmp(&right.concept)));
+    fn decide(&self, mut evidence: Vec<Evidence>) -> Link {
+        self.rank(&mut evidence)
+    }
+
+    /// Brings evidence into order, best first, and gives the link that it makes.
+    fn rank(&self, evidence: &mut [Evidence]) -> Link {
+        let score = |evidence: &Evidence| self.fusion.score(evidence);
+        evidence.sort_by(|left, right| {
+            score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
+        });
+        let ranked: Vec<Scored> =
+            evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
         link_ranked(&ranked, &self.fusion.calibration, &self.config)
+    }
+
+    /// Links one name and says why.
+    pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
+        let mut evidence = self.evidence(&[name]).pop().unwrap_or_default();
+        let link = self.rank(&mut evidence);
+        let score = |rank: usize| evidence.get(rank).map(|one| self.fusion.score(one));
+        let top = score(0).unwrap_or(0.0);
+        let explain = |(rank, (one, candidate)): (usize, (&Evidence, &Candidate))| {
+            let lead = match rank {
+                0 => top - score(1).unwrap_or(top - 10.0),
+                _ => self.fusion.score(one) - top,
+            };
+            let cosine = ("cosine", "how near the vector of the name is to that of the mention", one.cosine, self.fusion.cosine);
+            let model = (&self.ranking, self.fusion.lexical);
+            let parts =
+                contributions(model, &self.fusion.calibration, &one.scored, (lead, candidate.score), &[cosine]);
+            explained(&self.kb, name, (one.scored.name, candidate), parts)
+        };
+        let mut candidates: Vec<Explained> =
+            evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
+        tell_differences(&mut candidates);
+        (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
 }
 
 impl Linker for HybridLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
-        let surfaces = |marked: &Marked<'_>| -> Vec<String> {
-            marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect()
-        };
-        Ok(inputs.iter().map(|marked| self.link_names(&surfaces(marked))).collect())
+        Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
     }
 }
 

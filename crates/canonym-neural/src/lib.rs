@@ -18,5 +18,6 @@ pub mod segments;
 pub mod tagging;
 pub mod tape;
 pub mod train;
+pub mod usages;
 pub mod vectors;
 pub mod wordpiece;

@@ -77,6 +77,18 @@ pub fn dot(left: &[f32], right: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
+/// The sum, in sixteen lanes.
+pub fn sum(values: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 16];
+    let (pieces, rest) = values.as_chunks::<16>();
+    for piece in pieces {
+        for lane in 0..16 {
+            lanes[lane] += piece[lane];
+        }
+    }
+    lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
+}
+
 /// A part of a matrix that is read, perhaps transposed.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {

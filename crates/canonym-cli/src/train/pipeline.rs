@@ -90,8 +90,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
     let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
-        let manifest = TaggerManifest { config: of_tagger.model.clone(), types: of_tagger.types(), decision };
-        names.clone().with_tagger(&trained.viewer, &trained.parameters, manifest)
+        let manifest = TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(), decision };
+        names.clone().with_tagger((&trained.viewer, &trained.usages), &trained.parameters, manifest)
     };
     let bundle = with_tagger(&trained, Decision::BEGIN);
     let mut judged = Vec::new();

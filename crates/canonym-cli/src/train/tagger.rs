@@ -8,15 +8,18 @@ use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym::input::Input;
 use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
+use canonym::link::recognise::{short_forms, written_out};
 use canonym::text::tokens::Token;
 use canonym_neural::models::tagger::TaggerConfig;
 use canonym_neural::parameters::Parameters;
+use canonym_neural::pipeline::LayerType;
 use canonym_neural::random::for_step;
 use canonym_neural::tagging::gazetteer::{Gazetteer, MAX_CLASSES};
 use canonym_neural::tagging::lattice::labels_of;
 use canonym_neural::tagging::views::{View, Viewer, Vocabulary, Words};
 use canonym_neural::train::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
 use canonym_neural::train::{Progress, Run, RunConfig};
+use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
@@ -44,9 +47,9 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The type of the mentions of each layer.
-    pub fn types(&self) -> Vec<Option<String>> {
-        self.layer.iter().map(|layer| layer.semantic_type.clone()).collect()
+    /// What each layer is for.
+    pub fn layers(&self) -> Vec<LayerType> {
+        self.layer.iter().map(|layer| layer.of.clone()).collect()
     }
 
     /// The same training on held-out corpora, too.
@@ -77,9 +80,8 @@ struct VocabularyConfig {
 struct LayerConfig {
     /// Its name.
     name: String,
-    /// The type of the mentions that are given; where there is none, the layer only helps to train the others.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    semantic_type: Option<String>,
+    /// The type of its mentions, and from which share of concepts on a knowledge base covers it.
+    of: LayerType,
 }
 
 /// A corpus.
@@ -93,6 +95,9 @@ struct CorpusConfig {
     weight: f32,
     /// For each layer that it teaches, the types that its annotators gave; `*` is any.
     teaches: BTreeMap<String, Vec<String>>,
+    /// The source of its concept ids, such as `MESH`, where what names are used for is learned from it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ids: Option<String>,
     /// Documents that stand in one of these, too, are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_in: Vec<PathBuf>,
@@ -152,6 +157,7 @@ struct LayerReport {
 /// What was trained.
 pub struct Trained {
     pub viewer: Viewer,
+    pub usages: Usages,
     pub parameters: Parameters,
 }
 
@@ -170,8 +176,25 @@ struct Read<'a> {
     documents: Vec<AnnotatedDocument>,
 }
 
+impl Experiment {
+    fn check(&self) -> canonym::Result<()> {
+        let refused = |message: String, hint: &str| Err(canonym::Error::invalid(message).with_hint(hint.to_owned()));
+        self.model.check_sizes()?;
+        let names: BTreeSet<&String> = self.layer.iter().map(|layer| &layer.name).collect();
+        let taught = self.corpus.iter().flat_map(|corpus| corpus.teaches.keys());
+        if let Some(unknown) = taught.into_iter().find(|name| !names.contains(name)) {
+            return refused(format!("there is no layer `{unknown}`"), "`teaches` names layers of the experiment");
+        }
+        if !self.corpus.iter().any(|corpus| corpus.role == Role::Fit) {
+            return refused("no corpus is trained on".to_owned(), "give a `[[corpus]]` with `role = \"fit\"`");
+        }
+        Ok(())
+    }
+}
+
 /// Trains a tagger; log, checkpoint and report go to `out`.
 pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result<Trained> {
+    experiment.check()?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let corpora: Vec<Read<'_>> =
@@ -207,6 +230,11 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
         }
         reports.insert(corpus.config.name.clone(), report);
     }
+    if to_fit.iter().all(|corpus| corpus.examples.is_empty()) {
+        let error = canonym::Error::invalid("the corpora that are trained on have no text");
+        return Err(error.with_hint("check `documents`, `not_in` and `only_in`").into());
+    }
+    to_fit.retain(|corpus| !corpus.examples.is_empty());
     let n_layers = experiment.layer.len();
     let mut parameters = Parameters::default();
     let rng = &mut for_step(experiment.seed, u64::MAX);
@@ -223,9 +251,9 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
     let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
     let started = Instant::now();
     let mut run = Run::new(experiment.run, experiment.seed, parameters);
-    let mut log = Log::create(out)?;
-    log.begin("tagger", experiment.run.n_steps, n_examples);
     let checkpoint = out.join("checkpoint-tagger.safetensors");
+    let mut log = if checkpoint.exists() { Log::go_on(out)? } else { Log::create(out)? };
+    log.begin("tagger", experiment.run.n_steps, n_examples);
     let of = toml::to_string(experiment)?;
     if checkpoint.exists() {
         run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
@@ -255,7 +283,36 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
         seconds,
     };
     super::write_text(out, "tagger-report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    Ok(Trained { viewer, parameters })
+    Ok(Trained { viewer, usages: usages(&corpora), parameters })
+}
+
+/// What names are used for in the corpora that are trained on.
+fn usages(corpora: &[Read<'_>]) -> Usages {
+    let mut usages = Usages::default();
+    for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
+        let Some(source) = &config.ids else { continue };
+        let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
+        for document in documents {
+            let text = document.document.text.as_str();
+            let uses = short_forms(text);
+            for annotation in &document.annotations {
+                if !taught.contains(&annotation.semantic_type) && !taught.contains(&"*".to_owned()) {
+                    continue;
+                }
+                let name = written_out(text, &annotation.spans, &uses);
+                match annotation.ids.as_slice() {
+                    [] => usages.add(&name, None),
+                    // Of a composite mention it is not known which part has which id.
+                    [id] if id.contains(['|', '+']) => {}
+                    [id] if id == "-1" || id == "-" => usages.add(&name, None),
+                    [id] if id.contains(':') => usages.add(&name, Some(id)),
+                    [id] if id.starts_with(['C', 'D']) => usages.add(&name, Some(&format!("{source}:{id}"))),
+                    _ => {}
+                }
+            }
+        }
+    }
+    usages
 }
 
 fn layer_report(score: Score) -> LayerReport {

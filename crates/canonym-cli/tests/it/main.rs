@@ -20,5 +20,6 @@ mod link;
 mod link_output;
 mod map;
 mod output;
+mod pipeline;
 mod rescnn;
 mod support;

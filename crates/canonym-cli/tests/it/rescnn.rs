@@ -43,7 +43,7 @@ fn trained() -> Workplace {
 
 /// Status, standard output and standard error.
 fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, String) {
-    let output = place.run(arguments, input);
+    let output = Workplace::finish(place.command(arguments).env("CANONYM_CACHE", place.path("cache")), input);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }

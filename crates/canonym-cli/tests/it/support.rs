@@ -54,17 +54,22 @@ impl Workplace {
         names
     }
 
-    /// The program, ready to run in the folder.
+    /// The program, ready to run in the folder. Vectors of names are kept for all tests, so that the starter has them once.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_canonym"));
-        command.args(arguments).current_dir(self.folder.path()).env("CANONYM_CACHE", self.path("cache"));
+        command.args(arguments).current_dir(self.folder.path()).env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
     /// Runs the program with `input` on standard input.
     pub fn run(&self, arguments: &[&str], input: &str) -> Output {
-        let mut child = self.command(arguments).spawn().unwrap();
+        Workplace::finish(&mut self.command(arguments), input)
+    }
+
+    /// Runs a command with `input` on standard input.
+    pub fn finish(command: &mut Command, input: &str) -> Output {
+        let mut child = command.spawn().unwrap();
         // A program that does not read its input closes the pipe.
         child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
         child.wait_with_output().unwrap()

@@ -180,12 +180,18 @@ impl TaggerConfig {
         parameters.add(format!("{name}.bias"), Matrix::zeros(1, self.width));
     }
 
-    /// Checks that the weights have the shapes that the config names, for `n_layers` layers of types and a vocabulary of `n_words` rows.
-    pub fn check(&self, parameters: &Parameters, n_words: usize, n_layers: usize) -> Result<()> {
+    /// Checks that the sizes make a network.
+    pub fn check_sizes(&self) -> Result<()> {
         let sizes = [self.word_dim, self.n_grams, self.gram_dim, self.shape_dim, self.width, self.distances.len()];
         if sizes.contains(&0) || self.distances.contains(&0) {
             return Err(Error::invalid("this is no tagger: a size is 0").with_hint("sizes and distances are at least 1"));
         }
+        Ok(())
+    }
+
+    /// Checks that the weights have the shapes that the config names, for `n_layers` layers of types and a vocabulary of `n_words` rows.
+    pub fn check(&self, parameters: &Parameters, n_words: usize, n_layers: usize) -> Result<()> {
+        self.check_sizes()?;
         let mut expected = Parameters::default();
         let small = TaggerConfig { n_grams: 1, ..self.clone() };
         small.init(&mut expected, 1, n_layers, &mut SplitMix64::new(0));

@@ -222,3 +222,63 @@ fn add_bias(rows: &mut Matrix, bias: &[f32]) {
     let n_cols = bias.len();
     rows.values.chunks_exact_mut(n_cols).for_each(|row| add(row, bias));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SplitMix64;
+    use crate::tagging::gazetteer::Gazetteer;
+    use crate::tagging::views::{Viewer, Vocabulary};
+    use crate::tape::Tape;
+
+    const TEXTS: [&str; 3] = [
+        "Liver disease (LD) after aspirin. Liver disease was seen; LD resolved.",
+        "Aspirin",
+        "IL-2 and TNFα in 12 patients, aspirin-induced asthma: liver.",
+    ];
+
+    fn viewer() -> Viewer {
+        let gazetteer = Gazetteer::build([("liver disease", 1), ("aspirin", 2)]);
+        Viewer { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
+    }
+
+    #[test]
+    fn it_agrees_with_the_graph_that_is_trained_and_texts_do_not_touch_each_other() {
+        let config = TaggerConfig {
+            word_dim: 6,
+            n_grams: 50,
+            gram_dim: 5,
+            shape_dim: 4,
+            width: 12,
+            distances: vec![1, 2, 1],
+            share_after: 1,
+            ..TaggerConfig::default()
+        };
+        let (viewer, mut words) = (viewer(), Words::default());
+        let views: Vec<View> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
+        let mut parameters = Parameters::default();
+        config.init(&mut parameters, viewer.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
+        config.check(&parameters, viewer.vocabulary.n_rows(), 2).unwrap();
+        let mut tape = Tape::new(&parameters);
+        let output = config.forward(&mut tape, &Packed::new(&views.iter().collect::<Vec<_>>(), &words), None).unwrap();
+        let expected = tape.value(output);
+        let tagger = Tagger::new(&config, &parameters, 2).unwrap();
+        let mut rows = WordRows::default();
+        tagger.tabulate(&words, &mut rows);
+        let mut first = 0;
+        for view in &views {
+            let scores = tagger.scores(view, &words, &rows);
+            for (at, value) in scores.values.iter().enumerate() {
+                let other = expected.values[first * 10 + at];
+                assert!((value - other).abs() < 1e-5, "{value} {other}");
+            }
+            first += scores.n_rows;
+            let tagged = tagger.tag(view, &words, &rows);
+            assert_eq!(tagged.layer(1).len(), view.tokens.len());
+        }
+        assert_eq!(first, expected.n_rows);
+        let empty = viewer.view("…", &mut words);
+        assert!(tagger.tag(&empty, &words, &rows).likeliest(0, 0.0).is_empty());
+        assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
+    }
+}

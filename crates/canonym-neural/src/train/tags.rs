@@ -307,3 +307,109 @@ pub fn score(
     }
     Ok(sums)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::for_step;
+    use crate::tagging::lattice::labels_of;
+    use crate::tagging::views::{Viewer, Vocabulary};
+    use crate::train::optimise::AdamConfig;
+    use crate::train::{Run, RunConfig};
+
+    const CONFIG: TagsConfig = TagsConfig { batch: 4, max_tokens: 6 };
+
+    fn model() -> TaggerConfig {
+        TaggerConfig {
+            word_dim: 8,
+            n_grams: 40,
+            gram_dim: 6,
+            shape_dim: 4,
+            width: 16,
+            distances: vec![1, 1],
+            share_after: 1,
+            ..TaggerConfig::default()
+        }
+    }
+
+    /// Texts in which what follows "with" is a mention of the first layer; the second layer is never taught.
+    fn corpus() -> (Words, Vec<Corpus>, Vec<HeldOut>, usize) {
+        let texts = ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
+        let mentions = [(3, 3), (2, 3), (3, 3), (4, 4)];
+        let vocabulary = Vocabulary::count(texts, 1, 100);
+        let viewer = Viewer { vocabulary, n_grams: 40, ..Viewer::default() };
+        let mut words = Words::default();
+        let (mut examples, mut held_out) = (Vec::new(), Vec::new());
+        for (text, mention) in texts.iter().zip(mentions) {
+            let view = viewer.view(text, &mut words);
+            let labels = vec![Some(labels_of(view.tokens.len(), &[mention])), None];
+            held_out.push(HeldOut { view: view.clone(), mentions: vec![Some(vec![mention]), None] });
+            examples.push(Example { view, labels });
+        }
+        (words, vec![Corpus { weight: 1.0, examples }], held_out, viewer.vocabulary.n_rows())
+    }
+
+    #[test]
+    fn what_is_taught_is_learned_and_layers_that_are_not_taught_get_no_gradient() {
+        let (words, corpora, held_out, n_words) = corpus();
+        let model = model();
+        let mut objective = Tags::new(&model, CONFIG, (&words, &corpora), 2, &held_out);
+        let mut parameters = Parameters::default();
+        model.init(&mut parameters, n_words, 2, &mut for_step(1, 1));
+        let batch = objective.batch(0, &mut for_step(1, 0));
+        let n_rows = batch.lengths.iter().sum();
+        let loss = objective.loss(&batch, &Matrix::zeros(n_rows, 2 * N_LABELS));
+        assert!(loss.value > 0.5);
+        for row in loss.gradient.values.chunks_exact(2 * N_LABELS) {
+            assert!(row[..N_LABELS].iter().any(|value| *value != 0.0));
+            assert!(row[N_LABELS..].iter().all(|value| *value == 0.0));
+        }
+        let adam = AdamConfig { learning_rate: 1e-2, ..AdamConfig::default() };
+        let config = RunConfig { n_steps: 80, steps_per_round: 40, evaluate_every: 1, adam, ..RunConfig::default() };
+        let before = objective.evaluate(&parameters).unwrap().unwrap();
+        let mut run = Run::new(config, 3, parameters);
+        run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
+        let after = objective.evaluate(&run.finish()).unwrap().unwrap();
+        assert!(before < 0.5 && after == 1.0, "{before} {after}");
+    }
+
+    #[test]
+    fn the_gradient_of_the_loss_is_that_of_differences() {
+        let (words, corpora, _, _) = corpus();
+        let model = model();
+        let objective = Tags::new(&model, CONFIG, (&words, &corpora), 1, &[]);
+        let batch = objective.batch(7, &mut for_step(1, 7));
+        let n_rows: usize = batch.lengths.iter().sum();
+        let mut rng = SplitMix64::new(2);
+        let drawn = (0..n_rows * N_LABELS).map(|_| crate::random::normal(&mut rng)).collect();
+        let values = Matrix::new(n_rows, N_LABELS, drawn);
+        let loss = objective.loss(&batch, &values);
+        for at in 0..values.values.len() {
+            let moved = |by: f32| {
+                let mut moved = values.clone();
+                moved.values[at] += by;
+                objective.loss(&batch, &moved).value
+            };
+            let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+            assert!((slope - f64::from(loss.gradient.values[at])).abs() < 1e-3, "{at}");
+        }
+    }
+
+    #[test]
+    fn long_texts_give_parts_whose_labels_are_possible() {
+        let view = View {
+            tokens: Vec::new(),
+            words: vec![0; 9],
+            gaps: vec![0; 10],
+            bits: vec![0; 9],
+        };
+        let text = "a b c d e f g h i";
+        let tokens = canonym::text::tokens::tokenize(text);
+        let example = Example { view: View { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
+        for step in 0..20 {
+            let part = cropped(&example, 4, &mut for_step(5, step));
+            assert_eq!(part.labels, [Some(vec![1, 2, 2, 3]), None]);
+            assert_eq!((part.view.tokens.len(), part.view.gaps.len()), (4, 5));
+        }
+    }
+}

@@ -9,9 +9,9 @@
 use serde::Serialize;
 
 use super::lexical::{LexicalLinker, Scored};
-use super::model::{N, feature_name, feature_sentence};
+use super::model::{Calibration, LexicalModel, N, feature_name, feature_sentence};
 use super::recognise::scan::ScanScratch;
-use super::recognise::{DictionaryAnnotator, Spotted, accept, short_forms};
+use super::recognise::{DictionaryAnnotator, Spotted, accept, short_forms, written_out};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
 use crate::kb::{KnowledgeBase, NameId, Scope};
@@ -129,41 +129,49 @@ impl LexicalLinker {
         let next = ranked.get(1).map_or(top - 10.0, |second| second.score);
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
             let lead = if rank == 0 { top - next } else { scored.score - top };
-            let contributions = self.lexical_contributions(scored, lead, candidate.score);
+            let model = (&self.model, 1.0);
+            let contributions =
+                contributions(model, &self.model.calibration, scored, (lead, candidate.score), &[]);
             explained(&self.kb, name, (scored.name, candidate), contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
         tell_differences(&mut candidates);
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
+}
 
-    fn lexical_contributions(&self, scored: &Scored, lead: f32, score: f32) -> Vec<Contribution> {
-        let calibration = self.model.calibration;
-        let scale = f64::from(calibration.score);
-        let of_feature = |row: usize| {
-            let value = f64::from(scored.features[row]);
-            let log_odds = scale * f64::from(self.model.weights[row]) * value;
-            contribution(feature_name(row), feature_sentence(row), value, log_odds)
-        };
-        let lead = lead.clamp(-10.0, 10.0);
-        let mut contributions: Vec<Contribution> = (0..N).map(of_feature).collect();
-        let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.lead * lead));
-        contributions.push(contribution("offset", "what holds for every candidate", 1.0, offset));
-        let ahead = "how far it is ahead of the next concept, or behind the first";
-        contributions.push(contribution("lead", ahead, f64::from(lead), of_lead));
-        // A candidate is never more probable than the one before it.
-        let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
-        if f64::from(score) < probability(sum) - 1e-3 {
-            let limit = log_odds(f64::from(score)) - sum;
-            contributions.push(contribution(
-                "limit",
-                "it is not more probable than the candidate before it",
-                1.0,
-                limit,
-            ));
-        }
-        contributions
+/// What adds up to the log-odds of a candidate: its features by a model, parts from elsewhere in units of the score, and the calibration.
+pub fn contributions(
+    (model, weight): (&LexicalModel, f32),
+    calibration: &Calibration,
+    scored: &Scored,
+    (lead, probable): (f32, f32),
+    others: &[(&str, &str, f32, f32)],
+) -> Vec<Contribution> {
+    let scale = f64::from(calibration.score);
+    let of_feature = |row: usize| {
+        let value = f64::from(scored.features[row]);
+        let log_odds = scale * f64::from(weight) * f64::from(model.weights[row]) * value;
+        contribution(feature_name(row), feature_sentence(row), value, log_odds)
+    };
+    let lead = lead.clamp(-10.0, 10.0);
+    let mut contributions: Vec<Contribution> = (0..N).map(of_feature).collect();
+    for (name, sentence, value, weight) in others {
+        let log_odds = scale * f64::from(*weight) * f64::from(*value);
+        contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
+    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.lead * lead));
+    contributions.push(contribution("offset", "what holds for every candidate", 1.0, offset));
+    let ahead = "how far it is ahead of the next concept, or behind the first";
+    contributions.push(contribution("lead", ahead, f64::from(lead), of_lead));
+    // A candidate is never more probable than the one before it.
+    let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
+    if f64::from(probable) < probability(sum) - 1e-3 {
+        let limit = log_odds(f64::from(probable)) - sum;
+        let behind = "it is not more probable than the candidate before it";
+        contributions.push(contribution("limit", behind, 1.0, limit));
+    }
+    contributions
 }
 
 impl DictionaryAnnotator {
@@ -185,25 +193,11 @@ impl DictionaryAnnotator {
         spotted: &Spotted,
     ) -> (LinkedMention, Explanation) {
         let linked = self.linked(spotted);
-        let code_point = |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries");
-        let inside = |short: Span| spotted.spans.iter().any(|span| span.start <= short.start && short.end <= span.end);
-        // Uses are in text order.
-        let first = uses.partition_point(|(short, _)| short.end <= spotted.span.start);
-        let used: Vec<(Span, Span)> = uses[first..]
-            .iter()
-            .take_while(|(short, _)| short.start < spotted.span.end)
-            .filter(|(short, _)| inside(*short))
-            .copied()
-            .collect();
-        let definition = |(short, long): &(Span, Span)| Definition {
-            short: short.of(text).to_owned(),
-            long: long.of(text).to_owned(),
-            span: (code_point(long.start), code_point(long.end)),
-        };
+        let used = uses_in(&spotted.spans, uses);
         // A definition that is no name was held against the short form, which is then compared as it stands.
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
-        let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
+        let compared = if is_expanded { written_out(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
         let explain = |((reading, _), candidate): (&(accept::Reading, f32), &Candidate)| {
             let of_feature = |row: usize| {
                 let value = f64::from(reading.features[row]);
@@ -216,32 +210,35 @@ impl DictionaryAnnotator {
         let mut candidates: Vec<Explained> =
             spotted.readings.iter().zip(&linked.link.candidates).map(explain).collect();
         tell_differences(&mut candidates);
-        let definitions = used.iter().map(definition).collect();
+        let definitions = definitions(text, map, &used);
         let coordinated = spotted.spans.len() > 1;
         let threshold = Some(rounded(f64::from(self.threshold())));
         (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
     }
 }
 
-/// The text of a mention with its short forms replaced by their long forms.
-fn expanded(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
-    let mut pieces = Vec::new();
-    for span in spans {
-        let (mut piece, mut end) = (String::new(), span.start);
-        for (short, long) in uses.iter().filter(|(short, _)| span.start <= short.start && short.end <= span.end) {
-            if short.start >= end {
-                piece += &text[end as usize..short.start as usize];
-                piece += long.of(text);
-                end = short.end;
-            }
-        }
-        piece += &text[end as usize..span.end as usize];
-        pieces.push(piece);
-    }
-    pieces.join(" ")
+/// The short forms that stand within pieces of a mention, with what they stand for; `uses` are in text order.
+pub fn uses_in(spans: &[Span], uses: &[(Span, Span)]) -> Vec<(Span, Span)> {
+    let (Some(start), Some(end)) = (spans.first(), spans.last()) else { return Vec::new() };
+    let inside = |short: Span| spans.iter().any(|span| span.start <= short.start && short.end <= span.end);
+    let first = uses.partition_point(|(short, _)| short.end <= start.start);
+    let near = uses[first..].iter().take_while(|(short, _)| short.start < end.end);
+    near.filter(|(short, _)| inside(*short)).copied().collect()
 }
 
-fn explained(
+/// What the text says of short forms.
+pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Vec<Definition> {
+    let code_point = |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries");
+    let definition = |(short, long): &(Span, Span)| Definition {
+        short: short.of(text).to_owned(),
+        long: long.of(text).to_owned(),
+        span: (code_point(long.start), code_point(long.end)),
+    };
+    uses.iter().map(definition).collect()
+}
+
+/// Why a candidate is one: how its name agrees with the mention, and what adds up to its log-odds.
+pub fn explained(
     kb: &KnowledgeBase,
     mention: &str,
     (name, candidate): (NameId, &Candidate),
@@ -329,7 +326,7 @@ fn compare(mention: &str, name: &str) -> Compared {
 }
 
 /// Adds to each candidate but the first what speaks most for the first and not for it.
-fn tell_differences(candidates: &mut [Explained]) {
+pub fn tell_differences(candidates: &mut [Explained]) {
     let Some((first, others)) = candidates.split_first_mut() else { return };
     let of = |candidate: &Explained, feature: &str| {
         candidate.contributions.iter().find(|one| one.feature == feature).map_or(0.0, |one| one.log_odds)
@@ -352,7 +349,8 @@ fn tell_differences(candidates: &mut [Explained]) {
     }
 }
 
-fn contribution(feature: &str, sentence: &str, value: f64, log_odds: f64) -> Contribution {
+/// A part of a sum of log-odds, rounded.
+pub fn contribution(feature: &str, sentence: &str, value: f64, log_odds: f64) -> Contribution {
     Contribution {
         feature: feature.to_owned(),
         sentence: sentence.to_owned(),

@@ -94,10 +94,7 @@ impl LexicalLinker {
 
 impl Linker for LexicalLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
-        let surfaces = |marked: &Marked<'_>| -> Vec<String> {
-            marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect()
-        };
-        Ok(inputs.iter().map(|marked| self.link_names(&surfaces(marked))).collect())
+        Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
     }
 }
 

@@ -69,6 +69,15 @@ pub struct Marked<'a> {
     pub mentions: &'a [Mention],
 }
 
+impl Marked<'_> {
+    /// What each mention is compared as: its text, short forms that the document defines written out.
+    pub fn names(&self) -> Vec<String> {
+        let text = self.document.text.as_str();
+        let uses = if self.mentions.is_empty() { Vec::new() } else { recognise::short_forms(text) };
+        self.mentions.iter().map(|mention| recognise::written_out(text, &mention.spans, &uses)).collect()
+    }
+}
+
 /// A concept that a mention may mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {

@@ -244,6 +244,25 @@ pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
     uses.into_iter().map(|(span, row)| (span, abbreviations[row].long)).collect()
 }
 
+/// The text of a mention with its short forms replaced by their long forms, where those do not stand in the mention themselves. `uses` are in
+/// text order.
+pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
+    let write = |span: &Span| {
+        let (mut piece, mut end) = (String::new(), span.start);
+        let first = uses.partition_point(|(short, _)| short.start < span.start);
+        for (short, long) in uses[first..].iter().take_while(|(short, _)| short.start < span.end) {
+            let is_said = long.start >= span.start && long.end <= span.end;
+            if short.start >= end && short.end <= span.end && !is_said {
+                piece += &text[end as usize..short.start as usize];
+                piece += long.of(text);
+                end = short.end;
+            }
+        }
+        piece + &text[end as usize..span.end as usize]
+    };
+    spans.iter().map(write).collect::<Vec<_>>().join(" ")
+}
+
 /// What follows the hyphen behind a cause.
 const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
 

@@ -1,0 +1,178 @@
+//! The tagger and the pipeline: trained on made-up texts, and as they are built in.
+
+use std::fmt::Write as _;
+
+use crate::support::Workplace;
+
+const CONCEPTS: &str = "S1\tcirclitis\tround ache\nS2\tsquare fever\tquad fever\nS3\ttrigonosis\tthree corner disease\n";
+
+/// Documents that say of the concepts in turn that somebody has them.
+fn documents(n: usize, shift: usize) -> String {
+    let names = [("circlitis", "S1"), ("quad fever", "S2"), ("trigonosis", "S3"), ("three corner disease", "S3")];
+    let who = ["A man", "The patient", "One woman", "Somebody"];
+    let mut lines = String::new();
+    for row in 0..n {
+        let ((name, id), who) = (names[(row + shift) % names.len()], who[(row / 4 + shift) % who.len()]);
+        let text = format!("{who} suffers from {name}. Others do not.");
+        let start = text.find(name).unwrap();
+        let span = format!("[[{start},{}]]", start + name.len());
+        let mention = format!(r#"{{"spans":{span},"text":"{name}","type":"Ache","ids":["{id}"]}}"#);
+        writeln!(lines, r#"{{"id":"{row}","text":"{text}","annotations":[{mention}]}}"#).unwrap();
+    }
+    lines
+}
+
+const TAGGER: &str = r#"
+system = "tagger"
+seed = 1
+vocabulary = { least = 1, most = 50 }
+model = { word_dim = 8, n_grams = 64, gram_dim = 8, shape_dim = 4, width = 16, distances = [1, 1], share_after = 1 }
+batch = { batch = 8 }
+run = { n_steps = 60, steps_per_round = 30, evaluate_every = 1, adam = { learning_rate = 1e-2 } }
+layer = [{ name = "Ache", of = { type = "Ache", covers = 0.05 } }]
+
+[[corpus]]
+name = "train"
+role = "fit"
+documents = "train.jsonl"
+ids = "X"
+teaches = { Ache = ["Ache"] }
+
+[[corpus]]
+name = "dev"
+role = "dev"
+documents = "dev.jsonl"
+teaches = { Ache = ["*"] }
+
+[[gazetteer]]
+class = "ache"
+terminology = "concepts.tsv"
+"#;
+
+const NAMES: &str = r#"
+system = "rescnn"
+seed = 1
+data = { terminology = { path = "concepts.tsv", format = "tsv" }, queries = "queries.tsv", dev_queries = "queries.tsv" }
+vocabulary = { size = 60, dim = 8 }
+model = { width = 8, n_filters = 4, hidden = 8, n_blocks = 1 }
+train = { batch = { batch = 4 }, run = { n_steps = 4, steps_per_round = 2 } }
+"#;
+
+const PIPELINE: &str = r#"
+system = "pipeline"
+tagger = "tagger.toml"
+names = "names.toml"
+refit = true
+card = "Made up."
+
+[[judge]]
+name = "dev"
+documents = "dev.jsonl"
+terminology = "concepts.tsv"
+judges_mentions = true
+"#;
+
+#[test]
+fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
+    let place = Workplace::new();
+    place.write("concepts.tsv", CONCEPTS);
+    place.write("train.jsonl", documents(24, 0));
+    place.write("dev.jsonl", documents(12, 1));
+    place.write("queries.tsv", "circlitis\tS1\nquad fever\tS2\n");
+    for (name, text) in [("tagger.toml", TAGGER), ("names.toml", NAMES), ("pipeline.toml", PIPELINE)] {
+        place.write(name, text);
+    }
+    let train = ["train", "pipeline.toml", "--data-root", ".", "--out", "model"];
+    let trained = place.run(&train, "");
+    assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+    let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert!(report["judged"]["dev"]["links"][2].as_f64().unwrap() > 0.9, "{report}");
+    // A training that is done is not done again, and ends with the same bytes.
+    let first = std::fs::read(place.path("model/model.safetensors")).unwrap();
+    assert!(place.run(&train, "").status.success());
+    assert_eq!(std::fs::read(place.path("model/model.safetensors")).unwrap(), first);
+
+    place.run(&["kb", "build", "concepts.tsv", "--out", "concepts.kb"], "");
+    let text = "Somebody suffers from trigonosis. Others do not.";
+    let link = ["link", "--model", "model", "--kb", "concepts.kb", "--to", "jsonl", "--text", text];
+    let linked = place.run(&link, "");
+    let line: serde_json::Value = serde_json::from_slice(&linked.stdout).unwrap();
+    let mention = &line["annotations"][0];
+    assert_eq!((mention["text"].as_str(), mention["type"].as_str()), (Some("trigonosis"), Some("Ache")), "{line}");
+    assert_eq!(mention["candidates"][0]["id"], "S3");
+    let alone = place.run(&["train", "tagger.toml", "--data-root", ".", "--out", "tagger"], "");
+    assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
+    assert!(place.path("tagger/tagger-report.json").exists());
+}
+
+#[test]
+fn the_model_that_is_built_in_gives_types_and_mentions_without_a_concept() {
+    let place = Workplace::new();
+    let text = "Zolbenaprine was given for anaemia. Anaemia improved in 3 patients with chronic kidney disease (CKD); CKD did not.";
+    let said = place.run(&["link", "--to", "jsonl", "--text", text], "");
+    let line: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    let found: Vec<(&str, bool, &str)> = line["annotations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let best = if one["nil"] == true { "" } else { one["candidates"][0]["id"].as_str().unwrap() };
+            (one["text"].as_str().unwrap(), one["nil"] == true, best)
+        })
+        .collect();
+    let (anaemia, kidney) = ("MESH:D000740", "MESH:D051436");
+    let expected = [
+        ("Zolbenaprine", true, ""),
+        ("anaemia", false, anaemia),
+        ("Anaemia", false, anaemia),
+        ("chronic kidney disease", false, kidney),
+        ("CKD", false, kidney),
+        ("CKD", false, kidney),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(line["annotations"][0]["type"], "Chemical");
+    // The same on any number of threads, and with reasons that add up.
+    let one = place.run(&["link", "--to", "jsonl", "--threads", "1", "--text", text], "");
+    assert_eq!(one.stdout, said.stdout);
+    let explained = place.run(&["link", "--to", "jsonl", "--explain", "--text", text], "");
+    let line: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let candidate = &line["annotations"][1]["explanation"]["candidates"][0];
+    let parts = candidate["contributions"].as_array().unwrap();
+    let sum: f64 = parts.iter().map(|part| part["log_odds"].as_f64().unwrap()).sum();
+    let log_odds = candidate["log_odds"].as_f64().unwrap();
+    assert!((sum - log_odds).abs() < 1e-2, "{candidate}");
+    let score = line["annotations"][1]["score"].as_f64().unwrap();
+    assert!((1.0 / (1.0 + (-log_odds).exp()) - score).abs() < 1e-2, "{score} {candidate}");
+}
+
+#[test]
+fn words_alone_decide_where_the_tagger_knows_nothing_of_the_terminology() {
+    let place = Workplace::with_shapes();
+    let text = "A quad and a pie slice in gout.";
+    let both = |model: &str| {
+        place.run(&["link", "--kb", "shapes.kb", "--to", "jsonl", "--model", model, "--text", text], "").stdout
+    };
+    assert_eq!(both("default"), both("lexical"));
+}
+
+#[test]
+fn what_no_tagger_can_be_trained_on_is_refused() {
+    let place = Workplace::new();
+    place.write("concepts.tsv", CONCEPTS);
+    place.write("train.jsonl", documents(4, 0));
+    place.write("dev.jsonl", documents(4, 1));
+    let cases = [
+        (TAGGER.replace("width = 16", "width = 0"), "a size is 0"),
+        (TAGGER.replace("[\"*\"]", "\"*\""), "no experiment of the tagger"),
+        (TAGGER.replace("{ Ache = [\"Ache\"] }", "{ Pain = [\"Ache\"] }"), "there is no layer `Pain`"),
+        (TAGGER.replace("train.jsonl", "missing.jsonl"), "missing.jsonl"),
+        (TAGGER.replace("role = \"fit\"", "role = \"dev\""), "no corpus is trained on"),
+    ];
+    for (config, expected) in cases {
+        place.write("tagger.toml", config);
+        let refused = place.run(&["train", "tagger.toml", "--data-root", ".", "--out", "model"], "");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains(expected), "{said}");
+    }
+}

@@ -1,0 +1,158 @@
+//! What names were used for in annotated texts: how often each name meant which concept.
+//!
+//! Annotators call a concept what no terminology does, and mean one of several concepts of a name nearly always. A count of the training part
+//! says so. It joins what a linker says as observations join a prior: as if the linker had seen [`PRIOR`] uses of its own.
+
+use std::collections::{BTreeMap, HashMap};
+
+use canonym::kb::{ConceptId, KnowledgeBase};
+use canonym::link::Candidate;
+use canonym::text::normalise::fold;
+
+/// How many uses the word of the linker is worth.
+const PRIOR: f32 = 1.0;
+
+/// The share of uses whose concepts a knowledge base has, below which it is about something else.
+const LEAST_KNOWN: f64 = 0.2;
+
+/// The id of mentions without a concept.
+const NONE: &str = "-";
+
+/// Counts of concepts by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usages {
+    // Private: names are folded.
+    of_name: BTreeMap<String, BTreeMap<String, u32>>,
+}
+
+impl Usages {
+    /// Counts one use of a name; no id where it had no concept.
+    pub fn add(&mut self, name: &str, id: Option<&str>) {
+        let folded = fold(name);
+        if !folded.is_empty() {
+            let ids = self.of_name.entry(folded).or_default();
+            *ids.entry(id.unwrap_or(NONE).to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The number of names.
+    pub fn len(&self) -> usize {
+        self.of_name.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.of_name.is_empty()
+    }
+
+    /// A line a name: the name, and each id with its count, divided by tabs.
+    pub fn to_lines(&self) -> String {
+        let mut lines = String::new();
+        for (name, ids) in &self.of_name {
+            lines += name;
+            ids.iter().for_each(|(id, n)| lines += &format!("\t{id} {n}"));
+            lines.push('\n');
+        }
+        lines
+    }
+
+    /// From lines; `None` where one is damaged.
+    pub fn from_lines(lines: &str) -> Option<Usages> {
+        let mut usages = Usages::default();
+        for line in lines.lines() {
+            let mut fields = line.split('\t');
+            let ids = usages.of_name.entry(fields.next()?.to_owned()).or_default();
+            for field in fields {
+                let (id, n) = field.rsplit_once(' ')?;
+                ids.insert(id.to_owned(), n.parse().ok()?);
+            }
+        }
+        Some(usages)
+    }
+
+    /// The same counts for the concepts of one knowledge base. Ids are looked for with their source, as in `MESH:D003924`, and without.
+    pub fn on(&self, kb: &KnowledgeBase) -> UsagesOf {
+        let concept = |id: &str| kb.find(id).or_else(|| kb.find(id.split_once(':').map_or(id, |(_, bare)| bare)));
+        let mut of_name = HashMap::with_capacity(self.of_name.len());
+        let known = self.of_name.values().flatten().map(|(id, n)| (n, concept(id).is_some()));
+        let (n_all, n_known) = known.fold((0, 0), |(all, known), (n, is)| (all + n, known + n * u32::from(is)));
+        if f64::from(n_known) < LEAST_KNOWN * f64::from(n_all) {
+            return UsagesOf::default();
+        }
+        for (name, ids) in &self.of_name {
+            let uses: Vec<(Option<ConceptId>, u32)> = ids.iter().map(|(id, n)| (concept(id), *n)).collect();
+            // Names of which nothing is known here say nothing.
+            if uses.iter().any(|(concept, _)| concept.is_some()) || kb.find_form(name).is_none() {
+                of_name.insert(name.clone().into_boxed_str(), uses);
+            }
+        }
+        UsagesOf { of_name }
+    }
+}
+
+/// Counts of the concepts of one knowledge base by name.
+#[derive(Debug, Clone, Default)]
+pub struct UsagesOf {
+    of_name: HashMap<Box<str>, Vec<(Option<ConceptId>, u32)>>,
+}
+
+impl UsagesOf {
+    /// Weighs candidates, best first, by how the name was used; concepts that it was used for join them.
+    pub fn weigh(&self, name: &str, candidates: &mut Vec<Candidate>) {
+        let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };
+        let total: u32 = uses.iter().map(|(_, n)| n).sum();
+        let share = 1.0 / (PRIOR + total as f32);
+        candidates.iter_mut().for_each(|candidate| candidate.score *= PRIOR * share);
+        for (concept, n) in uses.iter().filter_map(|(concept, n)| Some(((*concept)?, *n as f32))) {
+            match candidates.iter_mut().find(|candidate| candidate.concept == concept) {
+                Some(known) => known.score += n * share,
+                None => candidates.push(Candidate { concept, name: None, score: n * share }),
+            }
+        }
+        candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canonym::kb::KnowledgeBaseBuilder;
+    use canonym::kb::format::Meta;
+    use canonym::kb::Scope;
+    use canonym::kb::record::{ConceptRecord, NameRecord};
+
+    fn usages() -> Usages {
+        let mut usages = Usages::default();
+        (0..3).for_each(|_| usages.add("Diabetes", Some("MESH:D2")));
+        usages.add("diabetes", None);
+        usages.add("CS", Some("MESH:C1"));
+        usages
+    }
+
+    #[test]
+    fn they_come_back_from_their_lines() {
+        let lines = usages().to_lines();
+        assert_eq!(lines, "cs\tMESH:C1 1\ndiabetes\t- 1\tMESH:D2 3\n");
+        assert_eq!(Usages::from_lines(&lines), Some(usages()));
+        assert_eq!(Usages::from_lines("a\tb"), None);
+    }
+
+    #[test]
+    fn counts_join_what_the_linker_says() {
+        let mut builder = KnowledgeBaseBuilder::new();
+        for (id, name) in [("D1", "diabetes"), ("D2", "diabetes mellitus")] {
+            let names = vec![NameRecord { text: name.to_owned(), scope: Scope::Preferred }];
+            builder.add(ConceptRecord { id: id.to_owned(), names, ..ConceptRecord::default() }).unwrap();
+        }
+        let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap();
+        let of_kb = usages().on(&kb);
+        let (first, second) = (kb.find("D1").unwrap(), kb.find("D2").unwrap());
+        let candidate = |concept, score| Candidate { concept, name: None, score };
+        let mut candidates = vec![candidate(first, 0.9)];
+        of_kb.weigh("DIABETES", &mut candidates);
+        assert_eq!(candidates, [candidate(second, 0.6), candidate(first, 0.9 / 5.0)]);
+        let mut nothing_here = vec![candidate(first, 0.5)];
+        of_kb.weigh("CS", &mut nothing_here);
+        assert_eq!(nothing_here, [candidate(first, 0.25)]);
+    }
+}
