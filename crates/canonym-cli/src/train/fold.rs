@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn the_number_of_the_fold_stands_in_every_path() {
-        let text = "fold = 3\n[data]\nqueries = \"fold-{fold}.txt\"\n[[more]]\npath = [\"{fold}/{fold}\"]\n";
+        let text = "fold = 3\n\n[data]\nqueries = \"fold-{fold}.txt\"\n\n[[more]]\npath = [\"{fold}/{fold}\"]\n";
         let mut table: toml::Table = toml::from_str(text).unwrap();
         fill(&mut table).unwrap();
         assert_eq!(toml::to_string(&table).unwrap(), text.replace("{fold}", "3"));

@@ -119,6 +119,114 @@ fn training_again_gives_the_same_model_byte_for_byte() {
     assert_eq!(model(&first), model(&second));
 }
 
+/// A place with an ontology as the code of ResCNN has it and two folds of made-up phrases, one line of them not UTF-8.
+fn place_with_folds() -> Workplace {
+    let place = Workplace::new();
+    let ontology = r#"{"11": [["primary", "Circle"]], "12": [["primary", "Square"]], "13": [["primary", "Triangle"]]}"#;
+    place.write("shapes.json", ontology);
+    for fold in ["0", "1"] {
+        let train = b"11\tCircle\tround th\xefng\n11\tCircle\tring\n12\tSquare\tfour even sides\n13\tTriangle\twedge\n99\tNone\tx\n";
+        place.write(&format!("fold-{fold}.train.txt"), train);
+        place.write(&format!("fold-{fold}.validation.txt"), "12\tSquare\teven sides\n11\tCircle\tring\n");
+    }
+    let data = concat!(
+        "terminology = { path = \"shapes.json\", format = \"rescnn\" }\n",
+        "queries = \"fold-{fold}.train.txt\"\ndev_queries = \"fold-{fold}.validation.txt\"\nquery_names = true\n",
+    );
+    let (head, rest) = EXPERIMENT.split_once("[data]\n").unwrap();
+    let (_, tail) = rest.split_once("\n[vocabulary]").unwrap();
+    place.write("folds.toml", format!("{head}\n[data]\n{data}\n[vocabulary]{tail}"));
+    place
+}
+
+fn report(place: &Workplace, folder: &str) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(place.path(&format!("{folder}/report.json"))).unwrap()).unwrap()
+}
+
+#[test]
+fn phrases_of_a_fold_are_names_and_the_report_tells_what_they_are_worth() {
+    let place = place_with_folds();
+    let train = ["train", "folds.toml", "--data-root", ".", "--set", "fold=1", "--out", "model"];
+    let (ok, _, errors) = said(&place, &train, "");
+    assert!(ok, "{errors}");
+    assert!(errors.contains("fold-1.train.txt: 1 lines are not UTF-8 and were read as Windows-1252"), "{errors}");
+    assert!(errors.contains("1 ids of queries are not in the terminology"), "{errors}");
+    let report = report(&place, "model");
+    assert_eq!(
+        (&report["n_concepts"], &report["n_names"], &report["dev_coverage"]),
+        (&3.into(), &7.into(), &1.0.into())
+    );
+    assert_eq!(report["n_decoded"]["fold-1.train.txt"], 1);
+    // A phrase of the training part is found word by word where it is a name.
+    assert!(report["dev"]["lexical"].as_f64().unwrap() > report["dev_clean"]["lexical"].as_f64().unwrap(), "{report}");
+    assert!(!place.path("model/clean.kb").exists());
+    let (ok, linked, errors) = said(&place, &["map", "--model", "model", "-"], "Round thïng\n");
+    assert!(
+        ok && errors.is_empty() && linked.contains(r#""candidates":[{"id":"11","name":"Circle""#),
+        "{linked}{errors}"
+    );
+    let (ok, _, errors) = said(&place, &["train", "folds.toml", "--data-root", ".", "--out", "other"], "");
+    assert!(!ok && errors.contains("names {fold}") && errors.contains("hint: say which: `--set fold=0`"), "{errors}");
+}
+
+#[test]
+fn the_marginal_likelihood_of_candidates_can_be_trained_in_the_place_of_the_published_loss() {
+    let place = trained();
+    let objective = |more: &str| {
+        let set = ["train.objective=marginal-likelihood", "train.candidates.n_candidates=4", more];
+        let mut train = vec!["train", "shapes.toml", "--data-root", ".", "--out", "marginal"];
+        set.iter().for_each(|set| train.extend(["--set", set]));
+        said(&place, &train, "")
+    };
+    let (ok, _, errors) = objective("train.candidates.batch=2");
+    assert!(ok, "{errors}");
+    assert!(report(&place, "marginal")["sparse_weight"].as_f64().unwrap() != 0.0);
+    assert!(report(&place, "model").get("sparse_weight").is_none());
+    let config = std::fs::read_to_string(place.path("marginal/config.toml")).unwrap();
+    assert!(config.contains("objective = \"marginal-likelihood\"") && config.contains("n_candidates = 4"), "{config}");
+    let (ok, linked, errors) = said(&place, &["map", "--model", "marginal", "-"], "circle\n");
+    assert!(
+        ok && errors.is_empty() && linked.contains(r#""candidates":[{"id":"S1","name":"Circle""#),
+        "{linked}{errors}"
+    );
+    let (ok, _, errors) = objective("train.objective=nearest");
+    assert!(!ok && errors.contains("unknown variant `nearest`"), "{errors}");
+}
+
+#[test]
+fn whole_documents_of_a_corpus_are_held_out_and_its_mentions_are_the_terminology() {
+    let place = Workplace::new();
+    let document = |id: u32, name: &str, concept: &str| {
+        let end = 2 + name.len();
+        format!("{id}|t|A {name}.\n{id}|a|\n{id}\t2\t{end}\t{name}\tUNK\t{concept}\n\n")
+    };
+    let rows =
+        [("ring", "C1"), ("round ring", "C1"), ("box", "C2"), ("even box", "C2"), ("wedge", "C3"), ("cone", "C4")];
+    let corpus: String = rows.iter().zip(1..).map(|((name, concept), id)| document(id, name, concept)).collect();
+    place.write("corpus.pubtator.txt", corpus);
+    let data = "queries = \"corpus.pubtator.txt\"\nhold_out = 3\nquery_names = true\n";
+    let (head, rest) = EXPERIMENT.split_once("[data]\n").unwrap();
+    let (_, tail) = rest.split_once("\n[vocabulary]").unwrap();
+    place.write("corpus.toml", format!("{head}\n[data]\n{data}\n[vocabulary]{tail}"));
+    let train = ["train", "corpus.toml", "--data-root", ".", "--out", "model"];
+    let (ok, _, errors) = said(&place, &train, "");
+    assert!(ok, "{errors}");
+    let report = report(&place, "model");
+    // The last document has a concept that no other has.
+    assert_eq!((&report["n_queries"], &report["n_dev_mentions"]), (&4.into(), &2.into()));
+    assert_eq!((&report["dev_coverage"], &report["n_concepts"]), (&0.5.into(), &3.into()));
+    assert!(report["dev_clean"].is_null());
+    for (set, expected) in [
+        ("data.hold_out=1", "`hold_out` is less than 2"),
+        ("data.dev_queries=corpus.pubtator.txt", "held out in two ways"),
+        ("data.query_names=false", "there is no terminology to link to"),
+        ("data.hold_out=9", "too few documents"),
+    ] {
+        let (ok, _, errors) = said(&place, &[&train[..], &["--set", set]].concat(), "");
+        assert!(!ok && errors.contains(expected) && errors.contains("hint: "), "{errors}");
+    }
+}
+
 #[test]
 fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
     let place = trained();

@@ -251,3 +251,182 @@ fn score_and_judge(batch: &Batch, values: &Matrix, cosine_scale: Option<f32>) ->
     with_weight.row_mut(0)[dim] = of_weight;
     Loss { value: loss.value, gradient: with_weight }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random;
+    use crate::train::optimise::{AdamConfig, Schedule};
+    use crate::train::{Progress, Run, RunConfig, Select};
+
+    /// Shapes and what people call them: no word of a phrase is in the name of its shape.
+    const SHAPES: [(&str, [&str; 3]); 6] = [
+        ("circle", ["ring thing", "wheel", "round ring"]),
+        ("square", ["box face", "tile", "even box"]),
+        ("triangle", ["wedge roof", "tent side", "pointed wedge"]),
+        ("cube", ["dice", "block", "sugar block"]),
+        ("sphere", ["ball", "globe", "marble ball"]),
+        ("cone", ["funnel", "party hat", "hat of sand"]),
+    ];
+
+    struct Made {
+        pieces: Pieces,
+        anchors: Names,
+        names: Names,
+    }
+
+    fn made() -> Made {
+        let texts: Vec<&str> =
+            SHAPES.iter().flat_map(|(name, phrases)| std::iter::once(*name).chain(*phrases)).collect();
+        let pieces = Pieces::learn(texts.iter().copied().cycle().take(2 * texts.len()), 90);
+        let mut made = Made { anchors: Names::default(), names: Names::default(), pieces };
+        for (concept, (name, phrases)) in SHAPES.iter().enumerate() {
+            made.names.pieces.push(made.pieces.rows(name));
+            made.names.concepts.push(vec![concept as u32]);
+            for phrase in phrases {
+                made.anchors.pieces.push(made.pieces.rows(phrase));
+                made.anchors.concepts.push(vec![concept as u32]);
+            }
+        }
+        made
+    }
+
+    fn model() -> ResCnnConfig {
+        ResCnnConfig { width: 12, n_filters: 5, hidden: 9, n_blocks: 1, ..Default::default() }
+    }
+
+    const CONFIG: CandidateConfig = CandidateConfig {
+        batch: 6,
+        n_candidates: 4,
+        dense_ratio: 0.5,
+        sparse_weight: 0.0,
+        sparse_rate: 0.01,
+        cosine_scale: None,
+    };
+
+    fn begin(objective: &Candidates<'_>, pieces: &Pieces) -> Run {
+        let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
+        let config =
+            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, select: Select::Last, adam };
+        let mut parameters = Parameters::default();
+        model().init(&mut parameters, pieces.len(), 8, &mut SplitMix64::new(6));
+        objective.add_weight(&mut parameters, adam.learning_rate).unwrap();
+        Run::new(config, 11, parameters)
+    }
+
+    #[test]
+    fn candidates_are_the_sparse_ones_and_then_new_ones_of_the_dense_search() {
+        let made = made();
+        let model = model();
+        let objective = Candidates::new(&model, CONFIG, (&made.anchors, &made.names), &made.pieces, 11);
+        for anchor in 0..made.anchors.pieces.len() {
+            let sparse = &objective.sparse[anchor].1;
+            assert!(sparse.len() <= 2);
+            let found = objective.candidates(anchor, [0, 1, 2, 3, 4, 5].into_iter());
+            assert_eq!((found.rows.len(), &found.rows[..sparse.len()]), (4, sparse.as_slice()));
+            let mut rows = found.rows.clone();
+            rows.sort_unstable();
+            rows.dedup();
+            assert_eq!(rows.len(), 4);
+            for (row, right) in found.rows.iter().zip(&found.right) {
+                assert_eq!(*right, made.names.concepts[*row as usize] == made.anchors.concepts[anchor]);
+            }
+        }
+        // A query of two concepts is answered by a name of both alone.
+        let anchors = Names { pieces: vec![made.pieces.rows("ball")], concepts: vec![vec![4, 5]] };
+        let names = Names { concepts: vec![vec![4], vec![4, 5], vec![4, 5, 1], vec![1]], ..made.names.clone() };
+        let names = Names { pieces: names.pieces[..4].to_vec(), ..names };
+        let objective = Candidates::new(&model, CONFIG, (&anchors, &names), &made.pieces, 11);
+        let found = objective.candidates(0, 0..4);
+        let right: Vec<u32> =
+            found.rows.iter().zip(&found.right).filter(|(_, right)| **right).map(|(row, _)| *row).collect();
+        assert_eq!(right.iter().copied().collect::<std::collections::BTreeSet<_>>(), [1, 2].into());
+    }
+
+    #[test]
+    fn the_gradient_of_vectors_and_of_the_sparse_weight_is_that_of_differences() {
+        let mut rng = SplitMix64::new(3);
+        let batch = Batch {
+            parts: Vec::new(),
+            sparse: vec![vec![0.9, 0.1, 0.4], vec![0.2, 0.8, 0.0]],
+            right: vec![vec![true, false, true], vec![false, true, false]],
+        };
+        // Two queries, three candidates of each; the last column is the one weight.
+        let values = |rng: &mut SplitMix64| {
+            let mut values = Matrix::new(8, 5, (0..40).map(|_| random::normal(rng)).collect());
+            (0..8).for_each(|row| values.row_mut(row)[4] = 0.7);
+            values
+        };
+        let values = values(&mut rng);
+        for cosine_scale in [None, Some(3.0)] {
+            let loss = score_and_judge(&batch, &values, cosine_scale);
+            assert!(loss.value > 0.0);
+            for at in 0..40 {
+                let moved = |by: f32| {
+                    let mut moved = values.clone();
+                    moved.values[at] += by;
+                    score_and_judge(&batch, &moved, cosine_scale).value
+                };
+                let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+                let own = f64::from(loss.gradient.values[at]);
+                assert!((slope - own).abs() < 2e-3, "{cosine_scale:?} {at}: {slope} {own}");
+            }
+        }
+        let nothing = Batch { parts: Vec::new(), sparse: Vec::new(), right: Vec::new() };
+        assert_eq!(score_and_judge(&nothing, &Matrix::default(), None).value, 0.0);
+    }
+
+    #[test]
+    fn training_finds_the_names_of_phrases_and_learns_what_the_sparse_side_is_worth() {
+        let made = made();
+        let model = model();
+        for cosine_scale in [None, Some(10.0)] {
+            let config = CandidateConfig { n_candidates: 6, cosine_scale, ..CONFIG };
+            let both = (&made.anchors, &made.names);
+            let mut objective = Candidates::new(&model, config, both, &made.pieces, 11).with_held_out(Some(both));
+            let mut run = begin(&objective, &made.pieces);
+            let before = objective.evaluate(&run.parameters).unwrap().unwrap();
+            let mut losses = Vec::new();
+            run.train(&mut objective, &mut |_, progress| {
+                losses.extend(match progress {
+                    Progress::Step { loss, .. } => Some(loss),
+                    Progress::Round { .. } => None,
+                });
+                Ok(())
+            })
+            .unwrap();
+            let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+            assert!(mean(&losses[48..]) < 0.7 * mean(&losses[..12]), "{losses:?}");
+            let after = objective.evaluate(&run.parameters).unwrap().unwrap();
+            assert!(after > before && after > 0.6, "{before} {after}");
+            let weight = run.parameters.get(SPARSE_WEIGHT).unwrap().values[0];
+            assert!(weight != 0.0 && weight.abs() <= 0.6, "{weight}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.safetensors");
+        let made = made();
+        let model = model();
+        let new = || Candidates::new(&model, CONFIG, (&made.anchors, &made.names), &made.pieces, 11);
+        let mut whole = begin(&new(), &made.pieces);
+        whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
+
+        let mut killed = begin(&new(), &made.pieces);
+        let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
+            Progress::Round { .. } => run.save(&path, "this"),
+            // In the middle of a round.
+            Progress::Step { step: 33, .. } => Err(canonym::Error::invalid("killed")),
+            Progress::Step { .. } => Ok(()),
+        });
+        assert_eq!(stopped.unwrap_err().to_string(), "killed");
+        let mut resumed = begin(&new(), &made.pieces);
+        resumed.resume(&path, "this").unwrap();
+        assert_eq!(resumed.n_made, 30);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| resumed.train(&mut new(), &mut |_, _| Ok(()))).unwrap();
+        assert_eq!(resumed, whole);
+    }
+}
