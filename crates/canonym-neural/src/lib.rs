@@ -4,9 +4,11 @@
 //! sequence begins. A model is a function over a [`tape::Tape`] while it is trained; the encoders that links are made with have a second,
 //! faster implementation without gradients, and tests hold the two together.
 
+pub mod bert_encoder;
 pub mod bundle;
 pub mod checkpoint;
 pub mod dense;
+pub mod elementwise;
 pub mod encoder;
 pub mod hybrid;
 pub mod matrix;
