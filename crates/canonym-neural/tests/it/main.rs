@@ -1,0 +1,3 @@
+//! Behaviour that needs more than one module, and files from outside.
+
+mod reference;
