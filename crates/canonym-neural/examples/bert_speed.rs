@@ -70,7 +70,8 @@ fn train(config: &BertConfig, parameters: &Parameters, sequences: &Sequences) ->
     let part = |range: std::ops::Range<usize>| {
         let mut tape = Tape::of_one_thread(parameters);
         let mut rng = SplitMix64::new(range.start as u64);
-        let output = config.forward(&mut tape, "", &sequences.slice(range), Some(&mut rng)).expect("weights that were checked");
+        let output =
+            config.forward(&mut tape, "", &sequences.slice(range), Some(&mut rng)).expect("weights that were checked");
         let gradient = tape.value(output).clone();
         tape.backward(output, gradient)
     };

@@ -272,7 +272,10 @@ impl BertEncoder {
             }
         }
         let each = |scores: &mut Vec<f32>, (rows, head, out): (std::ops::Range<usize>, usize, &mut [f32])| {
-            let part = |part| View::of(&wide[rows.start * 3 * width..], rows.len(), 3 * width).columns(part * width + head * depth, depth);
+            let part = |part| {
+                View::of(&wide[rows.start * 3 * width..], rows.len(), 3 * width)
+                    .columns(part * width + head * depth, depth)
+            };
             let (queries, keys, values) = (part(0), part(1).transposed(), part(2));
             for (block, out) in out.chunks_mut(QUERIES * depth).enumerate() {
                 let n = out.len() / depth;
@@ -362,9 +365,8 @@ mod tests {
         let mut rng = SplitMix64::new(9);
         let mut sequences = Sequences::default();
         for _ in 0..n {
-            let mut part = |least: usize| -> Vec<u32> {
-                (0..least + rng.below(20)).map(|_| rng.below(11) as u32).collect()
-            };
+            let mut part =
+                |least: usize| -> Vec<u32> { (0..least + rng.below(20)).map(|_| rng.below(11) as u32).collect() };
             sequences.push(&[&part(1), &part(0)]);
         }
         sequences

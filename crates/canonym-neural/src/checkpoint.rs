@@ -47,9 +47,7 @@ pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Paramete
     let path = weights_in(folder)?;
     let all = Parameters::read_some(&path, |name| name.contains("embeddings.") && !is_counted(name))?;
     let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
-    let find = |name: &str| {
-        PREFIXES.iter().find_map(|prefix| all.get(&format!("{prefix}embeddings.{name}")).ok())
-    };
+    let find = |name: &str| PREFIXES.iter().find_map(|prefix| all.get(&format!("{prefix}embeddings.{name}")).ok());
     for (ours, theirs, older) in TENSORS {
         let missing = || refused(format!("it has no tensor `embeddings.{theirs}`"));
         let value = find(theirs).or_else(|| find(older)).ok_or_else(missing)?;

@@ -75,7 +75,8 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
         for tensor in tensors(&weight) {
             let from = find(&all, prefix, &tensor.name)
                 .ok_or_else(|| refused(format!("it has no tensor `{prefix}{}`", tensor.name)))?;
-            let expected = (tensor.shape[..tensor.shape.len() - 1].iter().product(), tensor.shape[tensor.shape.len() - 1]);
+            let expected =
+                (tensor.shape[..tensor.shape.len() - 1].iter().product(), tensor.shape[tensor.shape.len() - 1]);
             if (from.n_rows, from.n_cols) != expected {
                 let (n_rows, n_cols) = expected;
                 let message = format!(
@@ -316,11 +317,17 @@ mod tests {
     fn tensors_that_are_missing_too_many_or_of_another_shape_are_refused() {
         let (folder, config, _) = written();
         let path = folder.path();
-        std::fs::write(path.join(CONFIG), json!(BertConfig { intermediate_size: 9, ..config.clone() }).to_string()).unwrap();
-        assert!(refused(path).contains("`encoder.layer.0.intermediate.dense.weight` is 10 x 12, by `config.json` it is 9 x 12"));
-        std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 1, ..config.clone() }).to_string()).unwrap();
+        std::fs::write(path.join(CONFIG), json!(BertConfig { intermediate_size: 9, ..config.clone() }).to_string())
+            .unwrap();
+        assert!(
+            refused(path)
+                .contains("`encoder.layer.0.intermediate.dense.weight` is 10 x 12, by `config.json` it is 9 x 12")
+        );
+        std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 1, ..config.clone() }).to_string())
+            .unwrap();
         assert!(refused(path).contains("but `config.json` says 1 layers"));
-        std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 3, ..config.clone() }).to_string()).unwrap();
+        std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 3, ..config.clone() }).to_string())
+            .unwrap();
         assert!(refused(path).contains("no tensor `encoder.layer.2.attention.self.query.weight`"));
         std::fs::write(path.join(CONFIG), json!(BertConfig { vocab_size: 3, ..config }).to_string()).unwrap();
         assert!(refused(path).contains("embeddings of 3 pieces, the vocabulary has 7"));

@@ -284,7 +284,8 @@ impl BertConfig {
     ) -> Result<Var> {
         self.check_sequences(sequences)?;
         let segments = Arc::new(sequences.segments.clone());
-        let attention = AttentionConfig { n_heads: self.num_attention_heads, dropout: self.attention_probs_dropout_prob };
+        let attention =
+            AttentionConfig { n_heads: self.num_attention_heads, dropout: self.attention_probs_dropout_prob };
         let rate = self.hidden_dropout_prob;
         let rows = self.embed(tape, scope, sequences)?;
         let mut rows = tape.dropout(rows, rate, rng.as_deref_mut());
@@ -316,7 +317,8 @@ impl BertConfig {
     fn embed(&self, tape: &mut Tape<'_>, scope: &str, sequences: &Sequences) -> Result<Var> {
         let places = sequences.segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
         let mut sum = None;
-        for (name, rows) in [("word", sequences.pieces.clone()), ("position", places), ("type", sequences.types.clone())]
+        for (name, rows) in
+            [("word", sequences.pieces.clone()), ("position", places), ("type", sequences.types.clone())]
         {
             let table = tape.parameter(&format!("{scope}embedding.{name}"))?;
             let rows = tape.gather(table, rows);
@@ -432,7 +434,10 @@ pub(crate) mod tests {
         parts.push(&[&[1], &[1], &[1]]);
         assert_eq!(refused(&parts), "a part has type 2, the model goes up to 1");
         assert_eq!(refused(&Sequences::pack([[11].as_slice()])), "a piece has row 11, the model goes up to 10");
-        assert_eq!(refused(&Sequences::pack([[1; 41].as_slice()])), "a sequence has length 41, the model goes up to 40");
+        assert_eq!(
+            refused(&Sequences::pack([[1; 41].as_slice()])),
+            "a sequence has length 41, the model goes up to 40"
+        );
         let wrong = |config: BertConfig| config.check_sizes().unwrap_err().to_string();
         assert_eq!(
             wrong(BertConfig { num_attention_heads: 5, ..config.clone() }),

@@ -76,7 +76,8 @@ impl Tape<'_> {
 impl Attention {
     fn forward(&mut self, x: &Matrix, value: &mut Matrix, threads: Threads) {
         let mut shares = std::mem::take(&mut self.shares);
-        let parts = self.sequences(x).zip(self.split(&mut value.values, value.n_cols)).zip(self.split_shares(&mut shares));
+        let parts =
+            self.sequences(x).zip(self.split(&mut value.values, value.n_cols)).zip(self.split_shares(&mut shares));
         let each = |((sequence, out), shares): ((Sequence<'_>, &mut [f32]), &mut [f32])| {
             let Sequence { length, width, .. } = sequence;
             for (head, shares) in shares.chunks_exact_mut(length * length).enumerate() {
@@ -142,7 +143,9 @@ impl Attention {
 
     /// The rows of each sequence.
     fn split<'a>(&self, mut values: &'a mut [f32], n_cols: usize) -> impl Iterator<Item = &'a mut [f32]> {
-        self.segments.iter().map(move |rows| values.split_off_mut(..rows.len() * n_cols).expect("rows of all sequences"))
+        self.segments
+            .iter()
+            .map(move |rows| values.split_off_mut(..rows.len() * n_cols).expect("rows of all sequences"))
     }
 
     /// The shares of each sequence.

@@ -300,8 +300,8 @@ mod tests {
     use crate::parameters::Parameters;
     use crate::random::{self, SplitMix64};
     use crate::segments::Segments;
-    use crate::tape::differences::{check, drawn};
     use crate::tape::NORM_EPSILON;
+    use crate::tape::differences::{check, drawn};
 
     #[test]
     fn every_operation_has_the_gradient_of_its_differences() {

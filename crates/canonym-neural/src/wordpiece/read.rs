@@ -109,7 +109,8 @@ impl Pieces {
             }
             None => return Err(refused(folder, format!("it has neither `{LINES}` nor `{TOKENIZER}`"))),
         };
-        let plain = known.unwrap_or(if has_capitals(&pieces) { BertNormalizer::CASED } else { BertNormalizer::UNCASED });
+        let plain =
+            known.unwrap_or(if has_capitals(&pieces) { BertNormalizer::CASED } else { BertNormalizer::UNCASED });
         pieces.normalizer = BertNormalizer {
             lowercase: settings.do_lower_case.unwrap_or(plain.lowercase),
             strip_accents: settings.strip_accents.or(plain.strip_accents),
@@ -164,9 +165,7 @@ fn has_capitals(pieces: &Pieces) -> bool {
 /// What a file holds, `None` where there is no file.
 fn read_json<T: DeserializeOwned>(path: &PathBuf, wrong: &str) -> Result<Option<T>> {
     match std::fs::read_to_string(path) {
-        Ok(text) => {
-            serde_json::from_str(&text).map(Some).map_err(|error| refused(path, format!("{wrong}: {error}")))
-        }
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| refused(path, format!("{wrong}: {error}"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("read", path, error)),
     }

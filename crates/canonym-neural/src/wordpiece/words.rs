@@ -135,10 +135,7 @@ mod tests {
     #[test]
     fn punctuation_stands_apart_as_in_bert() {
         let uncased = &BertNormalizer::UNCASED;
-        assert_eq!(
-            shown("L-DOPA–induced (20%)", uncased),
-            ["l", "-", "dopa", "–", "induced", "(", "20", "%", ")"]
-        );
+        assert_eq!(shown("L-DOPA–induced (20%)", uncased), ["l", "-", "dopa", "–", "induced", "(", "20", "%", ")"]);
         assert_eq!(shown("5µg ±2 Sjögren’s 中文", uncased), ["5µg", "±2", "sjogren", "’", "s", "中", "文"]);
         assert_eq!(shown("a≮b", uncased), ["a", "<", "b"]);
         assert_eq!(shown("a≮b", &BertNormalizer::CASED), ["a≮b"]);
