@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use crate::elementwise::{Activation, Norm, add_and_layer_norm_rows, layer_norm_rows, softmax_rows};
 use crate::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
 use crate::models::bert::{BertConfig, Sequences};
+use crate::panels::Panels;
 use crate::parameters::Parameters;
 use crate::segments::Segments;
 
@@ -64,7 +65,7 @@ struct Layer {
 
 #[derive(Debug)]
 struct Linear {
-    weight: Matrix,
+    weight: Panels,
     bias: Vec<f32>,
 }
 
@@ -89,16 +90,14 @@ struct Scratch {
 
 impl Linear {
     fn of(parameters: &Parameters, name: &str) -> Result<Linear> {
-        let weight = parameters.get(&format!("{name}.weight"))?.clone();
+        let weight = Panels::of(parameters.get(&format!("{name}.weight"))?);
         Ok(Linear { weight, bias: parameters.get(&format!("{name}.bias"))?.values.clone() })
     }
 
     /// `input · weight`, without the bias.
     fn multiply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
-        let Matrix { n_rows: n_in, n_cols: n_out, .. } = self.weight;
-        to.resize(n_rows * n_out, 0.0);
-        let out = ViewMut::of(to, n_rows, n_out);
-        multiply(out, View::of(input, n_rows, n_in), self.weight.view(), Into::Replace, threads);
+        to.resize(n_rows * self.weight.n_out(), 0.0);
+        self.weight.multiply(View::of(input, n_rows, self.weight.n_in()), to, threads);
     }
 
     /// `input · weight + bias`.

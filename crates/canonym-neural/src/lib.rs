@@ -13,6 +13,7 @@ pub mod encoder;
 pub mod hybrid;
 pub mod matrix;
 pub mod models;
+pub mod panels;
 pub mod parameters;
 pub mod random;
 pub mod segments;
