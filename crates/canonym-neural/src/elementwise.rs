@@ -186,7 +186,7 @@ fn tanh(x: f32) -> f32 {
 /// The error function as a quotient of polynomials; error below 5e-7.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
-    let x = x.clamp(-3.832_506_9, 3.832_506_9);
+    let x = x.clamp(-3.832_507, 3.832_507);
     let square = x * x;
     let mut above = -2.726_142_3e-10;
     for factor in [2.770_681_4e-8, -2.101_024e-6, -5.692_506_5e-5, -7.349_906e-4, -2.954_6e-3, -1.609_603_3e-2] {
