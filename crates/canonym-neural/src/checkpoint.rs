@@ -1,8 +1,11 @@
-//! Embeddings of a BERT checkpoint: a folder as Hugging Face has them, with `model.safetensors` and a vocabulary.
+//! BERT checkpoints: folders as Hugging Face has them, with `model.safetensors`, `config.json` and a vocabulary.
 //!
-//! Of the checkpoint only what stands before its first layer is read: embeddings of words, places and types, and their norm.
+//! [`read_bert`] reads an encoder and [`write_bert`] writes one. [`read_embeddings`] reads what stands before its first layer alone:
+//! embeddings of words, places and types, and their norm.
 
-use std::path::Path;
+mod bert;
+
+use std::path::{Path, PathBuf};
 
 use canonym::{Error, Result};
 
@@ -10,8 +13,20 @@ use crate::matrix::Matrix;
 use crate::parameters::Parameters;
 use crate::wordpiece::Pieces;
 
+pub use bert::{read_bert, write_bert};
+
 /// The file of weights in the folder.
 const WEIGHTS: &str = "model.safetensors";
+
+/// Weights as PyTorch keeps them.
+const PICKLE: &str = "pytorch_model.bin";
+
+/// What stands before the names of tensors in some checkpoints.
+const PREFIXES: [&str; 3] = ["", "bert.", "model."];
+
+/// What to do about a checkpoint that cannot be used.
+const HINT: &str =
+    "give the folder of a BERT whose weights are safetensors; `docs/formats.md` tells how to convert others";
 
 /// What a model needs, what checkpoints call it, and what older ones call it.
 const TENSORS: [(&str, &str, &str); 5] = [
@@ -25,16 +40,14 @@ const TENSORS: [(&str, &str, &str); 5] = [
 /// Adds the embeddings of a checkpoint to weights and gives its vocabulary; of places the first `n_places` are kept.
 pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Pieces> {
     let pieces = Pieces::read(folder)?;
-    let path = folder.join(WEIGHTS);
-    let (all, _) = Parameters::read(&path)?;
-    let refused = |message: String| {
-        let hint =
-            "give the folder of a BERT whose weights are safetensors; `docs/formats.md` tells how to convert others";
-        Error::artifact(&path, message).with_hint(hint)
-    };
-    let find = |name: &str| {
-        ["", "bert.", "model."].iter().find_map(|prefix| all.get(&format!("{prefix}embeddings.{name}")).ok())
-    };
+    if !pieces.normalizer.is_uncased() {
+        let hint = "give the folder of an uncased BERT";
+        return Err(Error::artifact(folder, "its vocabulary keeps capitals or accents").with_hint(hint));
+    }
+    let path = weights_in(folder)?;
+    let all = Parameters::read_some(&path, |name| name.contains("embeddings.") && !is_counted(name))?;
+    let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
+    let find = |name: &str| PREFIXES.iter().find_map(|prefix| all.get(&format!("{prefix}embeddings.{name}")).ok());
     for (ours, theirs, older) in TENSORS {
         let missing = || refused(format!("it has no tensor `embeddings.{theirs}`"));
         let value = find(theirs).or_else(|| find(older)).ok_or_else(missing)?;
@@ -62,6 +75,29 @@ pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Paramete
 /// The names of what [`read_embeddings`] adds.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TENSORS.into_iter().map(|(ours, _, _)| ours)
+}
+
+/// Whether a tensor holds places counted from 0, which some checkpoints keep and nobody needs.
+fn is_counted(name: &str) -> bool {
+    name.ends_with("position_ids")
+}
+
+/// The file of weights in a folder; where there is none, an error that tells what is there instead.
+fn weights_in(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join(WEIGHTS);
+    if path.exists() {
+        return Ok(path);
+    }
+    let message = if folder.join(PICKLE).exists() {
+        format!("it has `{PICKLE}`, a pickle, which this program does not open, and no `{WEIGHTS}`")
+    } else if folder.join(format!("{WEIGHTS}.index.json")).exists() {
+        format!("its weights are divided among several files, `{WEIGHTS}` is not there")
+    } else if folder.exists() {
+        format!("it has no `{WEIGHTS}`")
+    } else {
+        "there is no such folder".to_owned()
+    };
+    Err(Error::artifact(folder, message).with_hint(HINT))
 }
 
 #[cfg(test)]

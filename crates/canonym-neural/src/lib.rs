@@ -4,13 +4,16 @@
 //! sequence begins. A model is a function over a [`tape::Tape`] while it is trained; the encoders that links are made with have a second,
 //! faster implementation without gradients, and tests hold the two together.
 
+pub mod bert_encoder;
 pub mod bundle;
 pub mod checkpoint;
 pub mod dense;
+pub mod elementwise;
 pub mod encoder;
 pub mod hybrid;
 pub mod matrix;
 pub mod models;
+pub mod panels;
 pub mod parameters;
 pub mod pipeline;
 pub mod random;

@@ -1,4 +1,4 @@
-//! Row-major matrices of `f32` on the host, and their product.
+//! Row-major matrices of `f32` on the host, their product, and work on values with the widest vectors of the machine.
 
 use gemm::Parallelism;
 
@@ -221,6 +221,46 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
             parallelism,
         );
     }
+}
+
+/// Work on values that [`vectorised`] runs. `run` has to be `#[inline(always)]` down to its loops: what is called is compiled for any
+/// machine.
+pub trait Vectorised {
+    /// What it gives.
+    type Output;
+
+    /// Does the work.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs work that is compiled for the widest vectors that the machine has. Nothing is contracted, so the width does not change results.
+pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        fn with_avx512<W: Vectorised>(work: W) -> W::Output {
+            work.run()
+        }
+
+        #[target_feature(enable = "avx2")]
+        fn with_avx2<W: Vectorised>(work: W) -> W::Output {
+            work.run()
+        }
+
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            // SAFETY: the machine has each of the features, as was just asked.
+            return unsafe { with_avx512(work) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the machine has the feature, as was just asked.
+            return unsafe { with_avx2(work) };
+        }
+    }
+    work.run()
 }
 
 #[cfg(test)]

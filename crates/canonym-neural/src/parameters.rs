@@ -209,9 +209,23 @@ impl Parameters {
         Parameters::from_bytes(&bytes, path)
     }
 
+    /// Reads those tensors of a safetensors file whose names are `wanted`; of the others the content does not matter.
+    pub fn read_some(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Parameters> {
+        let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
+        Ok(Parameters::some_from_bytes(&bytes, path, wanted)?.0)
+    }
+
     /// The weights in the content of a safetensors file; `path` is for messages. A tensor of one dimension becomes one row, of more than
     /// two dimensions rows of its first.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
+        Parameters::some_from_bytes(bytes, path, |_| true)
+    }
+
+    fn some_from_bytes(
+        bytes: &[u8],
+        path: &Path,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(Parameters, BTreeMap<String, String>)> {
         let refused = |message: String| {
             Error::artifact(path, message).with_hint("weights are a safetensors file; was it copied completely?")
         };
@@ -222,7 +236,7 @@ impl Parameters {
         let mut named = tensors.tensors();
         // Files of equal content give equal models, in whatever order the names stand.
         named.sort_by(|left, right| left.0.cmp(&right.0));
-        for (name, tensor) in named {
+        for (name, tensor) in named.into_iter().filter(|(name, _)| wanted(name)) {
             if tensor.dtype() == Dtype::U8 {
                 parameters.add_table(name, tensor.data().to_vec());
                 continue;

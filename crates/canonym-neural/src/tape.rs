@@ -19,17 +19,23 @@
 //! assert_eq!(gradients.of(0).unwrap().values, [10.0, 20.0]);
 //! ```
 
+mod attention;
 mod backward;
+#[cfg(test)]
+pub(crate) mod differences;
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::elementwise::{self, Activation, Norm};
 use crate::matrix::{Into, Matrix, Threads, multiply};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
 
+pub use crate::elementwise::softmax;
+pub use attention::AttentionConfig;
 pub use backward::Gradients;
 
 /// Added to a variance before its root is taken (as in BERT).
@@ -64,7 +70,8 @@ enum Operation {
     Parameter(usize),
     Linear { input: Var, first_column: usize, weight: Var, bias: Option<Var> },
     Relu(Var),
-    Gelu(Var),
+    Activate(Var, Activation),
+    Attention(Box<attention::Attention>),
     Scale { input: Var, factors: Vec<f32> },
     Add(Var, Var),
     Concat(Vec<Var>),
@@ -144,10 +151,14 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Relu(input), &[input])
     }
 
-    /// `x Φ(x)` with the tangent in the place of the error function (Hendrycks and Gimpel 2016).
-    pub fn gelu(&mut self, input: Var) -> Var {
-        let value = map(self.value(input), self.threads, |x| x * gate(x));
-        self.push(value, Operation::Gelu(input), &[input])
+    /// An activation of each value.
+    pub fn activate(&mut self, input: Var, activation: Activation) -> Var {
+        let mut value = self.value(input).clone();
+        match self.threads {
+            Threads::One => activation.apply(&mut value.values),
+            Threads::All => value.values.par_chunks_mut(PIECE).for_each(|piece| activation.apply(piece)),
+        }
+        self.push(value, Operation::Activate(input, activation), &[input])
     }
 
     /// Each value times its factor.
@@ -221,14 +232,11 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Gather { table, rows }, &[table])
     }
 
-    /// Rows of mean 0 and variance 1, times `gain` plus `bias` (Ba et al. 2016).
-    pub fn layer_norm(&mut self, input: Var, gain: Var, bias: Var) -> Var {
+    /// Rows of mean 0 and variance 1, times `gain` plus `bias` (Ba et al. 2016); `epsilon` is added to variances, such as [`NORM_EPSILON`].
+    pub fn layer_norm(&mut self, input: Var, gain: Var, bias: Var, epsilon: f32) -> Var {
         let mut value = self.value(input).clone();
-        let n_cols = value.n_cols;
-        let mut inverse = Vec::with_capacity(value.n_rows);
-        for row in value.values.chunks_exact_mut(n_cols) {
-            inverse.push(normalise(row, &self.value(gain).values, &self.value(bias).values));
-        }
+        let norm = Norm { gain: &self.value(gain).values, bias: &self.value(bias).values, epsilon };
+        let inverse = elementwise::layer_norm_rows(&mut value.values, norm);
         self.push(value, Operation::LayerNorm { input, gain, bias, inverse }, &[input, gain, bias])
     }
 
@@ -309,33 +317,6 @@ pub(crate) fn write_neighbours(
             }
         }
     }
-}
-
-/// Normalises one row and gives the inverse of its deviation.
-pub(crate) fn normalise(row: &mut [f32], gain: &[f32], bias: &[f32]) -> f32 {
-    let n = row.len() as f32;
-    let mean = row.iter().sum::<f32>() / n;
-    let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / n;
-    let inverse = 1.0 / (variance + NORM_EPSILON).sqrt();
-    for ((x, gain), bias) in row.iter_mut().zip(gain).zip(bias) {
-        *x = (*x - mean) * inverse * gain + bias;
-    }
-    inverse
-}
-
-/// Makes shares of scores.
-pub fn softmax(scores: &mut [f32]) {
-    let greatest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for score in scores.iter_mut() {
-        *score = (*score - greatest).exp();
-        sum += *score;
-    }
-    scores.iter_mut().for_each(|score| *score /= sum);
-}
-
-fn gate(x: f32) -> f32 {
-    0.5 * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
 }
 
 fn map(input: &Matrix, threads: Threads, f: impl Fn(f32) -> f32 + Sync) -> Matrix {

@@ -1,7 +1,8 @@
-//! Pieces of words: the vocabulary that an uncased BERT checkpoint brings along, or one that is learned from names and text.
+//! Pieces of words: the vocabulary that a BERT checkpoint brings along, or one that is learned from names and text.
 //!
-//! Text is divided as BERT divides it (Devlin et al. 2019): lower case, no accents, punctuation apart, then the longest pieces that the
-//! vocabulary holds, from the left. A vocabulary is learned by joining the most frequent pair of neighbours again and again (Sennrich et
+//! Text is divided as BERT divides it (Devlin et al. 2019; in detail as the `tokenizers` library of Hugging Face does): punctuation apart,
+//! lower case and no accents unless the model is cased, then the longest pieces that the vocabulary holds, from the left. Special pieces
+//! such as `[SEP]` are never read off a text: there they are brackets around letters. A vocabulary is learned by joining the most frequent pair of neighbours again and again (Sennrich et
 //! al. 2016); of equally frequent pairs the one of earlier pieces is joined, so equal texts give equal vocabularies.
 //!
 //! ```
@@ -10,17 +11,25 @@
 //! ```
 
 mod learn;
+mod read;
+mod unicode;
+mod words;
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use canonym::{Error, Result};
-use serde::Deserialize;
-use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::is_combining_mark;
+
+pub use words::BertNormalizer;
+use words::{Word, words};
 
 /// The piece that stands for what the vocabulary does not hold.
 pub const UNKNOWN: &str = "[UNK]";
+
+/// The piece before the text of each sequence of a BERT.
+pub const FIRST: &str = "[CLS]";
+
+/// The piece behind each part of a sequence of a BERT.
+pub const BEHIND: &str = "[SEP]";
 
 /// What the pieces inside a word begin with.
 const INSIDE: &str = "##";
@@ -36,6 +45,10 @@ pub struct Pieces {
     row_of: HashMap<String, u32>,
     /// The row of [`UNKNOWN`].
     pub unknown: u32,
+    /// What is done to letters first.
+    pub normalizer: BertNormalizer,
+    /// Words of more letters are unknown.
+    pub longest_word: usize,
 }
 
 /// One piece of a text.
@@ -49,16 +62,8 @@ pub struct Piece {
     pub end: usize,
 }
 
-/// A word as the vocabulary sees it: its letters, and where each stands in the text.
-#[derive(Debug, Default)]
-struct Word {
-    letters: String,
-    /// For each letter its byte in `letters`, and the bytes in the text that it was made of.
-    places: Vec<(usize, usize, usize)>,
-}
-
 impl Pieces {
-    /// A vocabulary of these pieces, which has to hold [`UNKNOWN`].
+    /// An uncased vocabulary of these pieces, which has to hold [`UNKNOWN`].
     pub fn of(pieces: Vec<String>) -> Result<Pieces> {
         let row_of: HashMap<String, u32> = pieces.iter().cloned().zip(0..).collect();
         let missing = || Error::invalid(format!("the vocabulary lacks the piece {UNKNOWN}"));
@@ -66,41 +71,18 @@ impl Pieces {
         if row_of.len() < pieces.len() {
             return Err(Error::invalid("a piece of the vocabulary comes twice"));
         }
-        Ok(Pieces { pieces, row_of, unknown })
+        Ok(Pieces { pieces, row_of, unknown, normalizer: BertNormalizer::UNCASED, longest_word: LONGEST_WORD })
     }
 
     /// Learns a vocabulary of at most `size` pieces; what comes only once is not joined.
     pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Pieces {
         let mut counts: HashMap<String, u64> = HashMap::new();
         for text in texts {
-            words(text).into_iter().for_each(|word| *counts.entry(word.letters).or_default() += 1);
+            let words = words(text, &BertNormalizer::UNCASED);
+            words.into_iter().for_each(|word| *counts.entry(word.letters).or_default() += 1);
         }
         let pieces = learn::learn(counts, &[UNKNOWN], size);
         Pieces::of(pieces).expect("the unknown piece was given and pieces differ")
-    }
-
-    /// The vocabulary of an uncased BERT: `vocab.txt`, else `tokenizer.json`.
-    pub fn read(folder: &Path) -> Result<Pieces> {
-        let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| Error::io("read", path, error));
-        let path = folder.join("vocab.txt");
-        if path.exists() {
-            return Pieces::from_lines(&read(&path)?);
-        }
-        let path = folder.join("tokenizer.json");
-        let hint = "give the folder of an uncased BERT";
-        let refused = |message: String| Error::artifact(&path, message).with_hint(hint);
-        let tokenizer: Tokenizer =
-            serde_json::from_str(&read(&path)?).map_err(|error| refused(format!("no WordPiece: {error}")))?;
-        if !tokenizer.normalizer.is_some_and(|normalizer| normalizer.lowercase) {
-            return Err(refused("it keeps capitals".to_owned()));
-        }
-        let mut pieces: Vec<(u32, String)> =
-            tokenizer.model.vocab.into_iter().map(|(piece, row)| (row, piece)).collect();
-        pieces.sort_unstable();
-        if pieces.iter().zip(0..).any(|((row, _), place)| *row != place) {
-            return Err(refused("rows of its vocabulary are missing".to_owned()));
-        }
-        Pieces::of(pieces.into_iter().map(|(_, piece)| piece).collect())
     }
 
     /// The vocabulary that stands in a text, one piece a line.
@@ -121,6 +103,17 @@ impl Pieces {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// The row of a piece.
+    pub fn find(&self, piece: &str) -> Option<u32> {
+        self.row_of.get(piece).copied()
+    }
+
+    /// The row of a piece that a model cannot do without, such as [`FIRST`].
+    pub fn require(&self, piece: &str) -> Result<u32> {
+        let missing = || Error::invalid(format!("the vocabulary lacks the piece {piece}"));
+        self.find(piece).ok_or_else(|| missing().with_hint("give the vocabulary that the model was trained with"))
     }
 
     /// The rows of the pieces of a text.
@@ -148,7 +141,7 @@ impl Pieces {
     pub fn pieces(&self, text: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut key = String::new();
-        for word in words(text) {
+        for word in words(text, &self.normalizer) {
             let first = pieces.len();
             if !self.divide(&word, &mut key, &mut pieces) {
                 pieces.truncate(first);
@@ -162,7 +155,7 @@ impl Pieces {
     /// Adds the longest pieces from the left; false where there is none for what is left.
     fn divide(&self, word: &Word, key: &mut String, pieces: &mut Vec<Piece>) -> bool {
         let places = &word.places;
-        if places.len() > LONGEST_WORD {
+        if places.len() > self.longest_word {
             return false;
         }
         let mut at = 0;
@@ -180,75 +173,6 @@ impl Pieces {
         }
         true
     }
-}
-
-/// What is read of a `tokenizer.json`.
-#[derive(Deserialize)]
-struct Tokenizer {
-    normalizer: Option<Normalizer>,
-    model: WordPiece,
-}
-
-#[derive(Deserialize)]
-struct Normalizer {
-    #[serde(default)]
-    lowercase: bool,
-}
-
-#[derive(Deserialize)]
-struct WordPiece {
-    vocab: HashMap<String, u32>,
-}
-
-/// The words of a text, lower case and without accents; a mark of punctuation or a Chinese sign is a word of its own.
-fn words(text: &str) -> Vec<Word> {
-    let mut words = Vec::new();
-    let mut word = Word::default();
-    for (start, letter) in text.char_indices() {
-        let end = start + letter.len_utf8();
-        if letter.is_whitespace() {
-            finish(&mut word, &mut words);
-            continue;
-        }
-        if letter.is_control() || letter == '\u{fffd}' {
-            continue;
-        }
-        let apart = is_punctuation(letter) || is_chinese(letter);
-        if apart {
-            finish(&mut word, &mut words);
-        }
-        for plain in letter.to_lowercase().nfd().filter(|plain| !is_combining_mark(*plain)) {
-            word.places.push((word.letters.len(), start, end));
-            word.letters.push(plain);
-        }
-        if apart {
-            finish(&mut word, &mut words);
-        }
-    }
-    finish(&mut word, &mut words);
-    words
-}
-
-fn finish(word: &mut Word, words: &mut Vec<Word>) {
-    if !word.letters.is_empty() {
-        words.push(std::mem::take(word));
-    }
-}
-
-fn is_punctuation(letter: char) -> bool {
-    letter.is_ascii_punctuation()
-        || (!letter.is_alphanumeric()
-            && matches!(letter, '\u{a1}'..='\u{bf}' | '\u{2010}'..='\u{205e}' | '\u{3001}'..='\u{303f}')
-            && !is_symbol(letter))
-}
-
-/// Signs that Unicode counts as symbols, not as punctuation, and BERT leaves inside words.
-fn is_symbol(letter: char) -> bool {
-    matches!(letter, '\u{a2}'..='\u{a6}' | '\u{a8}' | '\u{a9}' | '\u{ac}'..='\u{b5}' | '\u{b8}'..='\u{ba}' | '\u{bc}'..='\u{be}' | '\u{2044}' | '\u{2052}')
-}
-
-fn is_chinese(letter: char) -> bool {
-    matches!(letter, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2fa1f}')
 }
 
 #[cfg(test)]
@@ -279,22 +203,5 @@ mod tests {
         assert_eq!(Pieces::from_lines(&learned().to_lines()).unwrap(), learned());
         assert!(Pieces::from_lines("liver\n").is_err());
         assert!(Pieces::from_lines("[UNK]\nliver\nliver\n").is_err());
-    }
-
-    #[test]
-    fn a_tokenizer_of_a_checkpoint_is_read_in_both_forms() {
-        let folder = tempfile::tempdir().unwrap();
-        let json = r#"{"normalizer":{"lowercase":true},"model":{"type":"WordPiece","vocab":{"[UNK]":0,"liver":1}}}"#;
-        std::fs::write(folder.path().join("tokenizer.json"), json).unwrap();
-        assert_eq!(Pieces::read(folder.path()).unwrap().rows("liver"), [1]);
-        std::fs::write(folder.path().join("vocab.txt"), "[PAD]\n[UNK]\nliver\n").unwrap();
-        assert_eq!(Pieces::read(folder.path()).unwrap().rows("liver"), [2]);
-    }
-
-    #[test]
-    fn punctuation_stands_apart_as_in_bert() {
-        let shown = |text: &str| words(text).into_iter().map(|word| word.letters).collect::<Vec<String>>();
-        assert_eq!(shown("L-DOPA–induced (20%)"), ["l", "-", "dopa", "–", "induced", "(", "20", "%", ")"]);
-        assert_eq!(shown("5µg ±2 Sjögren’s 中文"), ["5µg", "±2", "sjogren", "’", "s", "中", "文"]);
     }
 }

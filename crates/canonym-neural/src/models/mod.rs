@@ -1,4 +1,5 @@
 //! The models, one file each. A model reads no files and does not know how it is trained.
 
+pub mod bert;
 pub mod rescnn;
 pub mod tagger;

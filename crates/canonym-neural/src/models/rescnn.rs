@@ -24,7 +24,7 @@ use crate::matrix::Matrix;
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
-use crate::tape::{Tape, Var};
+use crate::tape::{NORM_EPSILON, Tape, Var};
 
 /// The dropout inside blocks and attention (in the published code the one of the configuration is not used).
 pub const DROPOUT: f32 = 0.2;
@@ -289,7 +289,7 @@ fn embed(tape: &mut Tape<'_>, tokens: &Tokens) -> Result<Var> {
         rows = tape.add(rows, positions);
         rows = tape.add(rows, types);
         let (gain, bias) = (tape.parameter("embedding.norm.gain")?, tape.parameter("embedding.norm.bias")?);
-        rows = tape.layer_norm(rows, gain, bias);
+        rows = tape.layer_norm(rows, gain, bias, NORM_EPSILON);
     }
     Ok(rows)
 }

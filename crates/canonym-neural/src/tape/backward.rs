@@ -1,6 +1,6 @@
 //! The walk back: what each operation does to a gradient.
 
-use super::{Operation, Tape, Var, add_scaled, add_to, column_sums, gate};
+use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
 use crate::matrix::{Into, Matrix, multiply};
 
 /// The gradient of each parameter that has one, by its row in the parameters.
@@ -110,14 +110,14 @@ impl Tape<'_> {
                 gradient.values.iter_mut().zip(&output.values).for_each(mask);
                 walk.add(*input, gradient);
             }
-            Operation::Gelu(input) => {
-                for (to, x) in gradient.values.iter_mut().zip(&self.value(*input).values) {
-                    let gate = gate(*x);
-                    // The derivative of the gate is 2 g (1 - g) times that of its argument.
-                    let slope = 2.0 * gate * (1.0 - gate) * 0.797_884_6 * (1.0 + 0.134_145 * x * x);
-                    *to *= gate + x * slope;
-                }
+            Operation::Activate(input, activation) => {
+                activation.apply_slope(&mut gradient.values, &self.value(*input).values);
                 walk.add(*input, gradient);
+            }
+            Operation::Attention(attention) => {
+                let x = self.value(attention.input);
+                let to = walk.entry(attention.input, x.n_rows, x.n_cols);
+                attention.backward(x, &gradient, to, self.threads);
             }
             Operation::Scale { input, factors } => {
                 gradient.values.iter_mut().zip(factors).for_each(|(to, factor)| *to *= factor);
@@ -295,50 +295,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::elementwise::Activation;
     use crate::models::rescnn::{Pooling, ResCnnConfig, Tokens};
     use crate::parameters::Parameters;
     use crate::random::{self, SplitMix64};
     use crate::segments::Segments;
-
-    /// Compares the gradients of `build` with differences; its result is weighed by fixed random numbers.
-    fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
-        let weigh = |value: &Matrix| {
-            let mut rng = SplitMix64::new(77);
-            Matrix::new(value.n_rows, value.n_cols, value.values.iter().map(|_| random::normal(&mut rng)).collect())
-        };
-        let value_of = |parameters: &Parameters| {
-            let mut tape = Tape::new(parameters);
-            let output = build(&mut tape);
-            let value = tape.value(output);
-            value.values.iter().zip(&weigh(value).values).map(|(value, weight)| f64::from(value * weight)).sum::<f64>()
-        };
-        let mut tape = Tape::new(parameters);
-        let output = build(&mut tape);
-        let weights = weigh(tape.value(output));
-        let gradients = tape.backward(output, weights);
-        for row in 0..parameters.len() {
-            let name = parameters.iter().nth(row).unwrap().0.to_owned();
-            let Some(gradient) = gradients.of(row) else {
-                assert!(parameters.is_frozen(row), "{name} has no gradient");
-                continue;
-            };
-            let greatest = gradient.values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
-            for at in (0..gradient.values.len()).step_by(1 + gradient.values.len() / 40) {
-                let moved = |by: f32| {
-                    let mut moved = parameters.clone();
-                    moved.at_mut(row).values[at] += by;
-                    value_of(&moved)
-                };
-                let slope = (moved(4e-3) - moved(-4e-3)) / 8e-3;
-                let error = (slope - f64::from(gradient.values[at])).abs();
-                assert!(error < 0.02 * f64::from(greatest.max(1.0)), "{name}[{at}]: {slope} {}", gradient.values[at]);
-            }
-        }
-    }
-
-    fn drawn(n_rows: usize, n_cols: usize, rng: &mut SplitMix64) -> Matrix {
-        Matrix::new(n_rows, n_cols, (0..n_rows * n_cols).map(|_| random::normal(rng)).collect())
-    }
+    use crate::tape::NORM_EPSILON;
+    use crate::tape::differences::{check, drawn};
 
     #[test]
     fn every_operation_has_the_gradient_of_its_differences() {
@@ -355,8 +318,10 @@ mod tests {
             let [table, gain, bias, mix, score, row] =
                 ["table", "gain", "bias", "mix", "score", "row"].map(|name| tape.parameter(name).unwrap());
             let rows = tape.gather(table, vec![0, 3, 3, 6, 1, 0]);
-            let normal = tape.layer_norm(rows, gain, bias);
-            let smooth = tape.gelu(normal);
+            let normal = tape.layer_norm(rows, gain, bias, NORM_EPSILON);
+            let smooth = tape.activate(normal, Activation::Gelu);
+            let smooth = tape.activate(smooth, Activation::GeluTanh);
+            let smooth = tape.activate(smooth, Activation::Tanh);
             let scaled = tape.scale(smooth, factors.clone());
             let sum = tape.add(scaled, rows);
             let near = tape.neighbours(sum, &[-1, 0, 1], &segments);

@@ -1,0 +1,4 @@
+//! Behaviour that needs more than one module, and files from outside.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod reference;
