@@ -17,7 +17,7 @@ use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
 use crate::tagging::lattice::N_LABELS;
 use crate::tagging::views::{N_BITS, N_GAPS, N_SHAPES, View, Words};
-use crate::tape::{Tape, Var};
+use crate::tape::{NORM_EPSILON, Tape, Var};
 
 /// Sizes of the tagger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -291,5 +291,5 @@ fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
 fn norm(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
     let gain = tape.parameter(&format!("{name}.gain"))?;
     let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.layer_norm(input, gain, bias))
+    Ok(tape.layer_norm(input, gain, bias, NORM_EPSILON))
 }

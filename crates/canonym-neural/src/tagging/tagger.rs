@@ -4,11 +4,12 @@ use canonym::Result;
 
 use super::lattice::{Lattice, Marked, N_LABELS, likeliest};
 use super::views::{N_BITS, View, Words};
+use crate::elementwise::{self, layer_norm_rows};
 use crate::matrix::{Into, Matrix, Threads, multiply};
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
 use crate::parameters::Parameters;
 use crate::segments::Segments;
-use crate::tape::{normalise, write_neighbours};
+use crate::tape::{NORM_EPSILON, write_neighbours};
 
 /// A product with a bias.
 #[derive(Debug, Clone)]
@@ -46,9 +47,7 @@ impl Norm {
 
     fn apply(&self, input: &Matrix) -> Matrix {
         let mut output = input.clone();
-        for row in output.values.chunks_exact_mut(self.gain.len()) {
-            normalise(row, &self.gain, &self.bias);
-        }
+        layer_norm_rows(&mut output.values, elementwise::Norm { gain: &self.gain, bias: &self.bias, epsilon: NORM_EPSILON });
         output
     }
 }
