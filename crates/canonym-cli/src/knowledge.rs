@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym::index::grams::GramScratch;
 use canonym::input::Source;
 use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
-use canonym::index::grams::GramScratch;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
@@ -19,6 +19,7 @@ use canonym::link::{Link, Linker, Marked};
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::hybrid::HybridLinker;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
+use canonym_neural::usages::UsagesOf;
 use canonym_neural::vectors::VectorCache;
 
 use crate::errors::usage;
@@ -146,8 +147,8 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
 pub enum NameLinker {
     /// By words.
     Lexical(LexicalLinker),
-    /// By words and vectors.
-    Hybrid(HybridLinker),
+    /// By words and vectors; mentions in text also by what their names were used for, where the model has counted that.
+    Hybrid(Box<HybridLinker>, UsagesOf, LinkConfig),
 }
 
 impl NameLinker {
@@ -162,22 +163,33 @@ impl NameLinker {
             let linker = LexicalLinker::new(kb.clone(), models.ranking.clone(), config);
             return Ok(NameLinker::Lexical(linker.within(subset)));
         };
-        Ok(NameLinker::Hybrid(hybrid(kb, models, bundle, config, subset)?))
+        let usages = bundle.typed_tagger()?.map(|tagger| tagger.usages.on(kb)).unwrap_or_default();
+        Ok(NameLinker::Hybrid(Box::new(hybrid(kb, models, bundle, config, subset)?), usages, config))
     }
 
     /// Links names without context, in order.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
         match self {
             NameLinker::Lexical(linker) => linker.link_names(names),
-            NameLinker::Hybrid(linker) => linker.link_names(names),
+            NameLinker::Hybrid(linker, ..) => linker.link_names(names),
         }
+    }
+
+    /// Links one mention of a text by its name, as [`Linker::link`] does, and says why.
+    pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
+        let (mut link, mut explanation) = self.explain_name(name, scratch);
+        if let NameLinker::Hybrid(linker, usages, _) = self {
+            usages.weigh(name, &mut link.candidates);
+            linker.explain_usages(name, &link, &mut explanation);
+        }
+        (link, explanation)
     }
 
     /// Links one name and says why.
     pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
         match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
-            NameLinker::Hybrid(linker) => linker.explain_name(name),
+            NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
         }
     }
 }
@@ -201,14 +213,13 @@ fn hybrid(
 pub fn pipeline(
     kb: &Arc<KnowledgeBase>,
     models: &Models,
-    top_k: usize,
     config: PipelineConfig,
     subset: Option<Arc<Subset>>,
 ) -> anyhow::Result<Option<Pipeline>> {
     let Some(bundle) = &models.dense else { return Ok(None) };
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
-    let linker = hybrid(kb, models, bundle, LinkConfig { top_k, min_score: 0.0 }, subset.clone())?;
-    let recognise = RecogniseConfig { top_k, min_score: Some(LEAST_READ), nested: config.nested };
+    let linker = hybrid(kb, models, bundle, LinkConfig { top_k: config.top_k, min_score: 0.0 }, subset.clone())?;
+    let recognise = RecogniseConfig { top_k: config.top_k, min_score: Some(LEAST_READ), nested: config.nested };
     let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition.clone(), recognise).within(subset);
     let decide = (manifest.decision, config);
     Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
@@ -221,7 +232,19 @@ impl Linker for NameLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
-            NameLinker::Hybrid(linker) => linker.link(inputs),
+            NameLinker::Hybrid(linker, usages, config) => {
+                let weigh = |marked: &Marked<'_>| {
+                    let names = marked.names();
+                    let mut links = linker.link_names(&names);
+                    for (name, link) in names.iter().zip(&mut links) {
+                        usages.weigh(name, &mut link.candidates);
+                        link.candidates.truncate(config.top_k.max(1));
+                        link.nil = link.candidates.first().is_none_or(|best| best.score < config.min_score);
+                    }
+                    links
+                };
+                Ok(inputs.iter().map(weigh).collect())
+            }
         }
     }
 }

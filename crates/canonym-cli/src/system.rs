@@ -63,9 +63,9 @@ impl System {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
             Mentions::Detect => {
-                let joint = PipelineConfig { min_score, nested };
+                let joint = PipelineConfig { top_k, min_score, nested };
                 // Where the knowledge base has nothing of what the tagger knows, names decide alone.
-                let pipeline = knowledge::pipeline(kb, &models, top_k, joint, subset.clone())?;
+                let pipeline = knowledge::pipeline(kb, &models, joint, subset.clone())?;
                 match pipeline {
                     Some(pipeline) if !pipeline.types().is_empty() => Model::Pipeline(Box::new(pipeline)),
                     pipeline => {
@@ -151,7 +151,7 @@ impl System {
                     let uses = short_forms(text);
                     let reasons = |annotation: Annotation| {
                         let name = written_out(text, &annotation.spans, &uses);
-                        let (_, explanation) = linker.explain_name(&name, scratch);
+                        let (_, explanation) = linker.explain_mention(&name, scratch);
                         self.named(annotation, explanation)
                     };
                     let (annotations, explanations) = document.annotations.into_iter().map(reasons).unzip();

@@ -197,7 +197,14 @@ mod tests {
         let mut parameters = Parameters::default();
         rescnn.init(&mut parameters, pieces.len(), 4, &mut SplitMix64::new(1));
         let lexical = serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap();
-        let manifest = Manifest { format: FORMAT, rescnn, fusion: Fusion::DENSE, lexical, tagger: None, card: "made up".to_owned() };
+        let manifest = Manifest {
+            format: FORMAT,
+            rescnn,
+            fusion: Fusion::DENSE,
+            lexical,
+            tagger: None,
+            card: "made up".to_owned(),
+        };
         Bundle { manifest, parameters, pieces, fingerprint: 0 }
     }
 
@@ -275,7 +282,9 @@ mod tests {
                 }
             }),
         ];
-        for (message, expected) in cases.iter().zip(["the names of", "a table of", "embedding.word", "norm.gain", "a size is 0"]) {
+        for (message, expected) in
+            cases.iter().zip(["the names of", "a table of", "embedding.word", "norm.gain", "a size is 0"])
+        {
             assert!(message.contains(expected), "{message}");
         }
     }

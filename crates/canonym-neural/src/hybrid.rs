@@ -9,9 +9,9 @@ use std::sync::Arc;
 use canonym::index::grams::GramScratch;
 use canonym::kb::subset::{Subset, View};
 use canonym::kb::{ConceptId, FormId, KnowledgeBase};
+use canonym::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
 use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
 use canonym::link::model::{Calibration, LexicalModel};
-use canonym::link::explain::{Explained, Explanation, contributions, explained, tell_differences};
 use canonym::link::{Candidate, Link, Linker, Marked};
 use canonym::text::normalise::fold;
 use rayon::prelude::*;
@@ -197,8 +197,7 @@ impl HybridLinker {
         evidence.sort_by(|left, right| {
             score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
         });
-        let ranked: Vec<Scored> =
-            evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
+        let ranked: Vec<Scored> = evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
         link_ranked(&ranked, &self.fusion.calibration, &self.config)
     }
 
@@ -213,16 +212,44 @@ impl HybridLinker {
                 0 => top - score(1).unwrap_or(top - 10.0),
                 _ => self.fusion.score(one) - top,
             };
-            let cosine = ("cosine", "how near the vector of the name is to that of the mention", one.cosine, self.fusion.cosine);
+            let cosine =
+                ("cosine", "how near the vector of the name is to that of the mention", one.cosine, self.fusion.cosine);
             let model = (&self.ranking, self.fusion.lexical);
-            let parts =
-                contributions(model, &self.fusion.calibration, &one.scored, (lead, candidate.score), &[cosine]);
+            let parts = contributions(model, &self.fusion.calibration, &one.scored, (lead, candidate.score), &[cosine]);
             explained(&self.kb, name, (one.scored.name, candidate), parts)
         };
-        let mut candidates: Vec<Explained> =
-            evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
+        let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
         tell_differences(&mut candidates);
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
+    }
+}
+
+impl HybridLinker {
+    /// Brings an explanation in line with a link that counts of usages have changed: a part more in each sum.
+    pub fn explain_usages(&self, name: &str, link: &Link, explanation: &mut Explanation) {
+        let log_odds = |score: f32| {
+            let score = f64::from(score).clamp(1e-6, 1.0 - 1e-6);
+            (score / (1.0 - score)).ln()
+        };
+        let before = std::mem::take(&mut explanation.candidates);
+        let explain = |candidate: &Candidate| {
+            let id = self.kb.id(candidate.concept);
+            let mut parts = Vec::new();
+            let mut known = 0.0;
+            if let Some(one) = before.iter().find(|one| one.id == id) {
+                parts.clone_from(&one.contributions);
+                known = one.log_odds;
+            }
+            let more = log_odds(candidate.score) - known;
+            if more.abs() > 1e-3 {
+                let sentence = "what the name was used for in annotated texts";
+                parts.push(contribution("usages", sentence, f64::from(candidate.score), more));
+            }
+            let best = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
+            Some(explained(&self.kb, name, (best, candidate), parts))
+        };
+        explanation.candidates = link.candidates.iter().filter_map(explain).collect();
+        tell_differences(&mut explanation.candidates);
     }
 }
 

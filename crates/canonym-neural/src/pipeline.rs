@@ -199,8 +199,10 @@ pub struct Pipeline {
 }
 
 /// What is given.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PipelineConfig {
+    /// Candidates a mention.
+    pub top_k: usize,
     /// Links less likely than this are not made; the threshold of the model where `None`.
     pub min_score: Option<f32>,
     /// Whether mentions inside longer ones are given, too.
@@ -356,7 +358,8 @@ impl Pipeline {
         let mut candidates: Vec<Candidate> = spotted.readings.iter().map(read).collect();
         let score = place.link.candidates.first().map_or(0.0, |first| first.score);
         candidates[0].score = score.max(candidates[0].score);
-        let others = place.link.candidates.iter().filter(|one| candidates.iter().all(|known| known.concept != one.concept));
+        let others =
+            place.link.candidates.iter().filter(|one| candidates.iter().all(|known| known.concept != one.concept));
         let others: Vec<Candidate> = others.copied().collect();
         candidates.extend(others);
         place.link.candidates = candidates;
@@ -407,6 +410,7 @@ impl Pipeline {
         }
         let least = self.config.min_score.unwrap_or(self.decision.least_link);
         link.nil = probability < least || link.candidates.is_empty();
+        link.candidates.truncate(self.config.top_k.max(1));
         // A concept has the type that its knowledge base says, a mention without one that of the tagger.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
         let mention = Mention { spans: place.spans.clone(), semantic_type, score: probability };
@@ -466,9 +470,8 @@ impl Pipeline {
 
 /// Of places that clash the ones that most speaks for.
 fn unmixed(mut places: Vec<Place>, decision: &Decision) -> Vec<Place> {
-    let weight = |place: &Place| {
-        probability(&decision.mention, &place.evidence) + probability(&decision.link, &place.evidence)
-    };
+    let weight =
+        |place: &Place| probability(&decision.mention, &place.evidence) + probability(&decision.link, &place.evidence);
     places.sort_by(|left, right| weight(right).total_cmp(&weight(left)));
     let mut kept: Vec<Place> = Vec::new();
     for place in places {
@@ -498,13 +501,8 @@ fn clash(left: &Place, right: &Place) -> bool {
 fn evidence(place: &Place, scope: f32, of_kb: f32) -> Evidence {
     let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
     let read = place.spotted.as_ref().map(|spotted| spotted.readings[0].1);
-    let features: [f32; N_SPOKEN] = [
-        1.0,
-        logit(place.tagged.1),
-        logit(linked),
-        f32::from(u8::from(read.is_some())),
-        read.map_or(0.0, logit),
-    ];
+    let features: [f32; N_SPOKEN] =
+        [1.0, logit(place.tagged.1), logit(linked), f32::from(u8::from(read.is_some())), read.map_or(0.0, logit)];
     std::array::from_fn(|at| match at / N_SPOKEN {
         0 => scope * features[at],
         1 => (1.0 - scope) * features[at - N_SPOKEN],

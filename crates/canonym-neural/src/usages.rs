@@ -117,8 +117,8 @@ impl UsagesOf {
 mod tests {
     use super::*;
     use canonym::kb::KnowledgeBaseBuilder;
-    use canonym::kb::format::Meta;
     use canonym::kb::Scope;
+    use canonym::kb::format::Meta;
     use canonym::kb::record::{ConceptRecord, NameRecord};
 
     fn usages() -> Usages {

@@ -152,7 +152,9 @@ fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<J
             });
             (true, linked)
         };
-        judged.documents.push(places.into_iter().map(|place| (right(&place), place)).map(|(right, place)| (place, right)).collect());
+        judged.documents.push(
+            places.into_iter().map(|place| (right(&place), place)).map(|(right, place)| (place, right)).collect(),
+        );
     }
     Ok(judged)
 }
@@ -160,7 +162,7 @@ fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<J
 /// The pipeline of a bundle that has a tagger.
 pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> anyhow::Result<Pipeline> {
     let models = knowledge::Models::of_bundle(Arc::new(bundle.clone()))?;
-    knowledge::pipeline(kb, &models, 5, PipelineConfig::default(), None)?
+    knowledge::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?
         .context("the bundle has no tagger")
 }
 

@@ -149,7 +149,8 @@ fn bioc_keeps_what_stands_around_the_mentions() {
          </annotation></passage><passage><infon key=\"type\">abstract</infon><infon key=\"n\">2</infon><offset>8</offset><text>α pyrexia.\
          </text></passage></document></collection>\n"
     );
-    let output = place.run(&["link", "--format", "bioc-xml", "--to", "bioc-xml", "-"], &input);
+    let link = ["link", "--model", "lexical", "--format", "bioc-xml", "--to", "bioc-xml", "-"];
+    let output = place.run(&link, &input);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with(head), "{text}");
     for part in [

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::support::Workplace;
 
-const CONCEPTS: &str = "S1\tcirclitis\tround ache\nS2\tsquare fever\tquad fever\nS3\ttrigonosis\tthree corner disease\n";
+const CONCEPTS: &str =
+    "S1\tcirclitis\tround ache\nS2\tsquare fever\tquad fever\nS3\ttrigonosis\tthree corner disease\n";
 
 /// Documents that say of the concepts in turn that somebody has them.
 fn documents(n: usize, shift: usize) -> String {

@@ -57,7 +57,10 @@ impl Workplace {
     /// The program, ready to run in the folder. Vectors of names are kept for all tests, so that the starter has them once.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_canonym"));
-        command.args(arguments).current_dir(self.folder.path()).env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

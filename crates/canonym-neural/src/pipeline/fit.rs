@@ -38,15 +38,16 @@ const PENALTY: f64 = 1e-4;
 pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
     // Over all places first, and then over those that are left after overlaps are resolved.
-    let mut left: Vec<Vec<(&Place, (bool, bool))>> =
-        corpora.iter().map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect()).collect();
+    let mut left: Vec<Vec<(&Place, (bool, bool))>> = corpora
+        .iter()
+        .map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect())
+        .collect();
     for _ in 0..3 {
         let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Evidence, bool)>> {
             left.iter().map(|places| places.iter().map(|(place, is)| (place.evidence, right(is))).collect()).collect()
         };
-        let fitted = |rows: Vec<Vec<(Evidence, bool)>>| {
-            logistic(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), PENALTY)
-        };
+        let fitted =
+            |rows: Vec<Vec<(Evidence, bool)>>| logistic(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), PENALTY);
         decision.mention = fitted(rows(|right| right.0));
         decision.link = fitted(rows(|right| right.1));
         left = corpora.iter().map(|corpus| resolved(corpus, &decision)).collect();
@@ -57,9 +58,8 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
         let of = |(corpus, places): (&Judged, &Vec<(&Place, (bool, bool))>)| links(corpus, places, &weights, least)[2];
         corpora.iter().zip(&left).map(of).sum::<f64>()
     };
-    let best = |score: &dyn Fn(f32) -> f64| {
-        steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5)
-    };
+    let best =
+        |score: &dyn Fn(f32) -> f64| steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5);
     decision.least_link = best(&mean_link);
     let linking = decision;
     let mean_mention = |least: f32| {

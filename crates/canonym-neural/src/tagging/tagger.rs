@@ -47,7 +47,10 @@ impl Norm {
 
     fn apply(&self, input: &Matrix) -> Matrix {
         let mut output = input.clone();
-        layer_norm_rows(&mut output.values, elementwise::Norm { gain: &self.gain, bias: &self.bias, epsilon: NORM_EPSILON });
+        layer_norm_rows(
+            &mut output.values,
+            elementwise::Norm { gain: &self.gain, bias: &self.bias, epsilon: NORM_EPSILON },
+        );
         output
     }
 }

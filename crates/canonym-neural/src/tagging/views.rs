@@ -162,7 +162,9 @@ impl Viewer {
                 first..tokens.partition_point(|token| token.span.end <= span.end).max(first)
             };
             let (short, long) = (within(short), within(long));
-            for class in (0..MAX_CLASSES).filter(|class| self.gazetteer.classes(&hashes[long.clone()]) & (1 << class) != 0) {
+            for class in
+                (0..MAX_CLASSES).filter(|class| self.gazetteer.classes(&hashes[long.clone()]) & (1 << class) != 0)
+            {
                 mark_window(&mut bits[short.clone()], class);
             }
             bits[short].iter_mut().for_each(|bits| *bits |= 1 << SHORT_FORM);
@@ -293,7 +295,9 @@ mod tests {
 
     #[test]
     fn every_shape_has_a_row() {
-        for word in ["1", "12345", "α", "a", "A", "liver", "Liver", "DNA", "PCRs", "McArdle", "mRNA", "x".repeat(99).as_str()] {
+        for word in
+            ["1", "12345", "α", "a", "A", "liver", "Liver", "DNA", "PCRs", "McArdle", "mRNA", "x".repeat(99).as_str()]
+        {
             assert!((shape(word) as usize) < N_SHAPES, "{word}");
         }
     }

@@ -334,7 +334,8 @@ mod tests {
 
     /// Texts in which what follows "with" is a mention of the first layer; the second layer is never taught.
     fn corpus() -> (Words, Vec<Corpus>, Vec<HeldOut>, usize) {
-        let texts = ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
+        let texts =
+            ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
         let mentions = [(3, 3), (2, 3), (3, 3), (4, 4)];
         let vocabulary = Vocabulary::count(texts, 1, 100);
         let viewer = Viewer { vocabulary, n_grams: 40, ..Viewer::default() };
@@ -397,12 +398,7 @@ mod tests {
 
     #[test]
     fn long_texts_give_parts_whose_labels_are_possible() {
-        let view = View {
-            tokens: Vec::new(),
-            words: vec![0; 9],
-            gaps: vec![0; 10],
-            bits: vec![0; 9],
-        };
+        let view = View { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
         let text = "a b c d e f g h i";
         let tokens = canonym::text::tokens::tokenize(text);
         let example = Example { view: View { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };

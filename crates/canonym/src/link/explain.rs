@@ -130,8 +130,7 @@ impl LexicalLinker {
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
             let lead = if rank == 0 { top - next } else { scored.score - top };
             let model = (&self.model, 1.0);
-            let contributions =
-                contributions(model, &self.model.calibration, scored, (lead, candidate.score), &[]);
+            let contributions = contributions(model, &self.model.calibration, scored, (lead, candidate.score), &[]);
             explained(&self.kb, name, (scored.name, candidate), contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
@@ -197,7 +196,8 @@ impl DictionaryAnnotator {
         // A definition that is no name was held against the short form, which is then compared as it stands.
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
-        let compared = if is_expanded { written_out(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
+        let compared =
+            if is_expanded { written_out(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
         let explain = |((reading, _), candidate): (&(accept::Reading, f32), &Candidate)| {
             let of_feature = |row: usize| {
                 let value = f64::from(reading.features[row]);
