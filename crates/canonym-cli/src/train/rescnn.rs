@@ -241,6 +241,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if let Some(stage) = &experiment.pretrain {
         let started = Instant::now();
         let names = with_synonym(synonyms);
+        if names.pieces.is_empty() && stage.run.n_steps > 0 {
+            let error = canonym::Error::invalid("there is nothing to pre-train on: no concept has two names");
+            return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`").into());
+        }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };
         parameters = stage.run(parameters, (&names, &names), held_out, &mut log)?;
         seconds.insert("pretrain", started.elapsed().as_secs_f64());

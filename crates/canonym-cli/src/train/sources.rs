@@ -110,7 +110,8 @@ fn held_out(mentions: Vec<MentionQuery>, n: usize) -> (Vec<MentionQuery>, Vec<Me
     let mut place_of: HashMap<String, usize> = HashMap::new();
     mentions.into_iter().partition(|mention| {
         let next = place_of.len();
-        place_of.entry(mention.document.clone()).or_insert(next).wrapping_add(1) % n != 0
+        let place = *place_of.entry(mention.document.clone()).or_insert(next);
+        !(place + 1).is_multiple_of(n)
     })
 }
 

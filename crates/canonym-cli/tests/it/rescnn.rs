@@ -172,6 +172,14 @@ fn phrases_of_a_fold_are_names_and_the_report_tells_what_they_are_worth() {
         ok && errors.is_empty() && linked.contains(r#""candidates":[{"id":"11","name":"Circle""#),
         "{linked}{errors}"
     );
+    let bare = [&train[..], &["--set", "data.query_names=false"]].concat();
+    let (ok, _, errors) = said(&place, &bare, "");
+    assert!(
+        !ok && errors.contains("no concept has two names") && errors.contains("hint: leave `pretrain` out"),
+        "{errors}"
+    );
+    let (ok, _, errors) = said(&place, &[&bare[..], &["--set", "pretrain.run.n_steps=0"]].concat(), "");
+    assert!(ok, "{errors}");
     let (ok, _, errors) = said(&place, &["train", "folds.toml", "--data-root", ".", "--out", "other"], "");
     assert!(!ok && errors.contains("names {fold}") && errors.contains("hint: say which: `--set fold=0`"), "{errors}");
 }
