@@ -31,6 +31,9 @@ pub struct Figures {
     pub links: [f64; 3],
 }
 
+/// Places of a corpus: whether there is a mention, and whether its concept is right, too.
+type Left<'a> = Vec<(&'a Place, (bool, bool))>;
+
 /// The weight of the squared norm of the weights in the loss.
 const PENALTY: f64 = 1e-4;
 
@@ -38,7 +41,7 @@ const PENALTY: f64 = 1e-4;
 pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
     // Over all places first, and then over those that are left after overlaps are resolved.
-    let mut left: Vec<Vec<(&Place, (bool, bool))>> = corpora
+    let mut left: Vec<Left<'_>> = corpora
         .iter()
         .map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect())
         .collect();
@@ -55,7 +58,7 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |least: f32| {
-        let of = |(corpus, places): (&Judged, &Vec<(&Place, (bool, bool))>)| links(corpus, places, &weights, least)[2];
+        let of = |(corpus, places): (&Judged, &Left<'_>)| links(corpus, places, &weights, least)[2];
         corpora.iter().zip(&left).map(of).sum::<f64>()
     };
     let best =
@@ -69,7 +72,7 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
         judging.map(|(corpus, places)| mentions(corpus, places, &decision)[2]).sum::<f64>()
     };
     decision.least_mention = best(&mean_mention);
-    let figures = |(corpus, places): (&Judged, &Vec<(&Place, (bool, bool))>)| Figures {
+    let figures = |(corpus, places): (&Judged, &Left<'_>)| Figures {
         n_mentions: corpus.n_mentions,
         mentions: mentions(corpus, places, &decision),
         n_links: corpus.n_links,
@@ -80,7 +83,7 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
 }
 
 /// The places of a corpus that are left after overlaps are resolved, those in pieces left out.
-fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Vec<(&'a Place, (bool, bool))> {
+fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
     let mut left = Vec::new();
     for document in &corpus.documents {
         let weight = |place: &Place| {

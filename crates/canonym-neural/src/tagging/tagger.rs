@@ -68,6 +68,9 @@ pub struct Tagger {
     labels: Linear,
 }
 
+/// Words that are tabulated together.
+const WORDS: usize = 16;
+
 /// What the tagger says of one text.
 #[derive(Debug, Clone, Default)]
 pub struct Tagged {
@@ -176,24 +179,26 @@ impl Tagger {
     /// Adds the rows of words that are new to `known`, which belongs to `words` and to this tagger.
     pub fn tabulate(&self, words: &Words, known: &mut WordRows) {
         let n_known = known.values.len() / self.config.width;
-        if n_known == words.len() {
-            return;
-        }
         let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
         let (own, gram, shape) = (table("embedding.word"), table("embedding.gram"), table("embedding.shape"));
-        let mut input = Matrix::zeros(words.len() - n_known, own.n_cols + gram.n_cols + shape.n_cols);
-        for (to, number) in (n_known..words.len()).enumerate() {
-            let word = words.get(number as u32);
-            let to = input.row_mut(to);
-            to[..own.n_cols].copy_from_slice(own.row(word.row as usize));
-            let share = 1.0 / word.grams.len().max(1) as f32;
-            let grams = &mut to[own.n_cols..][..gram.n_cols];
-            for row in &word.grams {
-                grams.iter_mut().zip(gram.row(*row as usize)).for_each(|(to, from)| *to += share * from);
+        // Products of one size round alike, so the row of a word does not depend on the words that are new with it.
+        for first in (n_known..words.len()).step_by(WORDS) {
+            let mut input = Matrix::zeros(WORDS, own.n_cols + gram.n_cols + shape.n_cols);
+            let n = WORDS.min(words.len() - first);
+            for place in 0..n {
+                let word = words.get((first + place) as u32);
+                let to = input.row_mut(place);
+                to[..own.n_cols].copy_from_slice(own.row(word.row as usize));
+                let share = 1.0 / word.grams.len().max(1) as f32;
+                let grams = &mut to[own.n_cols..][..gram.n_cols];
+                for row in &word.grams {
+                    grams.iter_mut().zip(gram.row(*row as usize)).for_each(|(to, from)| *to += share * from);
+                }
+                to[own.n_cols + gram.n_cols..].copy_from_slice(shape.row(word.shape as usize));
             }
-            to[own.n_cols + gram.n_cols..].copy_from_slice(shape.row(word.shape as usize));
+            let rows = self.projection.apply(&input);
+            known.values.extend_from_slice(&rows.values[..n * rows.n_cols]);
         }
-        known.values.extend_from_slice(&self.projection.apply(&input).values);
     }
 
     fn share(&self, rows: &mut Matrix, view: &View, words: &Words) {
@@ -279,6 +284,11 @@ mod tests {
             assert_eq!(tagged.layer(1).len(), view.tokens.len());
         }
         assert_eq!(first, expected.n_rows);
+        // To the last bit, whatever was read before.
+        let (mut alone, mut few) = (Words::default(), WordRows::default());
+        let view = viewer.view(TEXTS[2], &mut alone);
+        tagger.tabulate(&alone, &mut few);
+        assert_eq!(tagger.scores(&view, &alone, &few), tagger.scores(&views[2], &words, &rows));
         let empty = viewer.view("…", &mut words);
         assert!(tagger.tag(&empty, &words, &rows).likeliest(0, 0.0).is_empty());
         assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
