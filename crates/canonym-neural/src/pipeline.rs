@@ -387,11 +387,19 @@ impl Pipeline {
         self.given(places).iter().map(|place| self.linked(place)).collect()
     }
 
+    /// Links less likely than this are not made.
+    fn least_link(&self) -> f32 {
+        self.config.min_score.unwrap_or(self.decision.least_link)
+    }
+
     /// The places that are given, overlaps resolved, in text order.
     fn given(&self, places: Vec<Place>) -> Vec<Place> {
-        let mut given: Vec<Place> = places.into_iter().filter(|place| self.decision.gives(place)).collect();
+        // Links that are less sure than usual are given where they are asked for.
+        let mut decision = self.decision;
+        decision.least_link = self.least_link().min(decision.least_link);
+        let mut given: Vec<Place> = places.into_iter().filter(|place| decision.gives(place)).collect();
         if !self.config.nested {
-            given = unmixed(given, &self.decision);
+            given = unmixed(given, &decision);
         }
         given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
         given
@@ -408,8 +416,7 @@ impl Pipeline {
         for candidate in &mut link.candidates {
             candidate.score = candidate.score.min(first) / first * probability;
         }
-        let least = self.config.min_score.unwrap_or(self.decision.least_link);
-        link.nil = probability < least || link.candidates.is_empty();
+        link.nil = probability < self.least_link() || link.candidates.is_empty();
         link.candidates.truncate(self.config.top_k.max(1));
         // A concept has the type that its knowledge base says, a mention without one that of the tagger.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
@@ -462,7 +469,7 @@ impl Pipeline {
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));
-        let threshold = Some((f64::from(self.decision.least_link) * 1e4).round() / 1e4);
+        let threshold = Some((f64::from(self.least_link()) * 1e4).round() / 1e4);
         let coordinated = place.spans.len() > 1;
         (linked, Explanation { compared: place.name.clone(), definitions, coordinated, threshold, candidates })
     }

@@ -1,7 +1,7 @@
 //! What names were used for in annotated texts: how often each name meant which concept.
 //!
 //! Annotators call a concept what no terminology does, and mean one of several concepts of a name nearly always. A count of the training part
-//! says so. It joins what a linker says as observations join a prior: as if the linker had seen [`PRIOR`] uses of its own.
+//! says so. It joins what a linker says as observations join a prior: as if the linker had seen one use of its own.
 
 use std::collections::{BTreeMap, HashMap};
 

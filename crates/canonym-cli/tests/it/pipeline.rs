@@ -133,6 +133,15 @@ fn the_model_that_is_built_in_gives_types_and_mentions_without_a_concept() {
     ];
     assert_eq!(found, expected);
     assert_eq!(line["annotations"][0]["type"], "Chemical");
+    // Links can be asked for that are surer than usual, or less sure.
+    let n_linked = |least: &str| {
+        let said = place.run(&["link", "--to", "jsonl", "--min-score", least, "--text", text], "");
+        let line: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+        let annotations = line["annotations"].as_array().unwrap().clone();
+        (annotations.len(), annotations.iter().filter(|one| one["nil"] == false).count())
+    };
+    assert_eq!(n_linked("1"), (6, 0));
+    assert!(n_linked("0.001").1 >= 5);
     // The same on any number of threads, and with reasons that add up.
     let one = place.run(&["link", "--to", "jsonl", "--threads", "1", "--text", text], "");
     assert_eq!(one.stdout, said.stdout);
