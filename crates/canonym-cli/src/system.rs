@@ -121,29 +121,18 @@ impl System {
                 let explain = |scratch: &mut ScanScratch, document: AnnotatedDocument| {
                     let text = document.document;
                     let explained = annotator.explain_one(&text, scratch);
-                    let (annotations, explanations) = explained
-                        .into_iter()
-                        .map(|(linked, explanation)| {
-                            self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation)
-                        })
-                        .unzip();
-                    (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
+                    self.explained(text, explained)
                 };
                 Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
             }
             Model::Pipeline(pipeline) => {
                 let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
                 let explained = pipeline.explain(&texts);
-                let named = |(text, explained): (Document, Vec<(LinkedMention, Explanation)>)| {
-                    let (annotations, explanations) = explained
-                        .into_iter()
-                        .map(|(linked, explanation)| {
-                            self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation)
-                        })
-                        .unzip();
-                    (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
-                };
-                Ok(texts.into_par_iter().zip(explained).map(named).collect())
+                Ok(texts
+                    .into_par_iter()
+                    .zip(explained)
+                    .map(|(text, explained)| self.explained(text, explained))
+                    .collect())
             }
             Model::Gold(linker) => {
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
@@ -162,6 +151,17 @@ impl System {
                 Ok(linked.into_par_iter().map_init(GramScratch::default, explain).collect())
             }
         }
+    }
+
+    /// A document with what was found in it, and why.
+    fn explained(
+        &self,
+        text: Document,
+        explained: Vec<(LinkedMention, Explanation)>,
+    ) -> (AnnotatedDocument, Vec<Explanation>) {
+        let name = |(linked, explanation)| self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation);
+        let (annotations, explanations) = explained.into_iter().map(name).unzip();
+        (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
     }
 
     /// An explanation names its candidates as the annotation does.

@@ -10,7 +10,7 @@
 pub mod fit;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym::Result;
@@ -142,21 +142,21 @@ struct Scratch {
 const MAX_WORDS: usize = 1 << 15;
 
 impl TypedTagger {
-    fn read(&self, text: &str, scratch: &mut Scratch) -> (View, Tagged) {
+    fn read(&self, text: &str, scratch: &mut Scratch, wanted: impl Fn(usize) -> bool) -> (View, Tagged) {
         if scratch.words.len() > MAX_WORDS {
             (scratch.words, scratch.rows) = Default::default();
         }
         let view = self.viewer.view(text, &mut scratch.words);
         self.tagger.tabulate(&scratch.words, &mut scratch.rows);
-        let tagged = self.tagger.tag(&view, &scratch.words, &scratch.rows);
+        let tagged = self.tagger.tag(&view, (&scratch.words, &scratch.rows), wanted);
         (view, tagged)
     }
 
     /// For each layer how likely it marks the whole of a name.
     fn marks_name(&self, name: &str, scratch: &mut Scratch) -> Vec<f32> {
-        let (view, tagged) = self.read(&in_order(name), scratch);
+        let (view, tagged) = self.read(&in_order(name), scratch, |layer| self.layers[layer].name.is_some());
         let n = view.tokens.len();
-        let of_layer = |layer: usize| if n == 0 { 0.0 } else { tagged.layer(layer).mention(0, n - 1) };
+        let of_layer = |layer: usize| if n == 0 { 0.0 } else { tagged.mention(layer, 0, n - 1) };
         (0..self.layers.len()).map(of_layer).collect()
     }
 }
@@ -298,14 +298,14 @@ impl Pipeline {
 
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
         let text = document.text.as_str();
-        let (view, tagged) = self.recognizer.read(text, scratch);
+        let (view, tagged) = self.recognizer.read(text, scratch, |layer| self.covered[layer]);
         let uses = short_forms(text);
         let mut places: Vec<Place> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
         for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer]) {
             found.clear();
-            tagged.layer(layer).mentions(LEAST_TAGGED, &mut found);
+            tagged.mentions(layer, LEAST_TAGGED, &mut found);
             for mark in &found {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
@@ -330,7 +330,7 @@ impl Pipeline {
             let first = view.tokens.partition_point(|token| token.span.start < place.span.start);
             let end = view.tokens.partition_point(|token| token.span.end <= place.span.end);
             for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer] && first < end) {
-                let probability = tagged.layer(layer).mention(first, end - 1);
+                let probability = tagged.mention(layer, first, end - 1);
                 if probability > place.tagged.1 {
                     place.tagged = (layer, probability);
                 }
@@ -399,7 +399,7 @@ impl Pipeline {
         decision.least_link = self.least_link().min(decision.least_link);
         let mut given: Vec<Place> = places.into_iter().filter(|place| decision.gives(place)).collect();
         if !self.config.nested {
-            given = unmixed(given, &decision);
+            given = unmixed(given, |place| place, &decision);
         }
         given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
         given
@@ -475,18 +475,22 @@ impl Pipeline {
     }
 }
 
-/// Of places that clash the ones that most speaks for.
-fn unmixed(mut places: Vec<Place>, decision: &Decision) -> Vec<Place> {
+/// Of places that share text the ones that most speaks for; those in pieces clash with none. `place` tells of which place an entry is.
+fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
     let weight =
         |place: &Place| probability(&decision.mention, &place.evidence) + probability(&decision.link, &place.evidence);
-    places.sort_by(|left, right| weight(right).total_cmp(&weight(left)));
-    let mut kept: Vec<Place> = Vec::new();
-    for place in places {
-        if kept.iter().all(|other| !clash(other, &place)) {
-            kept.push(place);
+    let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
+    weighed.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
+    weighed.retain(|(_, entry)| {
+        let Place { span, spans, .. } = place(entry);
+        let is_free = spans.len() > 1 || taken.range(..span.end).next_back().is_none_or(|(_, end)| *end <= span.start);
+        if is_free && spans.len() == 1 {
+            taken.insert(span.start, span.end);
         }
-    }
-    kept
+        is_free
+    });
+    weighed.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// The greatest mark of the layers that are covered.
@@ -499,11 +503,6 @@ const LEAST_READ: f32 = 0.2;
 
 /// From here on the type of the tagger is given.
 const LEAST_TYPED: f32 = 0.3;
-
-/// Whether only one of two places can be given: they share text, and neither is in pieces.
-fn clash(left: &Place, right: &Place) -> bool {
-    left.span.overlaps(right.span) && left.spans.len() == 1 && right.spans.len() == 1
-}
 
 fn evidence(place: &Place, scope: f32, of_kb: f32) -> Evidence {
     let linked = place.link.candidates.first().map_or(0.0, |best| best.score);

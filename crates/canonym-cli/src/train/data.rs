@@ -8,9 +8,10 @@ use anyhow::Context;
 use canonym::eval::bootstrap::SplitMix64;
 use canonym::eval::queries::read_queries;
 use canonym::input::Input;
-use canonym::kb::KnowledgeBase;
 use canonym::kb::compile::{CompileConfig, CompileSource, compile};
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym::kb::format::Meta;
+use canonym::kb::import::{ImportConfig, Report, SourceFormat, import, import_sources};
+use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym::link::fit::Labelled;
 use serde::{Deserialize, Serialize};
 
@@ -169,6 +170,28 @@ pub fn compile_all(sources: &[(PathBuf, SourceFormat)], out: &Path) -> anyhow::R
         .with_context(|| format!("cannot compile {shown}"))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
     Ok(KnowledgeBase::from_vec(bytes, &shown)?)
+}
+
+/// A terminology in memory, or what some of its trees hold; the table of trees lies in a folder.
+pub fn compile_trees(
+    name: &str,
+    source: &Path,
+    prefix: Option<&str>,
+    (trees, root): (Option<&Trees>, &Path),
+) -> anyhow::Result<KnowledgeBase> {
+    let wanted = trees.map(|trees| ids_of_trees(root, trees)).transpose()?;
+    let config = ImportConfig { prefix: prefix.map(str::to_owned), ..ImportConfig::default() };
+    let mut builder = KnowledgeBaseBuilder::new();
+    let format = SourceFormat::detect(source)?;
+    import(format, &[source.to_path_buf()], &config, &mut Report::default(), &mut |record| {
+        let id = record.id.rsplit(':').next().unwrap_or(&record.id);
+        match &wanted {
+            Some(wanted) if !wanted.contains(id) => Ok(()),
+            _ => builder.add(record),
+        }
+    })?;
+    let bytes = builder.to_bytes(Meta { name: name.to_owned(), ..Meta::default() })?;
+    Ok(KnowledgeBase::from_vec(bytes, name)?)
 }
 
 /// The ids of the concepts in some trees.

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym::eval::ids::IdSet;
-use canonym::kb::format::Meta;
-use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::kb::KnowledgeBase;
 use canonym::text::{Document, Span};
 use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
 use canonym_neural::parameters::Precision;
@@ -17,7 +15,7 @@ use canonym_neural::pipeline::fit::{Judged, fit_decision};
 use canonym_neural::pipeline::{Decision, Pipeline, PipelineConfig, Place};
 use serde::{Deserialize, Serialize};
 
-use super::data::{Trees, ids_of_trees};
+use super::data::{Trees, compile_trees};
 use super::{TrainArguments, provenance, rescnn, tagger, write_bytes, write_text};
 use crate::knowledge;
 use crate::progress;
@@ -131,7 +129,13 @@ fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
 fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<Judged> {
     let reader = Reader::open(&root.join(&config.documents), None)?.with_on_mismatch(OnMismatch::Drop);
     let documents: Vec<AnnotatedDocument> = reader.collect::<canonym::Result<_>>()?;
-    let kb = Arc::new(terminology(config, root)?);
+    let kb = compile_trees(
+        &config.name,
+        &root.join(&config.terminology),
+        config.prefix.as_deref(),
+        (config.trees.as_ref(), root),
+    )?;
+    let kb = Arc::new(kb);
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let places = pipeline.places(&texts);
@@ -164,21 +168,4 @@ pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> anyhow::Result<P
     let models = knowledge::Models::of_bundle(Arc::new(bundle.clone()))?;
     knowledge::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?
         .context("the bundle has no tagger")
-}
-
-fn terminology(config: &JudgeConfig, root: &Path) -> anyhow::Result<KnowledgeBase> {
-    let source = root.join(&config.terminology);
-    let wanted = config.trees.as_ref().map(|trees| ids_of_trees(root, trees)).transpose()?;
-    let import_config = ImportConfig { prefix: config.prefix.clone(), ..ImportConfig::default() };
-    let mut builder = KnowledgeBaseBuilder::new();
-    let format = SourceFormat::detect(&source)?;
-    import(format, std::slice::from_ref(&source), &import_config, &mut ImportReport::default(), &mut |record| {
-        let id = record.id.rsplit(':').next().unwrap_or(&record.id);
-        match &wanted {
-            Some(wanted) if !wanted.contains(id) => Ok(()),
-            _ => builder.add(record),
-        }
-    })?;
-    let bytes = builder.to_bytes(Meta { name: config.name.clone(), ..Meta::default() })?;
-    Ok(KnowledgeBase::from_vec(bytes, &config.name)?)
 }

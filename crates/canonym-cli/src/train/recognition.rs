@@ -10,16 +10,14 @@ use std::sync::Arc;
 use anyhow::Context;
 use canonym::corpus::AnnotatedDocument;
 use canonym::corpus::format::Reader;
-use canonym::kb::format::Meta;
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, import};
-use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::kb::KnowledgeBase;
 use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
-use super::data::{Role, Trees, ids_of_trees};
+use super::data::{Role, Trees, compile_trees};
 use crate::progress;
 
 /// An experiment.
@@ -159,20 +157,12 @@ fn judge(set: &Prepared, places: &Examples, model: &AcceptModel) -> CorpusReport
 
 fn prepare(config: &CorpusConfig, root: &Path) -> anyhow::Result<Prepared> {
     let documents = Reader::open(&root.join(&config.documents), None)?.collect::<Result<Vec<_>, _>>()?;
-    let source = root.join(&config.terminology);
-    let wanted = config.trees.as_ref().map(|trees| ids_of_trees(root, trees)).transpose()?;
-    let import_config = ImportConfig { prefix: config.prefix.clone(), ..ImportConfig::default() };
-    let mut builder = KnowledgeBaseBuilder::new();
-    let mut report = Report::default();
-    let format = SourceFormat::detect(&source)?;
-    import(format, std::slice::from_ref(&source), &import_config, &mut report, &mut |record| {
-        let id = record.id.rsplit(':').next().unwrap_or(&record.id);
-        match &wanted {
-            Some(wanted) if !wanted.contains(id) => Ok(()),
-            _ => builder.add(record),
-        }
-    })?;
-    let bytes = builder.to_bytes(Meta { name: config.name.clone(), ..Meta::default() })?;
-    let kb = Arc::new(KnowledgeBase::from_vec(bytes, &config.name)?);
+    let kb = compile_trees(
+        &config.name,
+        &root.join(&config.terminology),
+        config.prefix.as_deref(),
+        (config.trees.as_ref(), root),
+    )?;
+    let kb = Arc::new(kb);
     Ok(Prepared { config: config.clone(), kb, documents })
 }

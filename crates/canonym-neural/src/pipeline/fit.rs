@@ -3,7 +3,7 @@
 use canonym::link::fit::logistic;
 use serde::Serialize;
 
-use super::{Decision, Evidence, Place, clash, probability};
+use super::{Decision, Evidence, Place, probability, unmixed};
 
 /// What was proposed in a corpus, and what of it is right.
 #[derive(Debug, Clone, Default)]
@@ -84,23 +84,14 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
 
 /// The places of a corpus that are left after overlaps are resolved, those in pieces left out.
 fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
-    let mut left = Vec::new();
-    for document in &corpus.documents {
-        let weight = |place: &Place| {
-            probability(&decision.mention, &place.evidence) + probability(&decision.link, &place.evidence)
-        };
-        let mut places: Vec<(f32, &Place, (bool, bool))> =
-            document.iter().map(|(place, right)| (weight(place), place, *right)).collect();
-        places.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let mut kept: Vec<(&Place, (bool, bool))> = Vec::new();
-        for (_, place, right) in places {
-            if kept.iter().all(|(other, _)| !clash(other, place)) {
-                kept.push((place, right));
-            }
-        }
-        left.extend(kept);
-    }
-    left
+    let of_document = |document: &'a Vec<(Place, (bool, bool))>| {
+        unmixed(
+            document.iter().map(|(place, right)| (place, *right)).collect(),
+            |entry: &(&Place, _)| entry.0,
+            decision,
+        )
+    };
+    corpus.documents.iter().flat_map(of_document).collect()
 }
 
 fn links(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision, least: f32) -> [f64; 3] {

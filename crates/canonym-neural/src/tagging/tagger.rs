@@ -71,22 +71,58 @@ pub struct Tagger {
 /// Words that are tabulated together.
 const WORDS: usize = 16;
 
+/// Tokens of a text that are read at a time, so that memory does not grow with its length.
+const WINDOW: usize = 4096;
+
+/// Tokens on either side that are read along: farther than the blocks see, and longer than a mention.
+const MARGIN: usize = 64;
+
 /// What the tagger says of one text.
 #[derive(Debug, Clone, Default)]
 pub struct Tagged {
-    layers: Vec<Lattice>,
+    // Private: in text order, their own tokens one behind the other.
+    windows: Vec<Window>,
+}
+
+/// A part of a text, with its margins.
+#[derive(Debug, Clone)]
+struct Window {
+    /// The tokens that mentions of this window begin with.
+    own: std::ops::Range<usize>,
+    /// The first token that was read.
+    start: usize,
+    /// The sums of the layers that were asked for.
+    layers: Vec<Option<Lattice>>,
 }
 
 impl Tagged {
-    /// The sums of one layer of types.
-    pub fn layer(&self, layer: usize) -> &Lattice {
-        &self.layers[layer]
+    /// How likely it is that exactly these tokens are a mention of a layer; 0 where the layer was not asked for.
+    pub fn mention(&self, layer: usize, first: usize, last: usize) -> f32 {
+        let at = self.windows.partition_point(|window| window.own.end <= first);
+        let Some(window) = self.windows.get(at) else { return 0.0 };
+        let lattice = window.layers[layer].as_ref().filter(|_| first <= last);
+        lattice.map_or(0.0, |lattice| lattice.mention(first - window.start, last - window.start))
+    }
+
+    /// Adds every mention of a layer that is at least as likely as `least`, in the order of their first and last tokens.
+    pub fn mentions(&self, layer: usize, least: f32, found: &mut Vec<Marked>) {
+        for window in &self.windows {
+            let Some(lattice) = &window.layers[layer] else { continue };
+            let mut here = Vec::new();
+            lattice.mentions(least, &mut here);
+            let placed = here.into_iter().map(|mark| Marked {
+                first: mark.first + window.start,
+                last: mark.last + window.start,
+                ..mark
+            });
+            found.extend(placed.filter(|mark| window.own.contains(&mark.first)));
+        }
     }
 
     /// Mentions of a layer that are at least as likely as `least`, of those that overlap the likelier one, in text order.
     pub fn likeliest(&self, layer: usize, least: f32) -> Vec<Marked> {
         let mut found = Vec::new();
-        self.layers[layer].mentions(least, &mut found);
+        self.mentions(layer, least, &mut found);
         likeliest(found)
     }
 }
@@ -122,20 +158,26 @@ impl Tagger {
         })
     }
 
-    /// Tags a text that was seen with `words`, on one thread; `rows` are those of [`Tagger::tabulate`].
-    pub fn tag(&self, view: &View, words: &Words, rows: &WordRows) -> Tagged {
-        if view.tokens.is_empty() {
-            return Tagged { layers: vec![Lattice::default(); self.n_layers] };
-        }
-        let scores = self.scores(view, words, rows);
-        let of_layer = |layer: usize| {
-            let row = |row: usize| -> [f32; N_LABELS] {
-                let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
-                std::array::from_fn(|label| row[label])
+    /// Tags a text that was seen with `words`, on one thread, in the layers that are `wanted`; `rows` are those of [`Tagger::tabulate`].
+    pub fn tag(&self, view: &View, (words, rows): (&Words, &WordRows), wanted: impl Fn(usize) -> bool) -> Tagged {
+        let n = view.tokens.len();
+        let window = |first: usize| {
+            let own = first..n.min(first + WINDOW);
+            let read = own.start.saturating_sub(MARGIN)..n.min(own.end + MARGIN);
+            let scores = match read.len() == n {
+                true => self.scores(view, words, rows),
+                false => self.scores(&view.part(read.clone()), words, rows),
             };
-            Lattice::new((0..scores.n_rows).map(row))
+            let of_layer = |layer: usize| {
+                let row = |row: usize| -> [f32; N_LABELS] {
+                    let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
+                    std::array::from_fn(|label| row[label])
+                };
+                wanted(layer).then(|| Lattice::new((0..scores.n_rows).map(row)))
+            };
+            Window { own, start: read.start, layers: (0..self.n_layers).map(of_layer).collect() }
         };
-        Tagged { layers: (0..self.n_layers).map(of_layer).collect() }
+        Tagged { windows: (0..n).step_by(WINDOW).map(window).collect() }
     }
 
     /// Scores of labels, `[tokens, layers * labels]`.
@@ -280,8 +322,8 @@ mod tests {
                 assert!((value - other).abs() < 1e-5, "{value} {other}");
             }
             first += scores.n_rows;
-            let tagged = tagger.tag(view, &words, &rows);
-            assert_eq!(tagged.layer(1).len(), view.tokens.len());
+            let tagged = tagger.tag(view, (&words, &rows), |layer| layer == 1);
+            assert!(tagged.mention(1, 0, 0) > 0.0 && tagged.mention(0, 0, 0) == 0.0);
         }
         assert_eq!(first, expected.n_rows);
         // To the last bit, whatever was read before.
@@ -290,7 +332,45 @@ mod tests {
         tagger.tabulate(&alone, &mut few);
         assert_eq!(tagger.scores(&view, &alone, &few), tagger.scores(&views[2], &words, &rows));
         let empty = viewer.view("…", &mut words);
-        assert!(tagger.tag(&empty, &words, &rows).likeliest(0, 0.0).is_empty());
+        assert!(tagger.tag(&empty, (&words, &rows), |_| true).likeliest(0, 0.0).is_empty());
+        assert_eq!(tagger.tag(&empty, (&words, &rows), |_| true).mention(0, 0, 0), 0.0);
         assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
+    }
+
+    #[test]
+    fn a_long_text_is_read_in_windows_and_mentions_come_once() {
+        let config = TaggerConfig {
+            word_dim: 6,
+            n_grams: 50,
+            gram_dim: 5,
+            shape_dim: 4,
+            width: 12,
+            distances: vec![1, 2],
+            // Uses of a word learn from each other within a window; a text without repeats is read as a whole would be.
+            share_after: 9,
+            ..TaggerConfig::default()
+        };
+        let (viewer, mut words) = (viewer(), Words::default());
+        let mut parameters = Parameters::default();
+        config.init(&mut parameters, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(4));
+        let tagger = Tagger::new(&config, &parameters, 1).unwrap();
+        let view = viewer.view(&"liver disease after aspirin in asthma ".repeat(1000), &mut words);
+        let mut rows = WordRows::default();
+        tagger.tabulate(&words, &mut rows);
+        let tagged = tagger.tag(&view, (&words, &rows), |_| true);
+        assert_eq!((view.tokens.len(), tagged.windows.len()), (6000, 2));
+        let scores = tagger.scores(&view, &words, &rows);
+        let whole = Lattice::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
+        for first in [0, 5, 4094, 4095, 4096, 4097, 5999] {
+            for last in first..6000.min(first + 3) {
+                let (windowed, whole) = (tagged.mention(0, first, last), whole.mention(first, last));
+                assert!((windowed - whole).abs() < 1e-4, "{first} {last} {windowed} {whole}");
+            }
+        }
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        tagged.mentions(0, 0.01, &mut found);
+        whole.mentions(0.01, &mut expected);
+        let spans = |marks: &[Marked]| marks.iter().map(|mark| (mark.first, mark.last)).collect::<Vec<_>>();
+        assert_eq!(spans(&found), spans(&expected));
     }
 }

@@ -99,6 +99,19 @@ pub struct View {
     pub bits: Vec<u64>,
 }
 
+impl View {
+    /// Some of the tokens.
+    #[must_use]
+    pub fn part(&self, tokens: std::ops::Range<usize>) -> View {
+        View {
+            gaps: self.gaps[tokens.start..=tokens.end].to_vec(),
+            tokens: self.tokens[tokens.clone()].to_vec(),
+            words: self.words[tokens.clone()].to_vec(),
+            bits: self.bits[tokens].to_vec(),
+        }
+    }
+}
+
 /// The words that were met so far.
 #[derive(Debug, Clone, Default)]
 pub struct Words {

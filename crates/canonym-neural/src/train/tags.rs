@@ -120,7 +120,6 @@ fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
         return example.clone();
     }
     let first = rng.below(n - max + 1);
-    let view = &example.view;
     let tokens = first..first + max;
     let cut = |labels: &Vec<u8>| {
         let mut labels = labels[tokens.clone()].to_vec();
@@ -128,12 +127,7 @@ fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
         labels
     };
     Example {
-        view: View {
-            tokens: view.tokens[tokens.clone()].to_vec(),
-            words: view.words[tokens.clone()].to_vec(),
-            gaps: view.gaps[first..=first + max].to_vec(),
-            bits: view.bits[tokens.clone()].to_vec(),
-        },
+        view: example.view.part(tokens.clone()),
         labels: example.labels.iter().map(|labels| labels.as_ref().map(cut)).collect(),
     }
 }
@@ -291,7 +285,7 @@ pub fn score(
     let each: Vec<Vec<Score>> = held_out
         .par_iter()
         .map(|text| {
-            let found = tagger.tag(&text.view, words, &rows);
+            let found = tagger.tag(&text.view, (words, &rows), |_| true);
             let of_layer = |(layer, gold): (usize, &Option<Vec<(usize, usize)>>)| {
                 let Some(gold) = gold else { return Score::default() };
                 let found = found.likeliest(layer, 0.5);
