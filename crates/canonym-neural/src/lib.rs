@@ -9,6 +9,7 @@ pub mod bundle;
 pub mod checkpoint;
 pub mod context;
 pub mod dense;
+pub mod dual;
 pub mod elementwise;
 pub mod encoder;
 pub mod hybrid;

@@ -1,6 +1,7 @@
 //! Training: losses, the optimiser, and the loop. The loop knows an [`Objective`], never a model by name.
 
 pub mod candidates;
+pub mod linking;
 pub mod losses;
 pub mod optimise;
 pub mod synonyms;
@@ -8,6 +9,7 @@ pub mod tags;
 
 mod anchors;
 mod run;
+mod search;
 mod sparse;
 
 pub use anchors::Names;

@@ -1,10 +1,14 @@
 //! Adam, and the schedule of its steps.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::matrix::Matrix;
 use crate::parameters::Parameters;
 use crate::tape::Gradients;
+
+/// Values that one thread changes at a time.
+const PIECE: usize = 1 << 14;
 
 /// How weights follow their gradients: Adam (Kingma and Ba 2015) with decoupled decay (Loshchilov and Hutter 2019).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -113,13 +117,17 @@ impl Adam {
                 *second = Matrix::zeros(weight.n_rows, weight.n_cols);
             }
             let decay = if weight.n_rows > 1 { 1.0 - rate * weight_decay } else { 1.0 };
-            let memories = first.values.iter_mut().zip(&mut second.values);
-            for ((value, gradient), (first, second)) in weight.values.iter_mut().zip(&gradient.values).zip(memories) {
-                *first = beta_1 * *first + (1.0 - beta_1) * gradient;
-                *second = beta_2 * *second + (1.0 - beta_2) * gradient * gradient;
-                let change = (*first / correct_1) / ((*second / correct_2).sqrt() + epsilon);
-                *value = *value * decay - rate * change;
-            }
+            let step = |(((values, gradients), firsts), seconds): (((&mut [f32], &[f32]), &mut [f32]), &mut [f32])| {
+                let memories = firsts.iter_mut().zip(seconds);
+                for ((value, gradient), (first, second)) in values.iter_mut().zip(gradients).zip(memories) {
+                    *first = beta_1 * *first + (1.0 - beta_1) * gradient;
+                    *second = beta_2 * *second + (1.0 - beta_2) * gradient * gradient;
+                    let change = (*first / correct_1) / ((*second / correct_2).sqrt() + epsilon);
+                    *value = *value * decay - rate * change;
+                }
+            };
+            let values = weight.values.par_chunks_mut(PIECE).zip(gradient.values.par_chunks(PIECE));
+            values.zip(first.values.par_chunks_mut(PIECE)).zip(second.values.par_chunks_mut(PIECE)).for_each(step);
         }
     }
 }

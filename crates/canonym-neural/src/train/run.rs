@@ -18,6 +18,9 @@ use crate::tape::{Gradients, Tape, Var};
 use crate::train::losses::Loss;
 use crate::train::optimise::{Adam, AdamConfig};
 
+/// Where a checkpoint keeps what the objective has gathered.
+const MEMORY: &str = "memory";
+
 /// Batches that are prepared while a step is made.
 const AHEAD: usize = 2;
 
@@ -44,6 +47,16 @@ pub trait Objective: Sync {
 
     /// A score on held-out data, the greater the better; `None` where there is none.
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>>;
+
+    /// What [`Objective::begin_round`] has gathered so far and cannot make again from the weights; it is kept in checkpoints.
+    fn memory(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes over what an objective with the same data has gathered.
+    fn recall(&mut self, _memory: &[u8]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How a run goes.
@@ -104,6 +117,8 @@ pub struct Run {
     pub best: Option<Scored>,
     /// Evaluations since the best.
     pub n_worse: u64,
+    /// What the objective has gathered.
+    pub memory: Vec<u8>,
 }
 
 /// Weights and their score.
@@ -142,7 +157,7 @@ impl Run {
     /// A run that has not begun.
     pub fn new(config: RunConfig, seed: u64, parameters: Parameters) -> Run {
         let adam = Adam::new(config.adam, parameters.len());
-        Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0 }
+        Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0, memory: Vec::new() }
     }
 
     /// Whether there is nothing more to do.
@@ -158,9 +173,13 @@ impl Run {
         observe: &mut dyn FnMut(&Run, Progress) -> Result<()>,
     ) -> Result<()> {
         let per_round = self.config.steps_per_round.max(1);
+        if !self.memory.is_empty() {
+            objective.recall(&self.memory)?;
+        }
         while !self.is_over() {
             let round = self.n_made / per_round;
             objective.begin_round(&self.parameters, round)?;
+            self.memory = objective.memory();
             let steps = self.n_made..((round + 1) * per_round).min(self.config.n_steps);
             self.round(objective, steps, observe)?;
             let last = self.n_made >= self.config.n_steps;
@@ -274,6 +293,9 @@ impl Run {
             // As bits: a checkpoint gives back exactly what it was given.
             best_score: self.best.as_ref().map(|best| best.score.to_bits()),
         };
+        if !self.memory.is_empty() {
+            all.add_table(MEMORY, self.memory.clone());
+        }
         let state = serde_json::to_string(&state).map_err(|error| Error::invalid(format!("no state: {error}")))?;
         all.write(path, Precision::Single, &BTreeMap::from([("run".to_owned(), state)]))
     }
@@ -302,6 +324,7 @@ impl Run {
                 *best.at_mut(row) = value("best")?;
             }
         }
+        self.memory = all.table(MEMORY).map(<[u8]>::to_vec).unwrap_or_default();
         self.n_made = state.n_made;
         self.adam.n_made = state.n_made;
         self.n_worse = state.n_worse;

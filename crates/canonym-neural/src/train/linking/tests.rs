@@ -1,0 +1,148 @@
+use super::*;
+use crate::models::dual_encoder::tests::{KINDS, drawn};
+use crate::models::dual_encoder::{MentionVector, NameVector};
+use crate::train::optimise::{AdamConfig, Schedule};
+use crate::train::{Progress, Run, RunConfig, Select};
+
+/// Ten concepts of two names each: a name is `[0, concept, other]`, its mention the piece of the concept.
+fn names() -> Names {
+    let mut names = Names::default();
+    for concept in 0..8u32 {
+        for other in [8, 9] {
+            names.pieces.push(vec![10, concept, other, 10]);
+            names.concepts.push(vec![concept]);
+        }
+    }
+    names
+}
+
+fn readings() -> Vec<Reading> {
+    let mut rng = SplitMix64::new(5);
+    let one = |_| {
+        let (left, right) = (rng.below(8) as u32, rng.below(8) as u32);
+        let target = |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept] };
+        Reading {
+            rows: vec![10, 9, left, 9, 9, right, 8, 10],
+            mentions: vec![target(2, left), target(5, right)],
+            begins_word: vec![true; 8],
+        }
+    };
+    (0..24).map(one).collect()
+}
+
+fn config(shared: bool) -> LinkingConfig {
+    LinkingConfig { batch: 4, n_random: 3, n_hard: 2, n_searched: 4, shared, ..Default::default() }
+}
+
+fn begin(parameters: Parameters, n_steps: u64) -> Run {
+    let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
+    let config = RunConfig { n_steps, steps_per_round: 6, evaluate_every: 2, patience: 0, select: Select::Last, adam };
+    Run::new(config, 11, parameters)
+}
+
+#[test]
+fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_ones() {
+    let (model, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
+    let (names, mut readings) = (names(), readings());
+    readings[0].mentions[1].concepts.clear();
+    readings[1].mentions[0].concepts = vec![77];
+    for shared in [false, true] {
+        let mut objective = Linking::new(&model, config(shared), (&readings, &names), 11);
+        objective.begin_round(&parameters, 0).unwrap();
+        let n_confused: usize = objective.confused.iter().map(Vec::len).sum();
+        assert!(n_confused > 0 && objective.confused.iter().all(|names| names.len() <= 4));
+        objective.begin_round(&parameters, 1).unwrap();
+        // The same search finds nothing new.
+        assert_eq!(objective.confused.iter().map(Vec::len).sum::<usize>(), n_confused);
+        let mut n_asked = 0;
+        for step in 0..6 {
+            let batch = objective.batch(step, &mut SplitMix64::new(step));
+            n_asked += batch.asked.len();
+            let sizes = batch.asked.iter().map(|(_, candidates)| candidates.len());
+            let most = if shared { batch.n_names } else { 1 + 2 + 3 };
+            assert!(sizes.clone().all(|n| n > 1 && n <= most), "{sizes:?}");
+        }
+        // An epoch asks of every mention once, but for those without a concept that has a name.
+        assert_eq!(n_asked, 46);
+        let memory = objective.memory();
+        let mut other = Linking::new(&model, config(shared), (&readings, &names), 11);
+        other.recall(&memory).unwrap();
+        assert_eq!(other.confused, objective.confused);
+        assert!(other.recall(b"1 2\n").is_err() && other.recall(&[0xff]).is_err());
+    }
+}
+
+#[test]
+fn the_gradient_of_vectors_is_that_of_differences() {
+    let (names, readings) = (names(), readings());
+    for (mention, name, search) in KINDS {
+        for shared in [false, true] {
+            let (model, parameters) = drawn(mention, name, search);
+            let config = LinkingConfig { batch: 2, scale: 0.5, ..config(shared) };
+            let mut objective = Linking::new(&model, config, (&readings, &names), 11);
+            objective.begin_round(&parameters, 0).unwrap();
+            let batch = objective.batch(1, &mut SplitMix64::new(1));
+            let mut values = Matrix::default();
+            for part in 0..objective.n_parts(&batch) {
+                let mut tape = Tape::new(&parameters);
+                let rows = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(3)).unwrap();
+                let rows = tape.value(rows);
+                let all = [values.values.as_slice(), &rows.values].concat();
+                values = Matrix::new(values.n_rows + rows.n_rows, rows.n_cols, all);
+            }
+            let loss = objective.loss(&batch, &values);
+            for at in (0..values.values.len()).step_by(7) {
+                let moved = |by: f32| {
+                    let mut moved = values.clone();
+                    moved.values[at] += by;
+                    objective.loss(&batch, &moved).value
+                };
+                let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+                let own = f64::from(loss.gradient.values[at]);
+                assert!((slope - own).abs() < 2e-3, "{mention:?} {at}: {slope} {own}");
+            }
+        }
+    }
+}
+
+#[test]
+fn training_links_and_finds_mentions() {
+    let (names, readings) = (names(), readings());
+    for (mention, name, search) in &KINDS[..2] {
+        let (mut model, parameters) = drawn(*mention, *name, *search);
+        (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (0.0, 0.0);
+        let mut objective = Linking::new(&model, config(true), (&readings, &names), 11).with_held_out(&readings);
+        let before = objective.evaluate(&parameters).unwrap().unwrap();
+        let mut run = begin(parameters, 180);
+        run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
+        let after = objective.evaluate(&run.parameters).unwrap().unwrap();
+        assert!(after > before && after > 0.8, "{mention:?}: {before} {after}");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let (names, readings) = (names(), readings());
+    let (mention, name, search) = KINDS[1];
+    let (model, parameters) = drawn(mention, name, search);
+    let new = || Linking::new(&model, config(false), (&readings, &names), 11);
+    let mut whole = begin(parameters.clone(), 24);
+    whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
+
+    let mut killed = begin(parameters.clone(), 24);
+    let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
+        Progress::Round { .. } => run.save(&path, "this"),
+        // In the middle of a round.
+        Progress::Step { step: 15, .. } => Err(canonym::Error::invalid("killed")),
+        Progress::Step { .. } => Ok(()),
+    });
+    assert_eq!(stopped.unwrap_err().to_string(), "killed");
+    let mut resumed = begin(parameters, 24);
+    resumed.resume(&path, "this").unwrap();
+    assert_eq!(resumed.n_made, 12);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| resumed.train(&mut new(), &mut |_, _| Ok(()))).unwrap();
+    assert_eq!(resumed, whole);
+}
