@@ -17,6 +17,9 @@ use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
 use canonym_neural::bundle::{self, Bundle};
+use canonym_neural::dual;
+use canonym_neural::dual::bundle::DualBundle;
+use canonym_neural::dual::linker::{ConceptRows, DualConfig, DualLinker};
 use canonym_neural::hybrid::HybridLinker;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 use canonym_neural::usages::UsagesOf;
@@ -97,18 +100,28 @@ pub struct Models {
     pub recognition: AcceptModel,
     /// Compares names by their vectors, beside their words.
     pub dense: Option<Arc<Bundle>>,
+    /// Compares mentions in their text with names.
+    pub dual: Option<Arc<DualBundle>>,
 }
 
 impl Models {
     /// The built-in models with those of a bundle.
     pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
-        Ok(Models { ranking: bundle.lexical()?, recognition: AcceptModel::embedded(), dense: Some(bundle) })
+        let ranking = bundle.lexical()?;
+        Ok(Models { ranking, recognition: AcceptModel::embedded(), dense: Some(bundle), dual: None })
+    }
+
+    /// The built-in models with a dual encoder.
+    fn of_dual(bundle: Arc<DualBundle>) -> anyhow::Result<Models> {
+        let ranking = bundle.lexical()?;
+        Ok(Models { ranking, recognition: AcceptModel::embedded(), dense: None, dual: Some(bundle) })
     }
 }
 
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> anyhow::Result<Models> {
-    let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None };
+    let (ranking, recognition) = (LexicalModel::embedded(), AcceptModel::embedded());
+    let mut models = Models { ranking, recognition, dense: None, dual: None };
     if model == "lexical" {
         return Ok(models);
     }
@@ -117,8 +130,7 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     }
     let folder = Path::new(model);
     if folder.is_file() || folder.join(bundle::FILE).exists() {
-        let bundle = Bundle::open(folder).with_context(|| format!("{model} is no model"))?;
-        return Models::of_bundle(Arc::new(bundle));
+        return of_file(folder).with_context(|| format!("{model} is no model"));
     }
     if !folder.is_dir() {
         let error = canonym::Error::invalid(format!("there is no model `{model}`"));
@@ -142,6 +154,15 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     Ok(models)
 }
 
+/// The models of a bundle, whatever system it is of.
+fn of_file(path: &Path) -> anyhow::Result<Models> {
+    let (file, bytes) = bundle::read_file(path)?;
+    match bundle::system_in(&bytes, &file)?.as_deref() {
+        Some(dual::bundle::SYSTEM) => Models::of_dual(Arc::new(DualBundle::from_bytes(&bytes, &file)?)),
+        _ => Models::of_bundle(Arc::new(Bundle::from_bytes(&bytes, &file)?)),
+    }
+}
+
 /// Links names and given mentions: by words, or by words and vectors.
 #[derive(Debug)]
 pub enum NameLinker {
@@ -149,6 +170,8 @@ pub enum NameLinker {
     Lexical(LexicalLinker),
     /// By words and vectors; mentions in text also by what their names were used for, where the model has counted that.
     Hybrid(Box<HybridLinker>, UsagesOf, LinkConfig),
+    /// By what stands around mentions.
+    Dual(Box<DualLinker>),
 }
 
 impl NameLinker {
@@ -159,6 +182,10 @@ impl NameLinker {
         config: LinkConfig,
         subset: Option<Arc<Subset>>,
     ) -> anyhow::Result<NameLinker> {
+        if let Some(bundle) = &models.dual {
+            let config = DualConfig { link: config, least_span: None, nested: false };
+            return Ok(NameLinker::Dual(Box::new(dual_linker(kb, bundle, config, subset)?)));
+        }
         let Some(bundle) = &models.dense else {
             let linker = LexicalLinker::new(kb.clone(), models.ranking.clone(), config);
             return Ok(NameLinker::Lexical(linker.within(subset)));
@@ -168,10 +195,19 @@ impl NameLinker {
     }
 
     /// Links names without context, in order.
-    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
+    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> canonym::Result<Vec<Link>> {
         match self {
-            NameLinker::Lexical(linker) => linker.link_names(names),
-            NameLinker::Hybrid(linker, ..) => linker.link_names(names),
+            NameLinker::Lexical(linker) => Ok(linker.link_names(names)),
+            NameLinker::Hybrid(linker, ..) => Ok(linker.link_names(names)),
+            NameLinker::Dual(linker) => linker.link_names(names),
+        }
+    }
+
+    /// An error where the linker cannot say why.
+    pub fn check_explains(&self) -> anyhow::Result<()> {
+        match self {
+            NameLinker::Dual(_) => Err(no_reasons()),
+            NameLinker::Lexical(_) | NameLinker::Hybrid(..) => Ok(()),
         }
     }
 
@@ -190,6 +226,7 @@ impl NameLinker {
         match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
+            NameLinker::Dual(_) => Default::default(),
         }
     }
 }
@@ -207,6 +244,31 @@ fn hybrid(
     let index = cache.index(kb, &names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"));
     let weights = (models.ranking.clone(), bundle.manifest.fusion);
     Ok(HybridLinker::new(kb.clone(), (names, Arc::new(index)), weights, config).within(subset))
+}
+
+/// The linker that a dual encoder makes on `kb`.
+pub fn dual_linker(
+    kb: &Arc<KnowledgeBase>,
+    bundle: &DualBundle,
+    config: DualConfig,
+    subset: Option<Arc<Subset>>,
+) -> anyhow::Result<DualLinker> {
+    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    let kind = bundle.manifest.concepts;
+    let rows = ConceptRows::of(kb, kind);
+    let (encoder, windower) = (bundle.encoder()?, bundle.windower()?);
+    let encode = || encoder.encode_names(&rows.texts(kb, kind, &windower));
+    let size = (rows.concepts.len(), encoder.dim());
+    let vectors =
+        cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?;
+    Ok(DualLinker::new(kb.clone(), bundle, vectors, config, subset)?)
+}
+
+/// What is said where a system gives no reasons.
+pub fn no_reasons() -> anyhow::Error {
+    let error =
+        canonym::Error::invalid("this model compares vectors alone and cannot say which words spoke for a concept");
+    error.with_hint("leave `--explain` out, or explain with `--model default` or `lexical`").into()
 }
 
 /// The tagger, the dictionary and the linker together, where the models have a tagger.
@@ -232,6 +294,7 @@ impl Linker for NameLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
+            NameLinker::Dual(linker) => linker.link(inputs),
             NameLinker::Hybrid(linker, usages, config) => {
                 let weigh = |marked: &Marked<'_>| {
                     let names = marked.names();

@@ -88,7 +88,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         if names.is_empty() {
             break;
         }
-        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)) {
+        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)?) {
             write_line(&mut out, &kb, query, linked, arguments.raw_ids).context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);
@@ -97,15 +97,16 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     out.flush().context("cannot write the result")
 }
 
-fn link(linker: &NameLinker, names: &[String], explain: bool) -> Vec<(Link, Option<Explanation>)> {
+fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<Vec<(Link, Option<Explanation>)>> {
     if !explain {
-        return linker.link_names(names).into_iter().map(|link| (link, None)).collect();
+        return Ok(linker.link_names(names)?.into_iter().map(|link| (link, None)).collect());
     }
+    linker.check_explains()?;
     let explained = |scratch: &mut GramScratch, name: &String| {
         let (link, explanation) = linker.explain_name(name, scratch);
         (link, Some(explanation))
     };
-    names.par_iter().map_init(GramScratch::default, explained).collect()
+    Ok(names.par_iter().map_init(GramScratch::default, explained).collect())
 }
 
 fn write_line(

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
+use canonym_neural::dual::linker::{DualConfig, DualLinker};
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 
 /// Where mentions come from.
@@ -53,6 +54,7 @@ pub struct System {
 
 enum Model {
     Pipeline(Box<Pipeline>),
+    Dual(Box<DualLinker>),
     Detect(DictionaryAnnotator),
     Gold(NameLinker),
 }
@@ -62,6 +64,12 @@ impl System {
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
+            Mentions::Detect if models.dual.is_some() => {
+                let bundle = models.dual.as_deref().expect("it was looked for");
+                let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
+                let config = DualConfig { link, least_span: None, nested };
+                Model::Dual(Box::new(knowledge::dual_linker(kb, bundle, config, subset.clone())?))
+            }
             Mentions::Detect => {
                 let joint = PipelineConfig { top_k, min_score, nested };
                 // Where the knowledge base has nothing of what the tagger knows, names decide alone.
@@ -92,6 +100,7 @@ impl System {
     pub fn link(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<AnnotatedDocument>> {
         let annotator: &dyn Annotator = match &self.model {
             Model::Pipeline(pipeline) => pipeline.as_ref(),
+            Model::Dual(linker) => linker.as_ref(),
             Model::Detect(dictionary) => dictionary,
             Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
         };
@@ -134,7 +143,9 @@ impl System {
                     .map(|(text, explained)| self.explained(text, explained))
                     .collect())
             }
+            Model::Dual(_) => Err(knowledge::no_reasons()),
             Model::Gold(linker) => {
+                linker.check_explains()?;
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
                     let text = &document.document.text;
                     let uses = short_forms(text);

@@ -4,6 +4,7 @@
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
 mod data;
+mod dual;
 mod fold;
 mod log;
 mod pipeline;
@@ -108,9 +109,10 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("rescnn") => rescnn::run(arguments, table),
         Some("tagger") => tagger::run(arguments, table),
         Some("pipeline") => pipeline::run(arguments, table),
+        Some("dual-encoder") => dual::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"pipeline\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"pipeline\"`, `\"dual-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }
@@ -250,6 +252,21 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::R
         set.kbs.push((at, fold.kb));
     }
     Ok(set)
+}
+
+/// The folder of a checkpoint: relative to the data root, or to the folder that `CANONYM_MODELS` names.
+fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
+    let models = std::env::var_os("CANONYM_MODELS").map(PathBuf::from);
+    let places: Vec<PathBuf> =
+        [Some(root.to_path_buf()), models].into_iter().flatten().map(|at| at.join(name)).collect();
+    if let Some(found) = places.iter().find(|place| place.is_dir()) {
+        return Ok(found.clone());
+    }
+    let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    let error = canonym::Error::invalid(format!("there is no checkpoint {}", shown.join(", nor ")));
+    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
+                holds its folder in the variable CANONYM_MODELS";
+    Err(error.with_hint(hint).into())
 }
 
 fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> anyhow::Result<Provenance> {

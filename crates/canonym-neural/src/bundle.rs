@@ -28,8 +28,8 @@ pub const FILE: &str = "model.safetensors";
 /// The format that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
-const MANIFEST: &str = "settings";
-const VOCABULARY: &str = "vocabulary";
+pub(crate) const MANIFEST: &str = "settings";
+pub(crate) const VOCABULARY: &str = "vocabulary";
 
 /// What a bundle says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,24 @@ pub struct Manifest {
     /// For people: data, figures, limits, licence.
     #[serde(default)]
     pub card: String,
+}
+
+/// Reads a bundle, or the one in a folder that `canonym train` wrote; gives its file, too.
+pub fn read_file(path: &Path) -> Result<(PathBuf, Vec<u8>)> {
+    let file = if path.is_dir() { path.join(FILE) } else { PathBuf::from(path) };
+    let bytes = std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
+    Ok((file, bytes))
+}
+
+/// Which system the content of a bundle is of; `None` where it does not say, as those of names and taggers do not.
+pub fn system_in(bytes: &[u8], path: &Path) -> Result<Option<String>> {
+    #[derive(Deserialize)]
+    struct System {
+        system: Option<String>,
+    }
+    let metadata = Parameters::metadata(bytes, path)?;
+    let system = metadata.get(MANIFEST).and_then(|manifest| serde_json::from_str::<System>(manifest).ok());
+    Ok(system.and_then(|system| system.system))
 }
 
 /// What a bundle says of its tagger.
@@ -93,13 +111,6 @@ impl Bundle {
         let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
         let metadata = [(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), self.pieces.to_lines())];
         self.parameters.to_bytes(precision, &BTreeMap::from(metadata))
-    }
-
-    /// Opens the file, or the one in a folder that `canonym train` wrote.
-    pub fn open(path: &Path) -> Result<Bundle> {
-        let file = if path.is_dir() { path.join(FILE) } else { PathBuf::from(path) };
-        let bytes = std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
-        Bundle::from_bytes(&bytes, &file)
     }
 
     /// Reads the content of a file; `path` is for messages.

@@ -50,7 +50,8 @@ impl Fusion {
         Fusion { lexical, cosine, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
     }
 
-    fn score(&self, evidence: &Evidence) -> f32 {
+    /// What evidence is worth.
+    pub fn score(&self, evidence: &Evidence) -> f32 {
         self.lexical * evidence.scored.score + self.cosine * evidence.cosine
     }
 }
@@ -268,23 +269,25 @@ pub const COSINE_WEIGHTS: [f32; 14] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6
 /// What corpora of diseases chose.
 const USUAL_COSINE_WEIGHT: f32 = 3.0;
 
-/// The share of queries whose best candidate is right, for each of [`COSINE_WEIGHTS`].
-pub fn accuracies(queries: &[Judged]) -> Vec<f64> {
-    let accuracy = |weight: &f32| {
-        let best = best_rows(queries, &Fusion::of(1.0, *weight));
-        let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
-        n_right as f64 / queries.len().max(1) as f64
-    };
-    COSINE_WEIGHTS.par_iter().map(accuracy).collect()
+/// The share of queries whose best candidate is right.
+pub fn accuracy(queries: &[Judged], fusion: &Fusion) -> f64 {
+    let best = best_rows(queries, fusion);
+    let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
+    n_right as f64 / queries.len().max(1) as f64
 }
 
-/// The weight of the cosine: of those whose accuracy is within one standard error of the best (Breiman et al. 1984) the one nearest to the
+/// The same for each of some weights of the dense side, such as [`COSINE_WEIGHTS`].
+pub fn accuracies(queries: &[Judged], weights: &[f32]) -> Vec<f64> {
+    weights.par_iter().map(|weight| accuracy(queries, &Fusion::of(1.0, *weight))).collect()
+}
+
+/// The weight of the dense side: of those whose accuracy is within one standard error of the best (Breiman et al. 1984) the one nearest to the
 /// usual, so that few queries do not decide by chance.
-pub fn fit_fusion(queries: &[Judged]) -> Fusion {
-    let accuracies = accuracies(queries);
+pub fn fit_fusion(queries: &[Judged], weights: &[f32]) -> Fusion {
+    let accuracies = accuracies(queries, weights);
     let best = accuracies.iter().copied().fold(0.0, f64::max);
     let error = (best * (1.0 - best) / queries.len().max(1) as f64).sqrt();
-    let good = COSINE_WEIGHTS.into_iter().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= best - error);
+    let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= best - error);
     let unusual = |weight: f32| (weight - USUAL_COSINE_WEIGHT).abs();
     let chosen = good.map(|(weight, _)| weight).min_by(|left, right| unusual(*left).total_cmp(&unusual(*right)));
     Fusion::of(1.0, chosen.unwrap_or(USUAL_COSINE_WEIGHT))

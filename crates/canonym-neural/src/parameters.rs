@@ -7,7 +7,7 @@ use std::path::Path;
 use canonym::artifact::AtomicFile;
 use canonym::{Error, Result};
 use half::{bf16, f16};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 
 use crate::matrix::Matrix;
 use crate::random::{self, SplitMix64};
@@ -253,11 +253,23 @@ impl Parameters {
             };
             parameters.add(name, Matrix::new(n_rows, n_cols, values));
         }
-        let metadata = header.metadata().as_ref().and_then(|entries| entries.get(METADATA));
-        // Files of other programs have none of ours.
-        let metadata = metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
-        Ok((parameters, metadata))
+        Ok((parameters, own_metadata(&header)))
     }
+
+    /// The metadata in the content of a safetensors file; `path` is for messages.
+    pub fn metadata(bytes: &[u8], path: &Path) -> Result<BTreeMap<String, String>> {
+        let damaged = |error| {
+            let error = Error::artifact(path, format!("no complete safetensors file: {error}"));
+            error.with_hint("weights are a safetensors file; was it copied completely?")
+        };
+        Ok(own_metadata(&SafeTensors::read_metadata(bytes).map_err(damaged)?.1))
+    }
+}
+
+/// Files of other programs have none of ours.
+fn own_metadata(header: &Metadata) -> BTreeMap<String, String> {
+    let json = header.metadata().as_ref().and_then(|entries| entries.get(METADATA));
+    json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
 fn single_bytes(value: &Matrix) -> Vec<u8> {

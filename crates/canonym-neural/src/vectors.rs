@@ -41,22 +41,38 @@ impl VectorCache {
     /// The index of the forms of a knowledge base, from its file where there is one. `made` is told why a file could not be written or used;
     /// linking goes on without.
     pub fn index(&self, kb: &KnowledgeBase, names: &NameEncoder, made: &mut dyn FnMut(Error)) -> FlatIndex {
+        let encode = || {
+            let mut vectors = names.encode_forms(kb);
+            vectors.normalise_rows();
+            Ok(vectors)
+        };
+        let vectors = self.vectors(kb, (kb.n_forms(), names.encoder.dim()), encode, made);
+        FlatIndex::of_normalised(vectors.expect("names of any length are encoded"))
+    }
+
+    /// Vectors of a knowledge base, rows and columns as given, from the file where there is one, else as `encode` makes them.
+    pub fn vectors(
+        &self,
+        kb: &KnowledgeBase,
+        (n_rows, n_cols): (usize, usize),
+        encode: impl FnOnce() -> Result<Matrix>,
+        made: &mut dyn FnMut(Error),
+    ) -> Result<Matrix> {
         let file = self.file(kb);
         if let Some(file) = file.as_deref().filter(|file| file.exists()) {
-            match read(file, kb.n_forms(), names.encoder.dim()) {
-                Ok(vectors) => return FlatIndex::of_normalised(vectors),
+            match read(file, n_rows, n_cols) {
+                Ok(vectors) => return Ok(vectors),
                 Err(error) => made(error),
             }
         }
-        let mut vectors = names.encode_forms(kb);
-        vectors.normalise_rows();
+        let vectors = encode()?;
         let halves: Vec<f16> = vectors.values.par_iter().map(|value| f16::from_f32(*value)).collect();
         if let Some(file) = file
             && let Err(error) = write(&file, &halves)
         {
             made(error);
         }
-        FlatIndex::of_normalised(Matrix { values: singles(&halves), ..vectors })
+        Ok(Matrix { values: singles(&halves), ..vectors })
     }
 }
 

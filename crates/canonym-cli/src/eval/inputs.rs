@@ -207,7 +207,7 @@ fn answer(
 ) -> anyhow::Result<Answers> {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };
-    let links = NameLinker::new(kb, models, config, subset)?.link_names(&names);
+    let links = NameLinker::new(kb, models, config, subset)?.link_names(&names)?;
     let rows = names.into_iter().zip(links).zip(1..).map(|((name, link), line)| Answer {
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(&shown_id(candidate.concept))).collect(),

@@ -152,15 +152,19 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
 
 /// Compiles a source into the file `out` and opens it from memory.
 pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::Result<KnowledgeBase> {
-    compile_all(&[(source.to_path_buf(), format)], out)
+    compile_all(&[(source.to_path_buf(), format)], None, out)
 }
 
 /// Compiles sources into the file `out` and opens it from memory; concepts of one id become one.
-pub fn compile_all(sources: &[(PathBuf, SourceFormat)], out: &Path) -> anyhow::Result<KnowledgeBase> {
+pub fn compile_all(
+    sources: &[(PathBuf, SourceFormat)],
+    prefix: Option<&str>,
+    out: &Path,
+) -> anyhow::Result<KnowledgeBase> {
     let from = |(path, format): &(PathBuf, SourceFormat)| CompileSource {
         paths: vec![path.clone()],
         format: *format,
-        import: ImportConfig::default(),
+        import: ImportConfig { prefix: prefix.map(str::to_owned), ..ImportConfig::default() },
         name: String::new(),
         name_wins: false,
     };

@@ -273,7 +273,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         fingerprint: 0,
     };
     let judged = judge(&bundle, &dev_terminology.kb, &dev_parts)?;
-    let fusion = hybrid::calibrated(&judged, hybrid::fit_fusion(&judged));
+    let fusion = hybrid::calibrated(&judged, hybrid::fit_fusion(&judged, &hybrid::COSINE_WEIGHTS));
     let dev = ways(&judged, &dev_queries, fusion);
     let clean = clean.or_else(|| data.dev_terminology.is_some().then(|| terminology.kb.clone()));
     let dev_clean = match clean {
@@ -281,7 +281,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         None => None,
     };
     let by_cosine_weight: Vec<(f32, f64)> =
-        hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&judged)).collect();
+        hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&judged, &hybrid::COSINE_WEIGHTS)).collect();
     progress::say(&format!("dev accuracy@1: {dev:?}, {dev_clean:?}, cosine weight {}", fusion.cosine));
     if data.refit {
         let started = Instant::now();

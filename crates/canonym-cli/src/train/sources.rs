@@ -52,6 +52,9 @@ pub struct TerminologyConfig {
     pub path: PathBuf,
     /// As `kb build` calls it, or `rescnn`.
     pub format: String,
+    /// The source of its ids, such as `MESH`, where they do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
 }
 
 /// The queries of an experiment.
@@ -173,7 +176,7 @@ fn compile(
         made.push(folder.join("names.jsonl"));
         sources.push((folder.join("names.jsonl"), SourceFormat::Jsonl));
     }
-    let kb = compile_all(&sources, out)?;
+    let kb = compile_all(&sources, config.and_then(|config| config.prefix.as_deref()), out)?;
     for path in made {
         std::fs::remove_file(&path).map_err(|error| canonym::Error::io("remove", &path, error))?;
     }
@@ -255,7 +258,11 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("shapes.json", r#"{"7": [["primary", "Circle"], ["secondary", "disc"]], "8": [["primary", "Square"]]}"#);
         let mut data = DataConfig {
-            terminology: Some(TerminologyConfig { path: "shapes.json".into(), format: ONTOLOGY.to_owned() }),
+            terminology: Some(TerminologyConfig {
+                path: "shapes.json".into(),
+                format: ONTOLOGY.to_owned(),
+                prefix: None,
+            }),
             synonyms: Vec::new(),
             queries: "queries.tsv".into(),
             dev_queries: None,
@@ -280,7 +287,8 @@ mod tests {
         data.query_names = false;
         assert!(compiled(&data).unwrap_err().to_string().contains("no terminology to link to"));
         write("shapes.json", "{\n\"7\": \"Circle\"}");
-        data.terminology = Some(TerminologyConfig { path: "shapes.json".into(), format: ONTOLOGY.to_owned() });
+        data.terminology =
+            Some(TerminologyConfig { path: "shapes.json".into(), format: ONTOLOGY.to_owned(), prefix: None });
         assert!(compiled(&data).unwrap_err().to_string().contains("shapes.json:2: no ontology of ResCNN"));
     }
 

@@ -4,6 +4,7 @@
 mod compare;
 mod convert;
 mod damaged;
+mod dual;
 mod eval;
 mod eval_report;
 mod eval_warnings;

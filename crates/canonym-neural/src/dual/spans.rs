@@ -113,22 +113,22 @@ pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
     found
 }
 
-/// Leaves of spans that overlap the most likely ones; of equal ones the first. The order stays.
-pub fn flat(found: &mut Vec<Found>) {
+/// Of spans that overlap the most likely ones; of equal ones the first. Rows of `found`, in order.
+pub fn flat(found: &[Found]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by(|left, right| found[*right].probability.total_cmp(&found[*left].probability).then(left.cmp(right)));
     let n_pieces = found.iter().map(|one| one.last + 1).max().unwrap_or(0);
     let mut is_taken = vec![false; n_pieces];
-    let mut is_kept = vec![false; found.len()];
+    let mut kept = Vec::new();
     for row in order {
         let pieces = found[row].first..found[row].last + 1;
         if !is_taken[pieces.clone()].contains(&true) {
             is_taken[pieces].fill(true);
-            is_kept[row] = true;
+            kept.push(row);
         }
     }
-    let mut kept = is_kept.into_iter();
-    found.retain(|_| kept.next().unwrap_or(false));
+    kept.sort_unstable();
+    kept
 }
 
 #[cfg(test)]
@@ -194,9 +194,8 @@ mod tests {
     #[test]
     fn of_overlapping_spans_the_likeliest_stay() {
         let spans = [(0, 2, 0.6), (2, 3, 0.9), (4, 4, 0.5), (4, 5, 0.5)];
-        let mut found = spans.map(|(first, last, probability)| Found { first, last, probability }).to_vec();
-        flat(&mut found);
-        assert_eq!(found.iter().map(|one| one.first).collect::<Vec<_>>(), [2, 4]);
-        assert_eq!(found[1].last, 4);
+        let found = spans.map(|(first, last, probability)| Found { first, last, probability });
+        assert_eq!(flat(&found), [1, 2]);
+        assert!(flat(&[]).is_empty());
     }
 }

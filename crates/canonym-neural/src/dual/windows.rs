@@ -206,7 +206,7 @@ pub fn pieces_of(pieces: &[Piece], span: Span) -> Option<Range<usize>> {
 }
 
 /// The window that holds a mention with most text on its shorter side; what is longer than any window is cut.
-fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: usize) -> Option<InWindow> {
+pub(super) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: usize) -> Option<InWindow> {
     let around = |window: &Range<usize>| {
         let inside = mention.end.min(window.end).saturating_sub(mention.start.max(window.start));
         // Nothing is missing where the text ends, too.

@@ -1,5 +1,7 @@
 //! The walk back: what each operation does to a gradient.
 
+use rayon::prelude::*;
+
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
 use crate::matrix::{Into, Matrix, multiply};
 
@@ -21,13 +23,11 @@ impl Gradients {
             *self = other;
             return;
         }
-        for (known, new) in self.by_row.iter_mut().zip(other.by_row) {
-            match (known.as_mut(), new) {
-                (Some(known), Some(new)) => add_to(&mut known.values, &new.values),
-                (None, new) => *known = new,
-                (Some(_), None) => {}
-            }
-        }
+        self.by_row.par_iter_mut().zip(other.by_row).for_each(|(known, new)| match (known.as_mut(), new) {
+            (Some(known), Some(new)) => add_to(&mut known.values, &new.values),
+            (None, new) => *known = new,
+            (Some(_), None) => {}
+        });
     }
 
     /// The length of all gradients together.
@@ -35,7 +35,9 @@ impl Gradients {
         let squares = |gradient: &Matrix| {
             gradient.values.chunks(4096).map(|piece| f64::from(piece.iter().map(|x| x * x).sum::<f32>())).sum::<f64>()
         };
-        self.by_row.iter().flatten().map(squares).sum::<f64>().sqrt() as f32
+        // Summed in order, so that the number of threads does not matter.
+        let each: Vec<f64> = self.by_row.par_iter().map(|gradient| gradient.as_ref().map_or(0.0, squares)).collect();
+        each.into_iter().sum::<f64>().sqrt() as f32
     }
 
     /// Scales all gradients so that their length together is at most `limit`; gives the length before.
@@ -43,7 +45,8 @@ impl Gradients {
         let norm = self.norm();
         if norm > limit {
             let factor = limit / norm;
-            self.by_row.iter_mut().flatten().for_each(|gradient| gradient.values.iter_mut().for_each(|x| *x *= factor));
+            let scale = |gradient: &mut Matrix| gradient.values.iter_mut().for_each(|x| *x *= factor);
+            self.by_row.par_iter_mut().flatten().for_each(scale);
         }
         norm
     }

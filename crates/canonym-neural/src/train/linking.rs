@@ -7,15 +7,18 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym::{Error, Result};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::dense::FlatIndex;
 use crate::dual::DualEncoder;
 use crate::matrix::{Matrix, dot};
 use crate::models::bert::Sequences;
-use crate::models::dual_encoder::{DualEncoderConfig, Place};
+use crate::models::dual_encoder::{DualEncoderConfig, NAME, Place};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::tape::{Tape, Var, softmax};
@@ -35,7 +38,7 @@ pub struct LinkingConfig {
     pub batch: usize,
     /// Random candidates of a mention, or of a batch where they are shared.
     pub n_random: usize,
-    /// Hard candidates of a mention at most.
+    /// Hard candidates of a mention at most, or of a concept where they are shared.
     pub n_hard: usize,
     /// Names that are searched for hard candidates.
     pub n_searched: usize,
@@ -81,6 +84,8 @@ pub struct Target {
     pub last: usize,
     /// Its concepts; the first is trained for, none of the others is wrong. Empty where it has none with a name.
     pub concepts: Vec<u32>,
+    /// Whether it means a concept at all, named or not.
+    pub means_something: bool,
 }
 
 /// The objective.
@@ -100,6 +105,8 @@ pub struct Linking<'a> {
     /// What each mention was confused with, in the order in which it was found.
     confused: Vec<Vec<u32>>,
     held_out: &'a [Reading],
+    /// The vectors of all names, and a fingerprint of the weights that made them: an evaluation and the search after it need the same.
+    encoded: Mutex<Option<(u64, Arc<Matrix>)>>,
 }
 
 /// What a step learns from.
@@ -160,6 +167,7 @@ impl<'a> Linking<'a> {
             nearest: Vec::new(),
             confused: vec![Vec::new(); n_mentions],
             held_out: &[],
+            encoded: Mutex::new(None),
         }
     }
 
@@ -169,27 +177,43 @@ impl<'a> Linking<'a> {
         Linking { held_out, ..self }
     }
 
+    fn name_vectors(&self, encoder: &DualEncoder, parameters: &Parameters) -> Result<Arc<Matrix>> {
+        let mut hash = Xxh3::new();
+        let of_names = parameters.iter().filter(|(name, _)| name.starts_with(NAME));
+        of_names.flat_map(|(_, value)| &value.values).for_each(|value| hash.update(&value.to_le_bytes()));
+        let fingerprint = hash.digest();
+        let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*encoded {
+            Some((known, vectors)) if *known == fingerprint => Ok(vectors.clone()),
+            _ => {
+                let vectors = Arc::new(encoder.encode_names(&self.names.pieces)?);
+                *encoded = Some((fingerprint, vectors.clone()));
+                Ok(vectors)
+            }
+        }
+    }
+
     fn is_of(&self, name: u32, concepts: &[u32]) -> bool {
         self.names.concepts[name as usize].iter().any(|concept| concepts.contains(concept))
     }
 
-    /// The names that a mention is compared with, the right one first; `None` where it has no concept with a name.
-    fn candidates(&self, mention: usize, concepts: &[u32], rng: &mut SplitMix64) -> Option<Vec<u32>> {
+    /// The name that a mention should come near, its nearest one where that is known; `None` where it has no concept with a name.
+    fn right(&self, mention: usize, concepts: &[u32], rng: &mut SplitMix64) -> Option<u32> {
         let own = self.names_of.get(concepts.first()?)?;
         let nearest = self.nearest.get(mention).copied().flatten();
-        let right = nearest.unwrap_or_else(|| own[rng.below(own.len())]);
-        let mut candidates = vec![right];
-        let hard = &self.confused[mention];
-        let mut order: Vec<usize> = (0..hard.len()).collect();
-        if order.len() > self.config.n_hard {
-            random::shuffle(&mut order, rng);
-            order.truncate(self.config.n_hard);
+        Some(nearest.unwrap_or_else(|| own[rng.below(own.len())]))
+    }
+
+    /// Some of what mentions of one concept were confused with.
+    fn hard(&self, mentions: &[usize], rng: &mut SplitMix64) -> Vec<u32> {
+        let mut pool: Vec<u32> = mentions.iter().flat_map(|mention| self.confused[*mention].iter().copied()).collect();
+        pool.sort_unstable();
+        pool.dedup();
+        if pool.len() > self.config.n_hard {
+            random::shuffle(&mut pool, rng);
+            pool.truncate(self.config.n_hard);
         }
-        candidates.extend(order.into_iter().map(|place| hard[place]));
-        if !self.config.shared {
-            candidates.extend(self.random(concepts, rng));
-        }
-        Some(candidates)
+        pool
     }
 
     /// Names drawn at random that are of none of these concepts.
@@ -207,7 +231,7 @@ impl Objective for Linking<'_> {
             return Ok(());
         }
         let encoder = DualEncoder::new(self.model, parameters)?;
-        let names = encoder.encode_names(&self.names.pieces)?;
+        let names = self.name_vectors(&encoder, parameters)?;
         let mentions = vectors(&encoder, self.readings)?;
         let targets: Vec<&Target> = self.readings.iter().flat_map(|reading| &reading.mentions).collect();
         let nearest = |(row, target): (usize, &&Target)| {
@@ -216,7 +240,7 @@ impl Objective for Linking<'_> {
             own.iter().copied().rev().max_by(|left, right| score(left).total_cmp(&score(right)))
         };
         self.nearest = targets.iter().enumerate().map(nearest).collect();
-        let index = FlatIndex::by_inner_product(names);
+        let index = FlatIndex::by_inner_product(names.as_ref().clone());
         for (mention, hits) in index.search(&mentions, self.config.n_searched).into_iter().enumerate() {
             let concepts = &targets[mention].concepts;
             let before = hits.iter().map(|hit| hit.row).take_while(|name| !self.is_of(*name, concepts));
@@ -228,18 +252,32 @@ impl Objective for Linking<'_> {
 
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
         let chosen = anchors_at(self.readings.len(), self.seed, step, self.config.batch);
+        // Of each mention with a concept: its row, the names for it alone, the right one first, and its concepts.
         let mut asked: Vec<(usize, Vec<u32>, &[u32])> = Vec::new();
+        let mut mentions_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut n_mentions = 0;
         for reading in &chosen {
             for (at, target) in self.readings[*reading].mentions.iter().enumerate() {
-                if let Some(names) = self.candidates(self.first_mention[*reading] + at, &target.concepts, rng) {
+                let mention = self.first_mention[*reading] + at;
+                if let Some(right) = self.right(mention, &target.concepts, rng) {
+                    let mut names = vec![right];
+                    match self.config.shared {
+                        true => mentions_of.entry(target.concepts[0]).or_default().push(mention),
+                        false => {
+                            names.extend(self.hard(&[mention], rng));
+                            names.extend(self.random(&target.concepts, rng));
+                        }
+                    }
                     asked.push((n_mentions, names, &target.concepts));
                 }
                 n_mentions += 1;
             }
         }
         let mut all: Vec<u32> = asked.iter().flat_map(|(_, names, _)| names.iter().copied()).collect();
-        if self.config.shared && !asked.is_empty() {
+        for mentions in mentions_of.values() {
+            all.extend(self.hard(mentions, rng));
+        }
+        if !mentions_of.is_empty() {
             all.extend(self.random(&[], rng));
         }
         all.sort_unstable();
@@ -315,15 +353,15 @@ impl Objective for Linking<'_> {
             return Ok(None);
         }
         let encoder = DualEncoder::new(self.model, parameters)?;
-        let index = FlatIndex::by_inner_product(encoder.encode_names(&self.names.pieces)?);
+        let index = FlatIndex::by_inner_product(self.name_vectors(&encoder, parameters)?.as_ref().clone());
         let found = index.search(&vectors(&encoder, self.held_out)?, 1);
         let targets = self.held_out.iter().flat_map(|reading| &reading.mentions);
         let is_right = |(hits, target): &(Vec<crate::dense::Hit>, &Target)| {
             hits.first().is_some_and(|hit| self.is_of(hit.row, &target.concepts))
         };
-        let n_mentions = found.len();
+        let n_asked = targets.clone().filter(|target| target.means_something).count();
         let n_right = found.into_iter().zip(targets).filter(is_right).count();
-        Ok(Some(n_right as f64 / n_mentions.max(1) as f64))
+        Ok(Some(n_right as f64 / n_asked.max(1) as f64))
     }
 
     fn memory(&self) -> Vec<u8> {
@@ -357,6 +395,54 @@ pub fn vectors(encoder: &DualEncoder, readings: &[Reading]) -> Result<Matrix> {
         .enumerate()
         .flat_map(|(window, reading)| reading.mentions.iter().map(move |target| (window, target.first, target.last)));
     encoder.encode_mentions(&windows, &mentions.collect::<Vec<_>>())
+}
+
+/// How well given mentions are linked, among all concepts that have a name.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Ranks {
+    /// Mentions that mean a concept; those whose concept has no name are among them, and never right.
+    pub n_mentions: usize,
+    /// The share whose nearest concept is right: P@1.
+    pub accuracy_at_1: f64,
+    /// The share with a right concept among the ten nearest.
+    pub recall_at_10: f64,
+    /// The mean of one over the rank of the first right concept, which is MAP where one concept is right.
+    pub mean_reciprocal_rank: f64,
+}
+
+/// Ranks all concepts for each mention that means one; a concept is as near as its nearest name, and of equal ones the first row comes first.
+/// `rows` are the vectors of the names.
+pub fn ranks(encoder: &DualEncoder, rows: &Matrix, readings: &[Reading], names: &Names) -> Result<Ranks> {
+    let mentions = vectors(encoder, readings)?;
+    let targets: Vec<&Target> = readings.iter().flat_map(|reading| &reading.mentions).collect();
+    let n_concepts = names.concepts.iter().flatten().max().map_or(0, |most| *most as usize + 1);
+    let rank = |best: &mut Vec<(f32, usize)>, mention: usize| {
+        best.clear();
+        best.resize(n_concepts, (f32::NEG_INFINITY, 0));
+        for (row, concepts) in names.concepts.iter().enumerate() {
+            let score = dot(mentions.row(mention), rows.row(row));
+            for concept in concepts {
+                if score > best[*concept as usize].0 {
+                    best[*concept as usize] = (score, row);
+                }
+            }
+        }
+        let before =
+            |left: &(f32, usize), right: &(f32, usize)| left.0 > right.0 || (left.0 == right.0 && left.1 < right.1);
+        let right = targets[mention].concepts.iter().map(|concept| best[*concept as usize]);
+        let right = right.reduce(|left, right| if before(&right, &left) { right } else { left })?;
+        Some(best.iter().filter(|other| before(other, &right)).count())
+    };
+    let asked = (0..targets.len()).into_par_iter();
+    let ranks: Vec<usize> = asked.map_init(Vec::new, rank).flatten().collect();
+    let n = targets.iter().filter(|target| target.means_something).count().max(1) as f64;
+    let share = |below: usize| ranks.iter().filter(|rank| **rank < below).count() as f64 / n;
+    Ok(Ranks {
+        n_mentions: n as usize,
+        accuracy_at_1: share(1),
+        recall_at_10: share(10),
+        mean_reciprocal_rank: ranks.iter().map(|rank| 1.0 / (*rank as f64 + 1.0)).sum::<f64>() / n,
+    })
 }
 
 /// The rows of a batch among the values of its parts.

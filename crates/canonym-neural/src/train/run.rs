@@ -239,7 +239,7 @@ impl Run {
             Ok((tape, output))
         };
         let parts: Vec<(Tape<'_>, Var)> =
-            (0..objective.n_parts(batch)).into_par_iter().map(forward).collect::<Result<_>>()?;
+            (0..objective.n_parts(batch)).into_par_iter().with_max_len(1).map(forward).collect::<Result<_>>()?;
         let n_rows = parts.iter().map(|(tape, output)| tape.value(*output).n_rows).sum();
         let n_cols = parts.first().map_or(0, |(tape, output)| tape.value(*output).n_cols);
         let values = parts.iter().flat_map(|(tape, output)| tape.value(*output).values.iter().copied()).collect();
@@ -259,7 +259,7 @@ impl Run {
             let values = loss.gradient.values[rows.start * n_cols..rows.end * n_cols].to_vec();
             tape.backward(output, Matrix::new(rows.len(), n_cols, values))
         };
-        let each: Vec<Gradients> = parts.into_par_iter().zip(borders).map(backward).collect();
+        let each: Vec<Gradients> = parts.into_par_iter().zip(borders).with_max_len(1).map(backward).collect();
         let mut sum = Gradients::default();
         each.into_iter().for_each(|gradients| sum.add(gradients));
         Ok((loss, sum))

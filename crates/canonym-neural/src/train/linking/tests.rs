@@ -20,7 +20,8 @@ fn readings() -> Vec<Reading> {
     let mut rng = SplitMix64::new(5);
     let one = |_| {
         let (left, right) = (rng.below(8) as u32, rng.below(8) as u32);
-        let target = |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept] };
+        let target =
+            |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept], means_something: true };
         Reading {
             rows: vec![10, 9, left, 9, 9, right, 8, 10],
             mentions: vec![target(2, left), target(5, right)],

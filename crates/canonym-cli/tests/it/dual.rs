@@ -1,0 +1,180 @@
+//! Training the dual encoder on a tiny checkpoint, and linking with what was trained.
+
+use canonym_neural::checkpoint::write_bert;
+use canonym_neural::models::bert::BertConfig;
+use canonym_neural::parameters::Parameters;
+use canonym_neural::random::SplitMix64;
+use canonym_neural::wordpiece::Pieces;
+
+use crate::support::Workplace;
+
+const EXPERIMENT: &str = r#"
+system = "dual-encoder"
+seed = 3
+
+[data]
+terminology = { path = "shapes.tsv", format = "tsv", prefix = "S" }
+train = ["train.pubtator.txt"]
+dev = ["train.pubtator.txt"]
+
+[encoder]
+bert = "tiny"
+dropout = 0.0
+head_pace = 2.0
+layer_decay = 0.9
+
+[model]
+mention = "mean"
+name = "mean"
+search = { exhaustive = { longest = 3 } }
+
+[windows]
+pieces = 32
+overlap = 8
+
+[batch]
+batch = 2
+n_random = 2
+n_hard = 2
+shared = true
+
+[run]
+n_steps = 120
+steps_per_round = 20
+evaluate_every = 2
+
+[run.adam]
+learning_rate = 2e-2
+"#;
+
+const SHAPES: &str = "1\tCircle\tring\n2\tSquare\tbox\n3\tCube\tdice\n";
+
+const WORDS: [&str; 16] = [
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "circle", "ring", "square", "box", "cube", "dice", "a", "the", "saw", "we",
+    ".", "##s",
+];
+
+/// A place with a terminology, a corpus and a checkpoint of two layers drawn at random.
+fn place() -> Workplace {
+    let place = Workplace::new();
+    let json = format!(
+        r#"{{"vocab_size": {}, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
+            "max_position_embeddings": 40}}"#,
+        WORDS.len()
+    );
+    let config: BertConfig = serde_json::from_str(&json).unwrap();
+    let mut parameters = Parameters::default();
+    config.init(&mut parameters, "", &mut SplitMix64::new(2));
+    for row in 0..parameters.len() {
+        parameters
+            .at_mut(row)
+            .values
+            .iter_mut()
+            .for_each(|value| *value = if *value == 1.0 { 1.0 } else { *value * 12.0 });
+    }
+    let pieces = Pieces::of(WORDS.map(str::to_owned).to_vec()).unwrap();
+    write_bert(&place.path("models/tiny"), (&config, &pieces), "", &parameters).unwrap();
+    place.write("shapes.tsv", SHAPES);
+    let mut corpus = String::new();
+    for (at, (name, id)) in
+        [("circle", "1"), ("square", "2"), ("dice", "3"), ("box", "2"), ("ring", "S:1")].iter().enumerate()
+    {
+        let title = format!("We saw the {name}.");
+        corpus += &format!("{at}|t|{title}\n{at}|a|A {name}\n{at}\t11\t{}\t{name}\tShape\t{id}\n", 11 + name.len());
+        let start = title.len() + 3;
+        corpus += &format!("{at}\t{start}\t{}\t{name}\tShape\t{id}\n\n", start + name.len());
+    }
+    place.write("train.pubtator.txt", &corpus);
+    place.write("shapes.toml", EXPERIMENT);
+    place
+}
+
+/// Status, standard output and standard error.
+fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, String) {
+    let command =
+        place.command(arguments).env("CANONYM_CACHE", place.path("cache")).env("CANONYM_MODELS", place.path("models"));
+    let output = Workplace::finish(command, input);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn train(place: &Workplace, out: &str, set: &[&str]) -> (bool, String) {
+    let mut arguments = vec!["train", "shapes.toml", "--data-root", ".", "--out", out];
+    set.iter().for_each(|one| arguments.extend(["--set", one]));
+    let (ok, _, errors) = said(place, &arguments, "");
+    (ok, errors)
+}
+
+#[test]
+fn what_was_trained_finds_and_links_mentions() {
+    let place = place();
+    let (ok, errors) = train(&place, "model", &[]);
+    assert!(ok, "{errors}");
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("model/report.json")).unwrap()).unwrap();
+    assert_eq!(report["train"]["n_mentions"], 10, "{report}");
+    assert!(report["linking"]["accuracy_at_1"].as_f64().unwrap() > 0.9, "{report}");
+    assert!(report["search"]["f1"].as_f64().unwrap() > 0.9, "{report}");
+    let gold = ["link", "--model", "model", "--mentions", "gold", "--to", "jsonl", "train.pubtator.txt"];
+    let (ok, linked, errors) = said(&place, &gold, "");
+    assert!(ok && linked.lines().count() == 5, "{linked}{errors}");
+    assert!(linked.lines().nth(2).unwrap().contains(r#""candidates":[{"id":"S:3","name":"Cube""#), "{linked}");
+    let (ok, found, errors) =
+        said(&place, &["link", "--model", "model", "--to", "jsonl", "--text", "We saw the ring."], "");
+    assert!(ok && found.contains(r#""text":"ring""#) && found.contains(r#""id":"S:1""#), "{found}{errors}");
+    // The same from the vectors that were kept.
+    assert_eq!(said(&place, &["link", "--model", "model", "--to", "jsonl", "--text", "We saw the ring."], "").1, found);
+    let (ok, mapped, errors) = said(&place, &["map", "--model", "model", "-"], "boxs\n");
+    assert!(ok && mapped.contains(r#""id":"S:2""#), "{mapped}{errors}");
+    let evaluate = ["eval", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
+    let (ok, scores, errors) = said(&place, &evaluate, "");
+    assert!(ok && scores.contains("strict"), "{scores}{errors}");
+    let (ok, _, errors) = said(&place, &["link", "--model", "model", "--explain", "--text", "We saw the ring."], "");
+    assert!(!ok && errors.contains("hint: leave `--explain` out"), "{errors}");
+}
+
+#[test]
+fn training_again_gives_the_same_model_and_kinds_of_models_can_be_set() {
+    let place = place();
+    let short = "run.n_steps=10";
+    let model = |name: &str| std::fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
+    assert!(train(&place, "first", &[short]).0 && train(&place, "second", &[short]).0);
+    assert_eq!(model("first"), model("second"));
+    let single = [short, "model.mention=first", "model.name=pooler", "windows.marked=true", "windows.pieces=12"];
+    let table = EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }\n", "");
+    place.write("shapes.toml", &table);
+    let (ok, errors) = train(&place, "single", &single);
+    assert!(ok, "{errors}");
+    let (ok, _, errors) = said(&place, &["link", "--model", "single", "--text", "We saw the ring."], "");
+    assert!(!ok && errors.contains("does not find any") && errors.contains("hint: give `--mentions gold`"), "{errors}");
+    let gold = ["link", "--model", "single", "--mentions", "gold", "--to", "jsonl", "train.pubtator.txt"];
+    let (ok, linked, errors) = said(&place, &gold, "");
+    assert!(ok && linked.lines().count() == 5, "{errors}");
+    let published = [short, "windows.mentions=8", "model.mention=ends", "batch.shared=false", "data.concepts=all"];
+    let (ok, errors) = train(&place, "published", &published);
+    assert!(ok, "{errors}");
+    place.write("shapes.toml", &EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }", "search = \"tags\""));
+    let (ok, errors) = train(&place, "tags", &[short, "encoder.train_embeddings=false"]);
+    assert!(ok, "{errors}");
+}
+
+#[test]
+fn what_cannot_be_trained_is_told() {
+    let place = place();
+    let cases = [
+        ("encoder.bert=big", "there is no checkpoint ./big, nor "),
+        ("windows.pieces=64", "longer than the 40 that the checkpoint has places for"),
+        ("windows.marked=true", "marked windows and the vector of a mention do not go together"),
+        ("data.hold_out=1", "documents cannot be held out so"),
+        ("data.train=[]", "have no mentions"),
+        ("data.train=[\"none.txt\"]", "none.txt"),
+        ("windows.pieces=2", "windows of 2 pieces"),
+    ];
+    for (set, expected) in cases {
+        let (ok, errors) = train(&place, "model", &[set]);
+        assert!(!ok && errors.contains(expected), "{set}: {errors}");
+    }
+    place.write("model/model.safetensors", "no model");
+    let (ok, _, errors) = said(&place, &["map", "--model", "model", "-"], "ring\n");
+    assert!(!ok && errors.contains("no complete safetensors file"), "{errors}");
+}

@@ -1,0 +1,222 @@
+//! A trained dual encoder as one file: weights, vocabulary and settings in a safetensors file, as [`crate::bundle`] has it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use canonym::link::model::LexicalModel;
+use canonym::{Error, Result};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::DualEncoder;
+use super::windows::{WindowConfig, Windower};
+use crate::bundle::{MANIFEST, VOCABULARY};
+use crate::hybrid::Fusion;
+use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
+use crate::parameters::{Parameters, Precision};
+use crate::wordpiece::{BertNormalizer, Pieces};
+
+/// What `system` of the settings says.
+pub const SYSTEM: &str = "dual-encoder";
+
+/// The format that this program writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// What a bundle says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DualManifest {
+    /// [`SYSTEM`].
+    pub system: String,
+    /// The number of the format.
+    pub format: u32,
+    /// The shape of the model.
+    pub model: DualEncoderConfig,
+    /// How texts are divided.
+    pub windows: WindowConfig,
+    /// What stands for a concept.
+    pub concepts: ConceptNames,
+    /// How letters are changed before words are divided.
+    pub normalizer: BertNormalizer,
+    /// Words of more letters are unknown.
+    pub longest_word: usize,
+    /// How lexical and dense evidence come together, and how probable a score is.
+    pub fusion: Fusion,
+    /// The weights of the lexical evidence, as `canonym train` writes them.
+    pub lexical: serde_json::Value,
+    /// How likely a span has to be.
+    pub least_span: f32,
+    /// For people: data, figures, limits, licence.
+    #[serde(default)]
+    pub card: String,
+}
+
+/// What stands for a concept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConceptNames {
+    /// Its preferred name.
+    #[default]
+    Preferred,
+    /// Each of its names; the nearest speaks for it.
+    All,
+    /// Its preferred name and its definition, where it has one.
+    Definition,
+}
+
+/// A dual encoder that can be run.
+#[derive(Debug, Clone)]
+pub struct DualBundle {
+    /// What it says of itself.
+    pub manifest: DualManifest,
+    /// Its weights.
+    pub parameters: Parameters,
+    /// Its vocabulary.
+    pub pieces: Pieces,
+    /// A number that differs for different content; 0 where it was not read from a file.
+    pub fingerprint: u128,
+}
+
+impl DualBundle {
+    /// The content of the file. Weights of the encoder of names that are those of the encoder of texts are not written twice.
+    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
+        let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
+        let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
+        let metadata = [(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), self.pieces.to_lines())];
+        let mut once = Parameters::default();
+        for (name, value) in self.parameters.iter() {
+            let other = name.strip_prefix(NAME).and_then(|rest| self.parameters.get(&format!("{TEXT}{rest}")).ok());
+            if other != Some(value) {
+                once.add(name, value.clone());
+            }
+        }
+        once.to_bytes(precision, &BTreeMap::from(metadata))
+    }
+
+    /// Reads the content of a file; `path` is for messages.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<DualBundle> {
+        let (mut parameters, metadata) = Parameters::from_bytes(bytes, path)?;
+        let refused = |message: String| {
+            Error::artifact(path, message)
+                .with_hint("give a folder or file that `canonym train` wrote with this version")
+        };
+        let entry = |key: &str| {
+            metadata
+                .get(key)
+                .ok_or_else(|| refused(format!("it holds weights, but no entry `{key}` that tells of which model")))
+        };
+        let wrong = |error: serde_json::Error| refused(format!("its settings: {error}"));
+        let manifest: DualManifest = serde_json::from_str(entry(MANIFEST)?).map_err(wrong)?;
+        if manifest.system != SYSTEM || manifest.format > FORMAT {
+            let DualManifest { system, format, .. } = manifest;
+            return Err(refused(format!("it is a `{system}` of format {format}, not a `{SYSTEM}` up to {FORMAT}")));
+        }
+        let mut pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
+        (pieces.normalizer, pieces.longest_word) = (manifest.normalizer, manifest.longest_word);
+        let shared: Vec<String> =
+            parameters.iter().filter_map(|(name, _)| name.strip_prefix(TEXT)).map(str::to_owned).collect();
+        for name in shared {
+            if parameters.find(&format!("{NAME}{name}")).is_err() {
+                let value = parameters.get(&format!("{TEXT}{name}"))?.clone();
+                parameters.add(format!("{NAME}{name}"), value);
+            }
+        }
+        manifest.model.check(&parameters).map_err(|error| refused(error.to_string()))?;
+        if manifest.model.bert.vocab_size < pieces.len() {
+            let n = manifest.model.bert.vocab_size;
+            return Err(refused(format!("it has {n} embeddings for {} pieces", pieces.len())));
+        }
+        Ok(DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) })
+    }
+
+    /// The model.
+    pub fn encoder(&self) -> Result<DualEncoder> {
+        DualEncoder::new(&self.manifest.model, &self.parameters)
+    }
+
+    /// What divides texts for it.
+    pub fn windower(&self) -> Result<Windower> {
+        Windower::new(self.pieces.clone(), self.manifest.windows)
+    }
+
+    /// The weights of the lexical side.
+    pub fn lexical(&self) -> Result<LexicalModel> {
+        LexicalModel::from_json(&self.manifest.lexical.to_string())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::bundle::system_in;
+    use crate::matrix::Matrix;
+    use crate::models::dual_encoder::tests::drawn;
+    use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
+
+    /// A model of ten pieces, drawn at random.
+    pub fn bundle() -> DualBundle {
+        let search = Some(SpanSearch::Exhaustive { longest: 3 });
+        let (model, mut parameters) = drawn(MentionVector::Mean, NameVector::Mean, search);
+        let words = parameters.get("text.embedding.word").unwrap().clone();
+        parameters.add("name.embedding.word", words);
+        let names = ["[UNK]", "[CLS]", "[SEP]", "gout", "liver", "pain", "acute", ".", "ache", "##s", "kidney"];
+        let pieces = Pieces::of(names.map(str::to_owned).to_vec()).unwrap();
+        let manifest = DualManifest {
+            system: SYSTEM.to_owned(),
+            format: FORMAT,
+            model,
+            windows: WindowConfig { pieces: 16, overlap: 4, ..WindowConfig::default() },
+            concepts: ConceptNames::All,
+            normalizer: pieces.normalizer,
+            longest_word: pieces.longest_word,
+            fusion: Fusion::DENSE,
+            lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
+            least_span: 0.5,
+            card: "made up".to_owned(),
+        };
+        DualBundle { manifest, parameters, pieces, fingerprint: 0 }
+    }
+
+    #[test]
+    fn a_bundle_comes_back_from_its_bytes() {
+        let bytes = bundle().to_bytes(Precision::Single).unwrap();
+        let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
+        assert_eq!(back.manifest, bundle().manifest);
+        assert_eq!(back.pieces, bundle().pieces);
+        assert_eq!(back.parameters.len(), bundle().parameters.len());
+        for (name, value) in bundle().parameters.iter() {
+            assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
+        }
+        assert_eq!(system_in(&bytes, Path::new("x")).unwrap().as_deref(), Some(SYSTEM));
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_refused_with_its_reason() {
+        let whole = bundle().to_bytes(Precision::Single).unwrap();
+        let changed = |change: &dyn Fn(&mut DualBundle)| {
+            let mut bundle = bundle();
+            change(&mut bundle);
+            bundle.to_bytes(Precision::Single).unwrap()
+        };
+        let cases = [
+            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
+            (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
+            (changed(&|bundle| bundle.manifest.format = 9), "format 9"),
+            (changed(&|bundle| bundle.manifest.system = "rescnn".to_owned()), "it is a `rescnn`"),
+            (changed(&|bundle| bundle.manifest.model.mention = MentionVector::Ends), "no weight `mention.weight`"),
+            (changed(&|bundle| bundle.parameters.add("spans.weight", Matrix::zeros(2, 3))), "is 2 x 3, not 12 x 3"),
+            (
+                changed(&|bundle| {
+                    bundle.pieces =
+                        Pieces::of((0..20).map(|n| if n == 0 { "[UNK]".to_owned() } else { n.to_string() }).collect())
+                            .unwrap()
+                }),
+                "11 embeddings for 20",
+            ),
+        ];
+        for (bytes, expected) in cases {
+            let message = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

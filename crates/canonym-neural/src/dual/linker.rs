@@ -1,0 +1,418 @@
+//! Links mentions by what stands around them: every mention of a document beside every concept, and mentions that are found, too.
+//!
+//! The score of a concept is the logarithm of its share among the nearest names (a softmax of inner products), and of the lexical linker's
+//! score where both are fused. Candidates are the nearest concepts and, in the fusion, those that are near by words.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use canonym::index::grams::GramScratch;
+use canonym::kb::subset::{Subset, View};
+use canonym::kb::{ConceptId, FormId, KnowledgeBase, NameId};
+use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
+use canonym::link::model::{Features, LexicalModel, N};
+use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym::text::{Document, Mention, Span};
+use canonym::{Error, Result};
+use rayon::prelude::*;
+
+use super::bundle::{ConceptNames, DualBundle};
+use super::spans::{Found, flat, likely_spans, tagged_spans};
+use super::windows::{Windower, Windows, home};
+use super::{DualEncoder, groups};
+use crate::dense::FlatIndex;
+use crate::hybrid::{Evidence, Fusion};
+use crate::matrix::{Matrix, dot};
+use crate::models::dual_encoder::SpanSearch;
+
+/// Names that a mention is compared with; the shares of their concepts sum to one.
+const N_NEAREST: usize = 64;
+
+/// Concepts among them that are candidates together with those near by words.
+const N_DENSE: usize = 20;
+
+/// Pieces of a name at most, as in the published code.
+const NAME_PIECES: usize = 128;
+
+/// Words say nothing where they do not count.
+const NO_FEATURES: Features = [0.0; N];
+
+/// Documents that are read together.
+const DOCUMENTS: usize = 64;
+
+/// The names that stand for concepts, in the order of their vectors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ConceptRows {
+    /// The concept of each row.
+    pub concepts: Vec<ConceptId>,
+    /// The name of each row.
+    pub names: Vec<NameId>,
+}
+
+impl ConceptRows {
+    /// The rows of a knowledge base.
+    pub fn of(kb: &KnowledgeBase, kind: ConceptNames) -> ConceptRows {
+        let mut rows = ConceptRows::default();
+        for concept in kb.concepts() {
+            let n = if kind == ConceptNames::All { usize::MAX } else { 1 };
+            for name in kb.names(concept).take(n) {
+                rows.concepts.push(concept);
+                rows.names.push(name);
+            }
+        }
+        rows
+    }
+
+    /// What the encoder of names reads for each row.
+    pub fn texts(&self, kb: &KnowledgeBase, kind: ConceptNames, windower: &Windower) -> Vec<Vec<u32>> {
+        let text = |(concept, name): (&ConceptId, &NameId)| match (kind, kb.definition(*concept)) {
+            (ConceptNames::Definition, Some(definition)) => {
+                windower.name(&format!("{}. {definition}", kb.name(*name)), NAME_PIECES)
+            }
+            _ => windower.name(kb.name(*name), NAME_PIECES),
+        };
+        self.concepts.par_iter().zip(&self.names).map(text).collect()
+    }
+}
+
+/// What is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DualConfig {
+    /// How many candidates, and when the linker abstains.
+    pub link: LinkConfig,
+    /// How likely a span has to be; what the model was tuned to where `None`.
+    pub least_span: Option<f32>,
+    /// Whether mentions that overlap are given, as published.
+    pub nested: bool,
+}
+
+/// A model on one knowledge base.
+#[derive(Debug)]
+pub struct DualLinker {
+    kb: Arc<KnowledgeBase>,
+    encoder: DualEncoder,
+    windower: Windower,
+    rows: ConceptRows,
+    index: FlatIndex,
+    rows_of: HashMap<ConceptId, Range<usize>>,
+    ranking: LexicalModel,
+    fusion: Fusion,
+    least_span: f32,
+    config: DualConfig,
+    subset: Option<Arc<Subset>>,
+}
+
+impl DualLinker {
+    /// A linker to the concepts of `kb`, or to those of a subset; `vectors` are those of all [`ConceptRows`] of it.
+    ///
+    /// # Panics
+    /// If there is not a vector for each row.
+    pub fn new(
+        kb: Arc<KnowledgeBase>,
+        bundle: &DualBundle,
+        vectors: Matrix,
+        config: DualConfig,
+        subset: Option<Arc<Subset>>,
+    ) -> Result<DualLinker> {
+        let manifest = &bundle.manifest;
+        let mut rows = ConceptRows::of(&kb, manifest.concepts);
+        assert_eq!(vectors.n_rows, rows.concepts.len(), "a vector for each row");
+        let mut vectors = vectors;
+        if let Some(subset) = &subset {
+            let kept: Vec<usize> = (0..vectors.n_rows).filter(|row| subset.has(rows.concepts[*row])).collect();
+            let values = kept.iter().flat_map(|row| vectors.row(*row).iter().copied()).collect();
+            vectors = Matrix::new(kept.len(), vectors.n_cols, values);
+            rows.concepts = kept.iter().map(|row| rows.concepts[*row]).collect();
+            rows.names = kept.iter().map(|row| rows.names[*row]).collect();
+        }
+        let mut rows_of: HashMap<ConceptId, Range<usize>> = HashMap::new();
+        for (row, concept) in rows.concepts.iter().enumerate() {
+            rows_of.entry(*concept).or_insert(row..row).end = row + 1;
+        }
+        Ok(DualLinker {
+            kb,
+            encoder: bundle.encoder()?,
+            windower: bundle.windower()?,
+            rows,
+            index: FlatIndex::by_inner_product(vectors),
+            rows_of,
+            ranking: bundle.lexical()?,
+            fusion: manifest.fusion,
+            least_span: config.least_span.unwrap_or(manifest.least_span),
+            config,
+            subset,
+        })
+    }
+
+    /// The knowledge base.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
+    }
+
+    /// Links names without context.
+    pub fn link_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<Link>> {
+        let document = |name: &T| Document { id: String::new(), text: name.as_ref().to_owned(), sections: Vec::new() };
+        let documents: Vec<Document> = names.iter().map(document).collect();
+        let whole = |document: &Document| vec![Mention::contiguous(Span { start: 0, end: document.text.len() as u32 })];
+        let mentions: Vec<Vec<Mention>> = documents.iter().map(whole).collect();
+        let marked: Vec<Marked<'_>> =
+            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        Ok(self.link(&marked)?.into_iter().flatten().collect())
+    }
+
+    /// The candidates of each mention of each document, in no order.
+    pub fn evidence(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Vec<Evidence>>>> {
+        let mut all = Vec::with_capacity(inputs.len());
+        for inputs in inputs.chunks(DOCUMENTS) {
+            let windows: Vec<Windows> =
+                inputs.par_iter().map(|marked| self.windows_of(marked)).collect::<Result<_>>()?;
+            let (rows, places) = together(&windows);
+            let known: Vec<(usize, usize, usize)> = places.iter().copied().flatten().collect();
+            let vectors = self.encoder.encode_mentions(&rows, &known)?;
+            let names: Vec<String> = inputs.iter().flat_map(|marked| self.names_of(marked)).collect();
+            let mut compared = self.compare(&vectors, places.iter().map(Option::is_some), &names).into_iter();
+            all.extend(inputs.iter().map(|marked| compared.by_ref().take(marked.mentions.len()).collect::<Vec<_>>()));
+        }
+        Ok(all)
+    }
+
+    /// What the words of each mention are, where words count.
+    fn names_of(&self, marked: &Marked<'_>) -> Vec<String> {
+        match self.is_fused() {
+            true => marked.names(),
+            false => vec![String::new(); marked.mentions.len()],
+        }
+    }
+
+    fn is_fused(&self) -> bool {
+        self.fusion.lexical != 0.0
+    }
+
+    fn windows_of(&self, marked: &Marked<'_>) -> Result<Windows> {
+        let spans: Vec<Span> = marked.mentions.iter().map(Mention::hull).collect();
+        self.windower.with_mentions(&marked.document.text, &spans)
+    }
+
+    /// The candidates of each mention; `vectors` are those of the mentions that have one.
+    fn compare(
+        &self,
+        vectors: &Matrix,
+        has_vector: impl Iterator<Item = bool>,
+        names: &[String],
+    ) -> Vec<Vec<Evidence>> {
+        let mut next = 0;
+        let row_of: Vec<Option<usize>> = has_vector
+            .map(|has| {
+                next += usize::from(has);
+                has.then(|| next - 1)
+            })
+            .collect();
+        let nearest = self.index.search(vectors, N_NEAREST);
+        let one = |scratch: &mut GramScratch, mention: usize| match row_of[mention] {
+            Some(row) => self.compare_one(vectors.row(row), &nearest[row], &names[mention], scratch),
+            None => Vec::new(),
+        };
+        (0..row_of.len()).into_par_iter().map_init(GramScratch::default, one).collect()
+    }
+
+    fn compare_one(
+        &self,
+        vector: &[f32],
+        nearest: &[crate::dense::Hit],
+        name: &str,
+        scratch: &mut GramScratch,
+    ) -> Vec<Evidence> {
+        let product = |row: usize| dot(vector, self.index.rows().row(row));
+        let products: Vec<f32> = nearest.iter().map(|hit| product(hit.row as usize)).collect();
+        let log_sum = log_sum(&products);
+        let mut best: Vec<(ConceptId, NameId, f32)> = Vec::with_capacity(nearest.len());
+        for (hit, product) in nearest.iter().zip(&products) {
+            let (concept, name) = (self.rows.concepts[hit.row as usize], self.rows.names[hit.row as usize]);
+            // Hits come best first, so the first of a concept is its best.
+            if !best.iter().any(|(known, ..)| *known == concept) {
+                best.push((concept, name, product - log_sum));
+            }
+        }
+        if !self.is_fused() {
+            let dense = |(concept, name, share): (ConceptId, NameId, f32)| Evidence {
+                scored: Scored { concept, name, features: NO_FEATURES, score: 0.0 },
+                cosine: share,
+            };
+            return best.into_iter().map(dense).collect();
+        }
+        best.truncate(N_DENSE);
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let forms: Vec<FormId> = best.iter().map(|(_, name, _)| self.kb.form_of(*name)).collect();
+        let mut scored = score_name_and(view, &self.ranking, name, &forms, scratch);
+        best_of_each_concept(&mut scored);
+        let evidence = |scored: Scored| {
+            let known = best.iter().find(|(concept, ..)| *concept == scored.concept).map(|(.., share)| *share);
+            let share = known.or_else(|| {
+                let rows = self.rows_of.get(&scored.concept)?.clone();
+                rows.map(product).max_by(f32::total_cmp).map(|product| product - log_sum)
+            });
+            share.map(|share| Evidence { scored, cosine: share })
+        };
+        scored.into_iter().filter_map(evidence).collect()
+    }
+
+    /// The link that candidates make.
+    fn decide(&self, mut evidence: Vec<Evidence>) -> Link {
+        let score = |evidence: &Evidence| self.fusion.score(evidence);
+        evidence.sort_by(|left, right| {
+            score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
+        });
+        let ranked: Vec<Scored> = evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
+        link_ranked(&ranked, &self.fusion.calibration, &self.config.link)
+    }
+
+    /// The spans of each document that may be mentions, with `least` as the least probability; `borders` leak ends of mentions into the
+    /// division of the text, as in the published evaluation.
+    pub fn find(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Vec<(Span, f32)>>> {
+        let mut all = Vec::with_capacity(documents.len());
+        for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
+            let borders = borders.get(at * DOCUMENTS..).unwrap_or_default();
+            all.extend(self.search(documents, borders, least)?.into_iter().map(|searched| {
+                let span = |one: &Found| (span_of(&searched.windows, one), one.probability);
+                searched.found.iter().map(span).collect()
+            }));
+        }
+        Ok(all)
+    }
+
+    fn search(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Searched>> {
+        let Some(search) = self.encoder.config.search else {
+            let error = Error::invalid("the model links mentions that are given, it does not find any");
+            return Err(error.with_hint("give `--mentions gold`, or a model that was trained with `model.search`"));
+        };
+        let divide = |at: usize| {
+            let borders = borders.get(at).map_or(&[][..], Vec::as_slice);
+            let windows = self.windower.without_mentions(&documents[at].text, borders);
+            Searched { windows, found: Vec::new(), vectors: Matrix::zeros(0, self.encoder.dim()) }
+        };
+        let mut all: Vec<Searched> = (0..documents.len()).into_par_iter().map(divide).collect();
+        let number = |(document, searched): (usize, &Searched)| {
+            (0..searched.windows.rows.len()).map(move |window| (document, window)).collect::<Vec<_>>()
+        };
+        let windows: Vec<(usize, usize)> = all.iter().enumerate().flat_map(number).collect();
+        let rows = |(document, window): &(usize, usize)| all[*document].windows.rows[*window].clone();
+        let rows: Vec<Vec<u32>> = windows.iter().map(rows).collect();
+        for group in groups(&rows) {
+            let read = self.encoder.read(&rows[group.clone()])?;
+            let scores = self.encoder.span_scores(&read);
+            for (place, scores) in scores.iter().enumerate() {
+                let (document, window) = windows[group.start + place];
+                let Searched { windows, found, vectors } = &mut all[document];
+                let range = windows.ranges[window].clone();
+                let spans = match search {
+                    SpanSearch::Exhaustive { longest } => likely_spans(scores, longest, least),
+                    SpanSearch::Tags => {
+                        tagged_spans(scores, &begins_word(&documents[document].text, &windows.pieces[range.clone()]))
+                    }
+                };
+                let mut places = Vec::new();
+                for span in spans.into_iter().filter(|span| span.probability >= least) {
+                    let (first, last) = (range.start + span.first, range.start + span.last);
+                    // What stands in several windows is decided in the one with most around it.
+                    let here = home(&(first..last + 1), &windows.ranges, windows.pieces.len());
+                    if here.is_some_and(|here| here.window == window) {
+                        places.push((place, span.first + 1, span.last + 1));
+                        found.push(Found { first, last, ..span });
+                    }
+                }
+                let made = self.encoder.mention_vectors(&read, &places);
+                vectors.values.extend(made.values);
+                vectors.n_rows += made.n_rows;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What was found in a document.
+struct Searched {
+    windows: Windows,
+    /// Pieces of the text.
+    found: Vec<Found>,
+    /// A vector for each.
+    vectors: Matrix,
+}
+
+/// The bytes of a found span.
+fn span_of(windows: &Windows, found: &Found) -> Span {
+    Span { start: windows.pieces[found.first].start as u32, end: windows.pieces[found.last].end as u32 }
+}
+
+/// Whether a word begins at each piece: it follows what is no letter and no digit, or is none itself.
+pub fn begins_word(text: &str, pieces: &[crate::wordpiece::Piece]) -> Vec<bool> {
+    let is_inside = |c: char| c.is_alphanumeric();
+    let begins = |piece: &crate::wordpiece::Piece| {
+        let before = text[..piece.start].chars().next_back();
+        let first = text[piece.start..].chars().next();
+        !(before.is_some_and(is_inside) && first.is_some_and(is_inside))
+    };
+    pieces.iter().map(begins).collect()
+}
+
+/// The windows of several documents below each other, and the window and places of each mention.
+#[allow(clippy::type_complexity, reason = "one use")]
+fn together(documents: &[Windows]) -> (Vec<&[u32]>, Vec<Option<(usize, usize, usize)>>) {
+    let (mut rows, mut places) = (Vec::new(), Vec::new());
+    for windows in documents {
+        let first = rows.len();
+        rows.extend(windows.rows.iter().map(Vec::as_slice));
+        let place = |place: &super::windows::InWindow| (first + place.window, place.first, place.last);
+        places.extend(windows.places.iter().map(|one| one.as_ref().map(place)));
+    }
+    (rows, places)
+}
+
+fn log_sum(values: &[f32]) -> f32 {
+    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if most == f32::NEG_INFINITY {
+        return 0.0;
+    }
+    most + values.iter().map(|value| (value - most).exp()).sum::<f32>().ln()
+}
+
+impl Linker for DualLinker {
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        let decide = |mentions: Vec<Vec<Evidence>>| mentions.into_iter().map(|one| self.decide(one)).collect();
+        Ok(self.evidence(inputs)?.into_par_iter().map(decide).collect())
+    }
+}
+
+impl Annotator for DualLinker {
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        let mut all = Vec::with_capacity(documents.len());
+        for documents in documents.chunks(DOCUMENTS) {
+            let searched = self.search(documents, &[], self.least_span)?;
+            for (document, Searched { windows, found, vectors }) in documents.iter().zip(searched) {
+                let kept = if self.config.nested { (0..found.len()).collect() } else { flat(&found) };
+                let values = kept.iter().flat_map(|row| vectors.row(*row).iter().copied()).collect();
+                let vectors = Matrix::new(kept.len(), vectors.n_cols, values);
+                let found: Vec<Found> = kept.into_iter().map(|row| found[row]).collect();
+                let mentions: Vec<Mention> =
+                    found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
+                let names = self.names_of(&Marked { document, mentions: &mentions });
+                let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
+                let linked = |((found, mention), evidence): ((&Found, Mention), Vec<Evidence>)| {
+                    let link = self.decide(evidence);
+                    let of_link = link.candidates.first().map_or(0.0, |best| best.score);
+                    let semantic_type = link.candidates.first().and_then(|best| self.kb.types(best.concept).next());
+                    let semantic_type = semantic_type.map(str::to_owned);
+                    let mention = Mention { score: found.probability * of_link, semantic_type, ..mention };
+                    LinkedMention { mention, link }
+                };
+                let mut linked: Vec<LinkedMention> = found.iter().zip(mentions).zip(compared).map(linked).collect();
+                linked.sort_by_key(|one| (one.mention.spans[0].start, std::cmp::Reverse(one.mention.spans[0].end)));
+                all.push(linked);
+            }
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests;

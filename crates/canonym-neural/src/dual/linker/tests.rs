@@ -1,0 +1,122 @@
+use super::*;
+use crate::dual::bundle::tests::bundle;
+use canonym::kb::format::Meta;
+use canonym::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+
+fn kb() -> Arc<KnowledgeBase> {
+    let mut builder = KnowledgeBaseBuilder::new();
+    for (id, names) in
+        [("A:1", ["gout", "acute gout"]), ("A:2", ["liver pain", "liver ache"]), ("A:3", ["kidney", "kidneys"])]
+    {
+        let name = |text: &&str| NameRecord { text: (*text).to_owned(), scope: Scope::Exact };
+        builder
+            .add(ConceptRecord { id: id.to_owned(), names: names.iter().map(name).collect(), ..Default::default() })
+            .unwrap();
+    }
+    Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap())
+}
+
+fn linker(change: impl Fn(&mut DualBundle), config: DualConfig, subset: Option<Arc<Subset>>) -> DualLinker {
+    let mut bundle = bundle();
+    change(&mut bundle);
+    let kb = kb();
+    let kind = bundle.manifest.concepts;
+    let texts = ConceptRows::of(&kb, kind).texts(&kb, kind, &bundle.windower().unwrap());
+    let vectors = bundle.encoder().unwrap().encode_names(&texts).unwrap();
+    DualLinker::new(kb, &bundle, vectors, config, subset).unwrap()
+}
+
+const CONFIG: DualConfig =
+    DualConfig { link: LinkConfig { top_k: 3, min_score: 0.0 }, least_span: Some(0.3), nested: false };
+
+fn documents() -> Vec<Document> {
+    let texts = ["Acute gout and liver pain.", "", "Kidney pain. ".repeat(12).leak(), "gout"];
+    texts.map(|text| Document { id: String::new(), text: text.to_owned(), sections: Vec::new() }).to_vec()
+}
+
+fn spans(text: &str) -> Vec<Mention> {
+    let found = ["gout", "liver pain", "Kidney", "pain"].iter().flat_map(|name| text.match_indices(name));
+    found.map(|(at, name)| Mention::contiguous(Span { start: at as u32, end: (at + name.len()) as u32 })).collect()
+}
+
+#[test]
+fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
+    for lexical in [0.0, 1.0] {
+        let linker = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
+        let documents = documents();
+        let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
+        let marked: Vec<Marked<'_>> =
+            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        let together = linker.link(&marked).unwrap();
+        for (marked, links) in marked.iter().zip(&together) {
+            assert_eq!(links.len(), marked.mentions.len());
+            assert!(links.iter().all(|link| link.candidates.len() == 3 && !link.nil));
+            let alone = linker.link(std::slice::from_ref(marked)).unwrap().remove(0);
+            for (left, right) in
+                alone.iter().flat_map(|link| &link.candidates).zip(links.iter().flat_map(|link| &link.candidates))
+            {
+                assert!(left.concept == right.concept && (left.score - right.score).abs() < 1e-4);
+            }
+        }
+        assert_eq!(linker.link_names(&["gout", "", "liver ache"]).unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn shares_of_candidates_are_logarithms_and_sum_to_one() {
+    let linker = linker(|bundle| bundle.manifest.concepts = ConceptNames::Preferred, CONFIG, None);
+    let documents = documents();
+    let mentions = spans(&documents[0].text);
+    let evidence = linker.evidence(&[Marked { document: &documents[0], mentions: &mentions }]).unwrap().remove(0);
+    for mention in evidence {
+        assert_eq!(mention.len(), 3);
+        let sum: f32 = mention.iter().map(|one| one.cosine.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+    }
+}
+
+#[test]
+fn a_subset_leaves_no_other_concept() {
+    let kb = kb();
+    let subset = Subset::of(&kb, |concept| kb.id(concept) == "A:2");
+    for lexical in [0.0, 1.0] {
+        let linker = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, Some(Arc::new(subset.clone())));
+        let link = linker.link_names(&["gout"]).unwrap().remove(0);
+        let ids: Vec<&str> = link.candidates.iter().map(|candidate| linker.kb().id(candidate.concept)).collect();
+        assert_eq!(ids, ["A:2"]);
+    }
+}
+
+#[test]
+fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
+    let documents = documents();
+    let whole = linker(|_| (), CONFIG, None);
+    let found = whole.annotate(&documents).unwrap();
+    assert!(found.iter().flatten().count() > 0);
+    for (document, linked) in documents.iter().zip(&found) {
+        let alone = whole.annotate(std::slice::from_ref(document)).unwrap().remove(0);
+        assert_eq!(alone.len(), linked.len());
+        for pair in linked.windows(2) {
+            assert!(pair[0].mention.spans[0].end <= pair[1].mention.spans[0].start, "{linked:?}");
+        }
+        for one in linked {
+            let span = one.mention.spans[0];
+            assert!(!span.of(&document.text).trim().is_empty() && one.mention.score <= 1.0);
+        }
+    }
+    let nested = linker(|_| (), DualConfig { nested: true, ..CONFIG }, None).annotate(&documents).unwrap();
+    assert!(nested.iter().flatten().count() >= found.iter().flatten().count());
+    let none = linker(|_| (), DualConfig { least_span: Some(1.0), ..CONFIG }, None).annotate(&documents).unwrap();
+    assert_eq!(none.iter().flatten().count(), 0);
+    let tagged = linker(|bundle| bundle.manifest.model.search = Some(SpanSearch::Tags), CONFIG, None);
+    assert_eq!(tagged.annotate(&documents).unwrap().len(), 4);
+    let blind = linker(|bundle| bundle.manifest.model.search = None, CONFIG, None);
+    assert!(blind.annotate(&documents).unwrap_err().to_string().contains("does not find any"));
+}
+
+#[test]
+fn words_begin_where_no_letter_stands_before() {
+    let pieces = bundle().pieces;
+    let text = "aches (gout) liver-pain";
+    assert_eq!(begins_word(text, &pieces.pieces(text)), [true, false, true, true, true, true, true, true]);
+}
