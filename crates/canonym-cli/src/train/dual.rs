@@ -84,6 +84,9 @@ struct EncoderConfig {
     /// Whether the embeddings of pieces are trained, too.
     #[serde(default = "yes")]
     train_embeddings: bool,
+    /// Whether the encoder of names is trained, too. Where it is not, `batch.all_names` costs little.
+    #[serde(default = "yes")]
+    train_names: bool,
     /// Dropout; that of the checkpoint where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dropout: Option<f32>,
@@ -299,7 +302,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
 /// The model, what divides texts for it, and the weights of the checkpoint in both encoders.
 fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderConfig, Windower, Parameters)> {
-    let EncoderConfig { bert, train_embeddings, dropout, head_pace, layer_decay } = &experiment.encoder;
+    let EncoderConfig { bert, train_embeddings, train_names, dropout, head_pace, layer_decay } = &experiment.encoder;
     let folder = checkpoint_folder(bert, root)?;
     let mut parameters = Parameters::default();
     let mut rng = for_step(experiment.seed, u64::MAX);
@@ -345,7 +348,8 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderCon
         let is_head = [ENDS, SPANS].iter().any(|head| name.starts_with(&format!("{head}.")));
         let pace = if is_head { *head_pace } else { layer_decay.powi(below as i32) };
         parameters.pace(&name, pace)?;
-        if !train_embeddings && inner.is_some_and(|inner| inner.starts_with("embedding.")) {
+        let is_embedding = inner.is_some_and(|inner| inner.starts_with("embedding."));
+        if (!train_embeddings && is_embedding) || (!train_names && name.starts_with(NAME)) {
             parameters.freeze(&name)?;
         }
     }
@@ -356,7 +360,8 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderCon
 fn labels_of(kb: &KnowledgeBase) -> HashMap<String, u32> {
     let mut labels = HashMap::new();
     for concept in kb.concepts() {
-        for id in kb.id(concept).split('|').chain(kb.alternative_ids(concept)) {
+        let raw = kb.raw_id(concept);
+        for id in kb.id(concept).split('|').chain(kb.alternative_ids(concept)).chain([raw.as_str()]) {
             labels.entry(bare(id).to_owned()).or_insert(concept.0);
         }
     }
@@ -424,7 +429,7 @@ fn prepare(
         for (annotation, place) in document.annotations.iter().zip(&windows.places) {
             report.n_mentions += 1;
             let ids = ids_of(annotation);
-            let concepts: Vec<u32> = ids.iter().filter_map(|id| labels.get(*id).copied()).collect();
+            let concepts: Vec<u32> = ids.iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
             report.n_nil += usize::from(ids.is_empty());
             report.n_unknown += usize::from(!ids.is_empty() && concepts.is_empty());
             if let Some(place) = place {
@@ -459,7 +464,7 @@ fn judge(
     let marked: Vec<Marked<'_>> =
         texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
     let concepts = |annotation: &&Annotation| -> Vec<u32> {
-        ids_of(annotation).iter().filter_map(|id| labels.get(*id).copied()).collect()
+        ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect()
     };
     let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
     let judged = |linker: &DualLinker| -> anyhow::Result<Vec<Judged>> {
@@ -499,7 +504,7 @@ fn search(
         .iter()
         .map(|document| {
             let one = |annotation: &Annotation| {
-                let concepts = ids_of(annotation).iter().filter_map(|id| labels.get(*id).copied()).collect();
+                let concepts = ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
                 (hull(annotation), concepts)
             };
             let known = |annotation: &&Annotation| !ids_of(annotation).is_empty();

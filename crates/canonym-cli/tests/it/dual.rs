@@ -91,9 +91,9 @@ fn place() -> Workplace {
 
 /// Status, standard output and standard error.
 fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, String) {
-    let command =
-        place.command(arguments).env("CANONYM_CACHE", place.path("cache")).env("CANONYM_MODELS", place.path("models"));
-    let output = Workplace::finish(command, input);
+    let mut command = place.command(arguments);
+    command.env("CANONYM_CACHE", place.path("cache")).env("CANONYM_MODELS", place.path("models"));
+    let output = Workplace::finish(&mut command, input);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }

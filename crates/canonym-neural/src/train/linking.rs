@@ -4,6 +4,9 @@
 //! are encoded, and the names that stand before the right one among the nearest join what the mention was confused with so far. The loss is
 //! the cross entropy of the right candidate, the mean over mentions. Where mentions are searched for, too, that of every span or tag joins,
 //! the mean over all.
+//!
+//! Beyond the paper, a mention can be compared with all names at once, as they were encoded before the round: the gradient goes through the
+//! mention alone, so a step costs no more than reading the text. Where the encoder of names is kept as it is, this is exact.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +19,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::dense::FlatIndex;
 use crate::dual::DualEncoder;
-use crate::matrix::{Matrix, dot};
+use crate::matrix::{Into, Matrix, Threads, dot, multiply};
 use crate::models::bert::Sequences;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, Place};
 use crate::parameters::Parameters;
@@ -44,6 +47,8 @@ pub struct LinkingConfig {
     pub n_searched: usize,
     /// Whether every mention of a batch is compared with the candidates of all.
     pub shared: bool,
+    /// Whether every mention is compared with all names, too, as they were encoded before the round.
+    pub all_names: bool,
     /// What inner products are multiplied with.
     pub scale: f32,
     /// What the loss of the search for mentions counts beside that of linking.
@@ -58,6 +63,7 @@ impl Default for LinkingConfig {
             n_hard: 10,
             n_searched: 10,
             shared: false,
+            all_names: false,
             scale: 1.0,
             search_weight: 1.0,
         }
@@ -118,6 +124,8 @@ pub struct Batch {
     n_names: usize,
     /// Of mentions that have a concept: their row, and the rows of their candidates, the right one first.
     asked: Vec<(usize, Vec<usize>)>,
+    /// The concepts of each of them, where it is compared with all names.
+    concepts: Vec<Vec<u32>>,
 }
 
 #[derive(Debug)]
@@ -193,6 +201,57 @@ impl<'a> Linking<'a> {
         }
     }
 
+    /// Whether batches hold candidates that are encoded anew.
+    fn compares(&self) -> bool {
+        self.config.n_random + self.config.n_hard > 0
+    }
+
+    /// The cross entropy of the names of the right concept among all names, whose vectors are given, and its gradient for mentions.
+    fn loss_among_all(
+        &self,
+        batch: &Batch,
+        rows: &Rows,
+        names: &Matrix,
+        values: &Matrix,
+        gradient: &mut Matrix,
+    ) -> f64 {
+        let n = batch.asked.len();
+        if n == 0 {
+            return 0.0;
+        }
+        let (dim, scale) = (names.n_cols, self.config.scale);
+        let of_mention = |(mention, _): &(usize, Vec<usize>)| values.row(rows.mentions[*mention])[..dim].to_vec();
+        let mentions = Matrix::new(n, dim, batch.asked.iter().flat_map(of_mention).collect());
+        let mut scores = Matrix::zeros(n, names.n_rows);
+        multiply(scores.view_mut(), mentions.view(), names.view().transposed(), Into::Replace, Threads::All);
+        let share = 1.0 / n as f32;
+        let one = |(scores, concepts): (&mut [f32], &Vec<u32>)| {
+            scores.iter_mut().for_each(|score| *score *= scale);
+            let own = &self.names_of[&concepts[0]];
+            let others: Vec<u32> =
+                concepts[1..].iter().filter_map(|concept| self.names_of.get(concept)).flatten().copied().collect();
+            // Names of the other concepts of a composite mention are not wrong.
+            others
+                .iter()
+                .filter(|name| !own.contains(name))
+                .for_each(|name| scores[*name as usize] = f32::NEG_INFINITY);
+            softmax(scores);
+            let right: f32 = own.iter().map(|name| scores[*name as usize]).sum();
+            let right = right.max(f32::MIN_POSITIVE);
+            own.iter().for_each(|name| scores[*name as usize] -= scores[*name as usize] / right);
+            scores.iter_mut().for_each(|slope| *slope *= share * scale);
+            -f64::from(right).ln()
+        };
+        let losses: Vec<f64> = scores.values.par_chunks_mut(names.n_rows).zip(&batch.concepts).map(one).collect();
+        let mut back = Matrix::zeros(n, dim);
+        multiply(back.view_mut(), scores.view(), names.view(), Into::Replace, Threads::All);
+        for ((mention, _), from) in batch.asked.iter().zip(back.values.chunks_exact(dim)) {
+            let to = gradient.row_mut(rows.mentions[*mention]);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        }
+        losses.into_iter().sum::<f64>() * f64::from(share)
+    }
+
     fn is_of(&self, name: u32, concepts: &[u32]) -> bool {
         self.names.concepts[name as usize].iter().any(|concept| concepts.contains(concept))
     }
@@ -227,11 +286,14 @@ impl Objective for Linking<'_> {
     type Batch = Batch;
 
     fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
-        if self.config.n_hard == 0 {
+        if self.config.n_hard == 0 && !self.config.all_names {
             return Ok(());
         }
         let encoder = DualEncoder::new(self.model, parameters)?;
         let names = self.name_vectors(&encoder, parameters)?;
+        if self.config.n_hard == 0 {
+            return Ok(());
+        }
         let mentions = vectors(&encoder, self.readings)?;
         let targets: Vec<&Target> = self.readings.iter().flat_map(|reading| &reading.mentions).collect();
         let nearest = |(row, target): (usize, &&Target)| {
@@ -256,10 +318,17 @@ impl Objective for Linking<'_> {
         let mut asked: Vec<(usize, Vec<u32>, &[u32])> = Vec::new();
         let mut mentions_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut n_mentions = 0;
+        let mut concepts = Vec::new();
         for reading in &chosen {
             for (at, target) in self.readings[*reading].mentions.iter().enumerate() {
                 let mention = self.first_mention[*reading] + at;
                 if let Some(right) = self.right(mention, &target.concepts, rng) {
+                    concepts.push(target.concepts.clone());
+                    if !self.compares() {
+                        n_mentions += 1;
+                        asked.push((n_mentions - 1, Vec::new(), &target.concepts));
+                        continue;
+                    }
                     let mut names = vec![right];
                     match self.config.shared {
                         true => mentions_of.entry(target.concepts[0]).or_default().push(mention),
@@ -286,7 +355,7 @@ impl Objective for Linking<'_> {
         all.sort_by_key(|name| self.names.pieces[*name as usize].len());
         let row_of: BTreeMap<u32, usize> = all.iter().copied().zip(0..).collect();
         let rows = |(mention, names, concepts): &(usize, Vec<u32>, &[u32])| {
-            if !self.config.shared {
+            if !self.config.shared || names.is_empty() {
                 return (*mention, names.iter().map(|name| row_of[name]).collect());
             }
             let others = all.iter().filter(|name| !self.is_of(**name, concepts)).map(|name| row_of[name]);
@@ -308,6 +377,7 @@ impl Objective for Linking<'_> {
             n_mentions,
             n_names: all.len(),
             asked: asked.iter().map(rows).collect(),
+            concepts,
             parts,
         }
     }
@@ -341,7 +411,12 @@ impl Objective for Linking<'_> {
     fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
         let places = batch.rows(self.model.search.is_some());
         let mut gradient = Matrix::zeros(values.n_rows, values.n_cols);
-        let value = linking_loss(batch, &places, self.config.scale, values, &mut gradient);
+        let mut value = linking_loss(batch, &places, self.config.scale, values, &mut gradient);
+        if self.config.all_names {
+            let encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let names = encoded.expect("names are encoded before a round").1;
+            value += self.loss_among_all(batch, &places, &names, values, &mut gradient);
+        }
         let Some(search) = self.model.search else { return Loss { value, gradient } };
         let searched =
             search_loss(search, &batch.windows, &places.pieces, values, self.config.search_weight, &mut gradient);
@@ -510,7 +585,7 @@ fn name_parts<'a>(names: impl Iterator<Item = &'a [u32]>) -> Vec<Part> {
 fn linking_loss(batch: &Batch, rows: &Rows, scale: f32, values: &Matrix, gradient: &mut Matrix) -> f64 {
     let share = 1.0 / batch.asked.len().max(1) as f32;
     let mut sum = 0.0;
-    for (mention, candidates) in &batch.asked {
+    for (mention, candidates) in batch.asked.iter().filter(|(_, candidates)| !candidates.is_empty()) {
         let mention = rows.mentions[*mention];
         let score = |name: &usize| scale * dot(values.row(mention), values.row(rows.names.start + name));
         let mut slopes: Vec<f32> = candidates.iter().map(score).collect();

@@ -80,6 +80,7 @@ fn the_gradient_of_vectors_is_that_of_differences() {
         for shared in [false, true] {
             let (model, parameters) = drawn(mention, name, search);
             let config = LinkingConfig { batch: 2, scale: 0.5, ..config(shared) };
+            let config = LinkingConfig { all_names: search.is_some(), ..config };
             let mut objective = Linking::new(&model, config, (&readings, &names), 11);
             objective.begin_round(&parameters, 0).unwrap();
             let batch = objective.batch(1, &mut SplitMix64::new(1));
@@ -119,6 +120,30 @@ fn training_links_and_finds_mentions() {
         let after = objective.evaluate(&run.parameters).unwrap().unwrap();
         assert!(after > before && after > 0.8, "{mention:?}: {before} {after}");
     }
+}
+
+#[test]
+fn mentions_come_near_names_that_are_kept_as_they_are() {
+    let (names, mut readings) = (names(), readings());
+    readings[0].mentions[1].concepts.clear();
+    // A mention of two concepts.
+    let other = (readings[1].mentions[0].concepts[0] + 1) % 8;
+    readings[1].mentions[0].concepts.push(other);
+    let (mut model, mut parameters) = drawn(MentionVector::Ends, NameVector::Mean, None);
+    (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (0.0, 0.0);
+    let of_names: Vec<String> =
+        parameters.iter().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(NAME)).collect();
+    of_names.iter().for_each(|name| parameters.freeze(name).unwrap());
+    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, ..config(false) };
+    let mut objective = Linking::new(&model, config, (&readings, &names), 11).with_held_out(&readings[2..]);
+    let mut run = begin(parameters.clone(), 300);
+    run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
+    let after = objective.evaluate(&run.parameters).unwrap().unwrap();
+    assert!(after > 0.9, "{after}");
+    for name in of_names {
+        assert_eq!(run.parameters.get(&name).unwrap(), parameters.get(&name).unwrap());
+    }
+    assert_eq!(objective.batch(0, &mut SplitMix64::new(1)).n_names, 0);
 }
 
 #[test]
