@@ -3,6 +3,7 @@
 //! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
+mod curve;
 mod data;
 mod dual;
 mod fold;

@@ -1,7 +1,11 @@
 //! Exact search among vectors by cosine.
 
-use std::ops::Range;
+mod coarse;
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use coarse::Coarse;
 use rayon::prelude::*;
 
 use crate::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
@@ -14,6 +18,12 @@ const QUERIES: usize = 128;
 
 /// With so few queries threads share the rows, not the queries.
 const FEW: usize = 32;
+
+/// So few queries are compared with rows of 8 bits first.
+const VERY_FEW: usize = 8;
+
+/// With so many rows; fewer are in the cache of the machine as they are.
+const MANY: usize = 8192;
 
 /// A row that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,23 +39,25 @@ pub struct Hit {
 pub struct FlatIndex {
     // Private: every row has length 1, up to rounding, or 0; except where it was made to search by inner products.
     rows: Matrix,
+    // Private: the same rows in 8 bits, made when they are first needed.
+    coarse: OnceLock<Coarse>,
 }
 
 impl FlatIndex {
     /// An index over the rows of a matrix; they are normalised.
     pub fn new(mut rows: Matrix) -> FlatIndex {
         rows.normalise_rows();
-        FlatIndex { rows }
+        FlatIndex { rows, coarse: OnceLock::new() }
     }
 
     /// An index over rows that have length 1 already, up to what rounding does.
     pub fn of_normalised(rows: Matrix) -> FlatIndex {
-        FlatIndex { rows }
+        FlatIndex { rows, coarse: OnceLock::new() }
     }
 
     /// An index that searches by inner products: the score of a hit is the cosine times the length of its row.
     pub fn by_inner_product(rows: Matrix) -> FlatIndex {
-        FlatIndex { rows }
+        FlatIndex { rows, coarse: OnceLock::new() }
     }
 
     /// The vectors.
@@ -65,6 +77,10 @@ impl FlatIndex {
                 .flat_map_iter(|block| self.search_block(View::of(block, block.len() / n_cols, n_cols), all.clone(), k))
                 .collect();
         }
+        if (1..=VERY_FEW).contains(&queries.n_rows) && self.rows.n_rows > MANY {
+            let coarse = self.coarse();
+            return (0..queries.n_rows).map(|query| coarse.search(&self.rows, queries.row(query), k)).collect();
+        }
         // Too few queries for all threads: each takes some of the rows.
         let n_blocks = self.rows.n_rows.div_ceil(8 * ROWS);
         let block = |block: usize| {
@@ -80,6 +96,17 @@ impl FlatIndex {
             hits
         };
         (0..queries.n_rows).map(merge).collect()
+    }
+
+    fn coarse(&self) -> &Coarse {
+        match self.coarse.get() {
+            Some(coarse) => coarse,
+            None => {
+                // Made before the lock is taken: its threads may come here, too, while they wait for each other.
+                let made = Coarse::of(&self.rows);
+                self.coarse.get_or_init(|| made)
+            }
+        }
     }
 
     fn search_block(&self, queries: View<'_>, all: Range<usize>, k: usize) -> Vec<Vec<Hit>> {

@@ -1,22 +1,31 @@
-//! The log of a training: a line a step as CSV, a line a round as JSON, and progress for people.
+//! The log of a training: a line a step as CSV, a line a round as JSON, a curve of both, and progress for people.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use canonym::Error;
 use canonym_neural::train::Progress;
 use serde_json::json;
 
+use super::curve::{self, Entry};
+use super::write_text;
 use crate::progress;
+
+const STEPS: &str = "log.csv";
+const ROUNDS: &str = "log.jsonl";
+const CURVE: &str = "curve.svg";
 
 /// An open log.
 pub struct Log {
+    folder: PathBuf,
     steps: BufWriter<File>,
     rounds: BufWriter<File>,
     stage: &'static str,
     n_steps: u64,
+    /// Steps and seconds of the stage before it was stopped.
+    before: (u64, f64),
     started: Instant,
     /// The mean loss since the last round.
     losses: (f64, u64),
@@ -25,38 +34,54 @@ pub struct Log {
 impl Log {
     /// Begins `log.csv` and `log.jsonl` in a folder.
     pub fn create(folder: &Path) -> anyhow::Result<Log> {
-        let mut log = Log::open(folder, OpenOptions::new().write(true).create(true).truncate(true))?;
-        writeln!(log.steps, "stage,step,loss,rate,norm,seconds")?;
-        Ok(log)
+        write_text(folder, STEPS, "stage,step,loss,rate,norm,seconds\n")?;
+        write_text(folder, ROUNDS, "")?;
+        Log::go_on(folder)
     }
 
-    /// Goes on with the log of a training that was stopped. Steps after its last checkpoint come again.
+    /// Goes on with the log of a training that was stopped.
     pub fn go_on(folder: &Path) -> anyhow::Result<Log> {
-        Log::open(folder, OpenOptions::new().append(true).create(true))
+        Ok(Log {
+            folder: folder.to_path_buf(),
+            steps: append(folder, STEPS)?,
+            rounds: append(folder, ROUNDS)?,
+            stage: "",
+            n_steps: 0,
+            before: (0, 0.0),
+            started: Instant::now(),
+            losses: (0.0, 0),
+        })
     }
 
-    fn open(folder: &Path, options: &OpenOptions) -> anyhow::Result<Log> {
-        let open = |name: &str| {
-            let path = folder.join(name);
-            options.open(&path).map(BufWriter::new).map_err(|error| Error::io("open", &path, error))
-        };
-        let (steps, rounds) = (open("log.csv")?, open("log.jsonl")?);
-        Ok(Log { steps, rounds, stage: "", n_steps: 0, started: Instant::now(), losses: (0.0, 0) })
-    }
-
-    /// Begins a stage.
-    pub fn begin(&mut self, stage: &'static str, n_steps: u64, n_examples: usize) {
+    /// Begins a stage of which `n_made` steps were made before. What is logged of later ones is taken out: they are made again.
+    pub fn begin(
+        &mut self,
+        stage: &'static str,
+        (n_made, n_steps): (u64, u64),
+        n_examples: usize,
+    ) -> anyhow::Result<()> {
         self.stage = stage;
         self.n_steps = n_steps;
+        let is_kept = |entry: &Entry| entry.stage != stage || entry.step <= n_made;
+        let kept = keep(&self.folder, STEPS, |line| Entry::of_step(line).as_ref().is_none_or(is_kept))?;
+        keep(&self.folder, ROUNDS, |line| Entry::of_round(line).as_ref().is_none_or(is_kept))?;
+        (self.steps, self.rounds) = (append(&self.folder, STEPS)?, append(&self.folder, ROUNDS)?);
+        let own = kept.lines().filter_map(Entry::of_step).rfind(|entry| entry.stage == stage);
+        self.before = (n_made, own.map_or(0.0, |entry| entry.seconds));
         self.started = Instant::now();
         self.losses = (0.0, 0);
         progress::say(&format!("{stage}: {n_steps} steps on {n_examples} examples"));
+        if n_made > 0 {
+            progress::say(&format!("{stage}: going on after step {n_made}"));
+        }
+        Ok(())
     }
 
     /// Notes what happened.
     pub fn observe(&mut self, progress: Progress) -> canonym::Result<()> {
-        let seconds = self.started.elapsed().as_secs_f64();
-        let failed = |error| Error::io("write", Path::new("log.csv"), error);
+        let now = self.started.elapsed().as_secs_f64();
+        let seconds = self.before.1 + now;
+        let failed = |error| Error::io("write", Path::new(STEPS), error);
         match progress {
             Progress::Step { step, loss, rate, norm } => {
                 self.losses = (self.losses.0 + loss, self.losses.1 + 1);
@@ -66,13 +91,12 @@ impl Log {
             Progress::Round { step, score } => {
                 let loss = self.losses.0 / self.losses.1.max(1) as f64;
                 self.losses = (0.0, 0);
-                let left = seconds / step.max(1) as f64 * self.n_steps.saturating_sub(step) as f64;
+                let rate = step.saturating_sub(self.before.0) as f64 / now.max(1e-9);
+                let left = self.n_steps.saturating_sub(step) as f64 / rate.max(1e-9);
                 let shown = score.map_or(String::new(), |score| format!(", held out {:.2}", 100.0 * score));
                 progress::say(&format!(
-                    "{} {step}/{}: loss {loss:.4}{shown}; {:.2} steps a second, {left:.0} s left",
-                    self.stage,
-                    self.n_steps,
-                    step as f64 / seconds.max(1e-9)
+                    "{} {step}/{}: loss {loss:.4}{shown}; {rate:.2} steps a second, {left:.0} s left",
+                    self.stage, self.n_steps,
                 ));
                 let line = json!({"stage": self.stage, "step": step, "loss": loss, "score": score, "seconds": seconds});
                 writeln!(self.rounds, "{line}").map_err(failed)?;
@@ -81,8 +105,78 @@ impl Log {
         }
     }
 
-    /// Ends a stage.
-    pub fn end(&mut self) {
+    /// Ends a stage and draws the curve so far.
+    pub fn end(&mut self) -> anyhow::Result<()> {
         progress::say(&format!("{}: done in {:.0} s", self.stage, self.started.elapsed().as_secs_f64()));
+        let drawn = curve::draw(&read(&self.folder, STEPS)?, &read(&self.folder, ROUNDS)?);
+        write_text(&self.folder, CURVE, &drawn)
+    }
+}
+
+fn append(folder: &Path, name: &str) -> anyhow::Result<BufWriter<File>> {
+    let path = folder.join(name);
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    Ok(BufWriter::new(file.map_err(|error| Error::io("open", &path, error))?))
+}
+
+fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
+    let path = folder.join(name);
+    Ok(std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?)
+}
+
+/// Takes lines out of a log, and a last one that was not written to its end; gives what stays.
+fn keep(folder: &Path, name: &str, is_kept: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+    let text = read(folder, name)?;
+    let is_kept = |line: &&str| line.ends_with('\n') && is_kept(line.trim_end());
+    let kept: String = text.split_inclusive('\n').filter(is_kept).collect();
+    if kept.len() < text.len() {
+        write_text(folder, name, &kept)?;
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes steps and, after each second one, a round.
+    fn train(log: &mut Log, steps: std::ops::RangeInclusive<u64>) {
+        for step in steps {
+            log.observe(Progress::Step { step, loss: 0.5 / step as f64, rate: 1e-3, norm: 1.0 }).unwrap();
+            if step % 2 == 0 {
+                log.observe(Progress::Round { step, score: Some(0.5) }).unwrap();
+            }
+        }
+    }
+
+    fn entries(folder: &Path) -> Vec<(String, u64)> {
+        let (steps, rounds) = (read(folder, STEPS).unwrap(), read(folder, ROUNDS).unwrap());
+        let all = steps.lines().filter_map(Entry::of_step).chain(rounds.lines().filter_map(Entry::of_round));
+        all.map(|entry| (entry.stage, entry.step)).collect()
+    }
+
+    #[test]
+    fn steps_after_the_last_checkpoint_are_logged_once() {
+        let (whole, stopped) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for folder in [&whole, &stopped] {
+            let mut log = Log::create(folder.path()).unwrap();
+            log.begin("pretrain", (0, 2), 1).unwrap();
+            train(&mut log, 1..=2);
+            log.end().unwrap();
+            log.begin("train", (0, 6), 1).unwrap();
+            train(&mut log, 1..=if folder.path() == whole.path() { 6 } else { 5 });
+        }
+        let mut steps = append(stopped.path(), STEPS).unwrap();
+        steps.write_all(b"train,2").unwrap();
+        drop(steps);
+        // The checkpoint is of step 2, though more was logged.
+        let mut log = Log::go_on(stopped.path()).unwrap();
+        log.begin("train", (2, 6), 1).unwrap();
+        assert_eq!(read(stopped.path(), STEPS).unwrap().lines().count(), 1 + 2 + 2);
+        train(&mut log, 3..=6);
+        log.end().unwrap();
+        drop(log);
+        assert_eq!(entries(stopped.path()), entries(whole.path()));
+        assert!(read(stopped.path(), CURVE).unwrap().contains("over 8 steps"));
     }
 }

@@ -441,18 +441,19 @@ impl Stage<'_> {
             candidates.add_weight(&mut parameters, config.adam.learning_rate)?;
         }
         let mut run = Run::new(*config, self.seed, parameters);
-        log.begin(self.name, config.n_steps, anchors.pieces.len());
         let checkpoint = kept_at(self.out, self.name);
         let of = format!("{} {}", self.name, self.of);
         if checkpoint.exists() {
             run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
-            progress::say(&format!("{}: going on after step {}", self.name, run.n_made));
         }
+        log.begin(self.name, (run.n_made, config.n_steps), anchors.pieces.len())?;
         let mut observe = |run: &Run, progress: Progress| {
-            if let Progress::Round { .. } = progress {
-                run.save(&checkpoint, &of)?;
+            // First the log: what it has beyond a checkpoint is taken out, what it lacks would be lost.
+            log.observe(progress)?;
+            match progress {
+                Progress::Round { .. } => run.save(&checkpoint, &of),
+                Progress::Step { .. } => Ok(()),
             }
-            log.observe(progress)
         };
         match &mut candidates {
             Some(candidates) => run.train(candidates, &mut observe)?,
@@ -462,7 +463,7 @@ impl Stage<'_> {
                 run.train(&mut synonyms.with_held_out(held_out), &mut observe)?;
             }
         }
-        log.end();
+        log.end()?;
         Ok(run.finish())
     }
 }

@@ -253,18 +253,20 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
     let mut run = Run::new(experiment.run, experiment.seed, parameters);
     let checkpoint = out.join("checkpoint-tagger.safetensors");
     let mut log = if checkpoint.exists() { Log::go_on(out)? } else { Log::create(out)? };
-    log.begin("tagger", experiment.run.n_steps, n_examples);
     let of = toml::to_string(experiment)?;
     if checkpoint.exists() {
         run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
     }
+    log.begin("tagger", (run.n_made, experiment.run.n_steps), n_examples)?;
     run.train(&mut objective, &mut |run, progress| {
-        if let Progress::Round { .. } = progress {
-            run.save(&checkpoint, &of)?;
+        // First the log: what it has beyond a checkpoint is taken out, what it lacks would be lost.
+        log.observe(progress)?;
+        match progress {
+            Progress::Round { .. } => run.save(&checkpoint, &of),
+            Progress::Step { .. } => Ok(()),
         }
-        log.observe(progress)
     })?;
-    log.end();
+    log.end()?;
     let parameters = run.finish();
     seconds.insert("train", started.elapsed().as_secs_f64());
     let mut dev = BTreeMap::new();

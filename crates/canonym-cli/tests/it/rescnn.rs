@@ -58,6 +58,7 @@ fn what_was_trained_links_with_its_own_terminology_and_with_another() {
     made.sort();
     let expected = [
         "config.toml",
+        "curve.svg",
         "log.csv",
         "log.jsonl",
         "model.safetensors",
@@ -66,6 +67,9 @@ fn what_was_trained_links_with_its_own_terminology_and_with_another() {
         "terminology.kb",
     ];
     assert_eq!(made, expected);
+    let curve = std::fs::read_to_string(place.path("model/curve.svg")).unwrap();
+    // Three stages; the last one is not judged.
+    assert_eq!(["<polyline", "<circle", ">refit<"].map(|part| curve.matches(part).count()), [5, 4, 1]);
 
     let (ok, own, errors) = said(&place, &["map", "--model", "model", "-"], "circle\nregular quadrilateral\n");
     assert!(ok && errors.is_empty(), "{errors}");
@@ -117,6 +121,34 @@ fn probes_tell_what_the_model_looks_at() {
     assert!(std::fs::read_to_string(place.path("probe.svg")).unwrap().matches("<rect").count() == 6);
     let (ok, _, errors) = said(&place, &["probe", "--model", "lexical", "queries.tsv"], "");
     assert!(!ok && errors.contains("has no vectors to probe"), "{errors}");
+}
+
+#[test]
+fn a_training_that_was_killed_goes_on_and_logs_each_step_once() {
+    let place = trained();
+    let arguments = ["train", "shapes.toml", "--data-root", ".", "--set", "train.run.n_steps=300", "--out", "killed"];
+    let mut child = place.command(&arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
+    // Where the training is faster than the test, it ended well and nothing was killed.
+    while child.try_wait().unwrap().is_none() && !place.path("killed/checkpoint-train.safetensors").exists() {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (ok, _, errors) = said(&place, &arguments, "");
+    assert!(ok, "{errors}");
+    let log = std::fs::read_to_string(place.path("killed/log.csv")).unwrap();
+    let steps: Vec<(&str, usize)> = log
+        .lines()
+        .skip(1)
+        .map(|line| line.split_once(',').unwrap())
+        .map(|(stage, rest)| (stage, rest.split(',').next().unwrap().parse().unwrap()))
+        .collect();
+    let stages = [("pretrain", 12), ("train", 300), ("refit", 300)];
+    let expected: Vec<(&str, usize)> =
+        stages.into_iter().flat_map(|(stage, n)| (1..=n).map(move |step| (stage, step))).collect();
+    assert_eq!(steps, expected);
+    let rounds = std::fs::read_to_string(place.path("killed/log.jsonl")).unwrap();
+    assert_eq!(rounds.lines().count(), 2 + 50 + 50);
 }
 
 #[test]
