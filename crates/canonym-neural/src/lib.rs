@@ -7,6 +7,7 @@
 pub mod bert_encoder;
 pub mod bundle;
 pub mod checkpoint;
+pub mod context;
 pub mod dense;
 pub mod elementwise;
 pub mod encoder;

@@ -110,6 +110,16 @@ impl Pieces {
         self.row_of.get(piece).copied()
     }
 
+    /// Appends a piece and gives its row; one that is there already stays where it is.
+    pub fn add(&mut self, piece: &str) -> u32 {
+        let next = self.pieces.len() as u32;
+        let row = *self.row_of.entry(piece.to_owned()).or_insert(next);
+        if row == next {
+            self.pieces.push(piece.to_owned());
+        }
+        row
+    }
+
     /// The row of a piece that a model cannot do without, such as [`FIRST`].
     pub fn require(&self, piece: &str) -> Result<u32> {
         let missing = || Error::invalid(format!("the vocabulary lacks the piece {piece}"));

@@ -30,7 +30,7 @@ use crate::segments::Segments;
 use crate::tape::{AttentionConfig, Tape, Var};
 
 /// The deviation of weights that nobody trained yet, as in BERT.
-const DEVIATION: f32 = 0.02;
+pub const DEVIATION: f32 = 0.02;
 
 /// The shape of the model, under the names that `config.json` of a checkpoint has; what else stands there is passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
