@@ -36,7 +36,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub pred: Option<PathBuf>,
     /// Run this model on the texts of the gold file and score what it says, where no predictions are given: `default`,
-    /// `lexical`, or a bundle.
+    /// `lexical`, a bundle, or for given mentions and queries `bm25`.
     #[arg(long, value_name = "BUNDLE")]
     pub model: Option<String>,
     /// Whether the model finds the mentions or links those of the gold file.

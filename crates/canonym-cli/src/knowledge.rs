@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym::index::bm25::Bm25Config;
 use canonym::index::grams::GramScratch;
 use canonym::input::Source;
 use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::link::bm25::Bm25Linker;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
@@ -97,20 +99,30 @@ pub struct Models {
     pub recognition: AcceptModel,
     /// Compares names by their vectors, beside their words.
     pub dense: Option<Arc<Bundle>>,
+    /// Ranks names by BM25 alone, in the place of all others.
+    pub bm25: Option<Bm25Config>,
 }
 
 impl Models {
+    /// The built-in models that work by words.
+    pub fn built_in() -> Models {
+        Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None, bm25: None }
+    }
+
     /// The built-in models with those of a bundle.
     pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
-        Ok(Models { ranking: bundle.lexical()?, recognition: AcceptModel::embedded(), dense: Some(bundle) })
+        Ok(Models { ranking: bundle.lexical()?, dense: Some(bundle), ..Models::built_in() })
     }
 }
 
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> anyhow::Result<Models> {
-    let mut models = Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None };
+    let mut models = Models::built_in();
     if model == "lexical" {
         return Ok(models);
+    }
+    if model == "bm25" {
+        return Ok(Models { bm25: Some(Bm25Config::default()), ..models });
     }
     if model == "default" {
         return Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new("default"))?));
@@ -122,7 +134,9 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     }
     if !folder.is_dir() {
         let error = canonym::Error::invalid(format!("there is no model `{model}`"));
-        return Err(error.with_hint("give `default`, `lexical`, or a folder that `canonym train` wrote").into());
+        return Err(error
+            .with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote")
+            .into());
     }
     let read = |name: &str| {
         let path = folder.join(name);
@@ -142,13 +156,15 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     Ok(models)
 }
 
-/// Links names and given mentions: by words, or by words and vectors.
+/// Links names and given mentions: by words, by words and vectors, or by BM25.
 #[derive(Debug)]
 pub enum NameLinker {
     /// By words.
     Lexical(LexicalLinker),
     /// By words and vectors; mentions in text also by what their names were used for, where the model has counted that.
     Hybrid(Box<HybridLinker>, UsagesOf, LinkConfig),
+    /// By BM25.
+    Bm25(Box<Bm25Linker>),
 }
 
 impl NameLinker {
@@ -159,6 +175,9 @@ impl NameLinker {
         config: LinkConfig,
         subset: Option<Arc<Subset>>,
     ) -> anyhow::Result<NameLinker> {
+        if let Some(ranking) = &models.bm25 {
+            return Ok(NameLinker::Bm25(Box::new(Bm25Linker::new(kb.clone(), ranking, config).within(subset))));
+        }
         let Some(bundle) = &models.dense else {
             let linker = LexicalLinker::new(kb.clone(), models.ranking.clone(), config);
             return Ok(NameLinker::Lexical(linker.within(subset)));
@@ -172,6 +191,7 @@ impl NameLinker {
         match self {
             NameLinker::Lexical(linker) => linker.link_names(names),
             NameLinker::Hybrid(linker, ..) => linker.link_names(names),
+            NameLinker::Bm25(linker) => linker.link_names(names),
         }
     }
 
@@ -190,6 +210,7 @@ impl NameLinker {
         match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
+            NameLinker::Bm25(linker) => linker.explain_name(name),
         }
     }
 }
@@ -232,6 +253,7 @@ impl Linker for NameLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
+            NameLinker::Bm25(linker) => linker.link(inputs),
             NameLinker::Hybrid(linker, usages, config) => {
                 let weigh = |marked: &Marked<'_>| {
                     let names = marked.names();

@@ -39,7 +39,7 @@ pub struct LinkArguments {
     /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `default`, `lexical`, or a bundle.
+    /// The model: `default`, `lexical`, a bundle, or for given mentions `bm25`.
     #[arg(long, value_name = "BUNDLE", default_value = "default")]
     model: String,
     /// Whether mentions are found or taken from the input.

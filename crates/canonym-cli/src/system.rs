@@ -14,6 +14,7 @@ use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
+use crate::errors::usage;
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
@@ -62,6 +63,10 @@ impl System {
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
+            Mentions::Detect if models.bm25.is_some() => {
+                let hint = "give `--mentions gold`, or another model";
+                return Err(usage("`bm25` ranks concepts for given mentions and finds none", hint));
+            }
             Mentions::Detect => {
                 let joint = PipelineConfig { top_k, min_score, nested };
                 // Where the knowledge base has nothing of what the tagger knows, names decide alone.

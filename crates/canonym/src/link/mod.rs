@@ -4,6 +4,7 @@
 //! Every method takes a batch and keeps its order.
 
 mod alignment;
+pub mod bm25;
 pub mod explain;
 pub mod features;
 pub mod fit;
