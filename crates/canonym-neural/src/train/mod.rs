@@ -3,6 +3,7 @@
 pub mod candidates;
 pub mod losses;
 pub mod optimise;
+pub mod pairs;
 pub mod synonyms;
 pub mod tags;
 
