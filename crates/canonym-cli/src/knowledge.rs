@@ -18,6 +18,7 @@ use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
+use canonym_neural::bundle::cross::CrossBundle;
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::hybrid::HybridLinker;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
@@ -101,12 +102,20 @@ pub struct Models {
     pub dense: Option<Arc<Bundle>>,
     /// Ranks names by BM25 alone, in the place of all others.
     pub bm25: Option<Bm25Config>,
+    /// Orders the candidates of given mentions anew.
+    pub rerank: Option<Arc<CrossBundle>>,
 }
 
 impl Models {
     /// The built-in models that work by words.
     pub fn built_in() -> Models {
-        Models { ranking: LexicalModel::embedded(), recognition: AcceptModel::embedded(), dense: None, bm25: None }
+        Models {
+            ranking: LexicalModel::embedded(),
+            recognition: AcceptModel::embedded(),
+            dense: None,
+            bm25: None,
+            rerank: None,
+        }
     }
 
     /// The built-in models with those of a bundle.

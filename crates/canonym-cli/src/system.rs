@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use crate::errors::usage;
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
+use crate::rerank::TwoSteps;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 
 /// Where mentions come from.
@@ -56,6 +57,7 @@ enum Model {
     Pipeline(Box<Pipeline>),
     Detect(DictionaryAnnotator),
     Gold(NameLinker),
+    Reranked(Box<TwoSteps>),
 }
 
 impl System {
@@ -63,6 +65,9 @@ impl System {
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
+            Mentions::Detect if models.rerank.is_some() => {
+                return Err(usage("candidates are ordered anew for given mentions alone", "give `--mentions gold`"));
+            }
             Mentions::Detect if models.bm25.is_some() => {
                 let hint = "give `--mentions gold`, or another model";
                 return Err(usage("`bm25` ranks concepts for given mentions and finds none", hint));
@@ -87,7 +92,12 @@ impl System {
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?)
+                match &models.rerank {
+                    Some(bundle) => {
+                        Model::Reranked(Box::new(TwoSteps::new(kb, (&models, bundle), config, subset.clone())?))
+                    }
+                    None => Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?),
+                }
             }
         };
         Ok(System { kb: kb.clone(), raw_ids, model })
@@ -99,6 +109,7 @@ impl System {
             Model::Pipeline(pipeline) => pipeline.as_ref(),
             Model::Detect(dictionary) => dictionary,
             Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
+            Model::Reranked(linker) => return relink(linker.as_ref(), batch, &self.kb, self.raw_ids),
         };
         {
             {
@@ -139,6 +150,7 @@ impl System {
                     .map(|(text, explained)| self.explained(text, explained))
                     .collect())
             }
+            Model::Reranked(_) => Err(usage("a cross-encoder gives no reasons", "leave `--explain` or `--rerank` out")),
             Model::Gold(linker) => {
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
                     let text = &document.document.text;
@@ -180,7 +192,7 @@ impl System {
 
 /// Links the mentions that the documents have.
 fn relink(
-    linker: &NameLinker,
+    linker: &dyn Linker,
     mut batch: Vec<AnnotatedDocument>,
     kb: &KnowledgeBase,
     raw_ids: bool,

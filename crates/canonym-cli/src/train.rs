@@ -3,6 +3,7 @@
 //! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
+mod cross_encoder;
 mod data;
 mod fold;
 mod log;
@@ -24,6 +25,7 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::compile::hash_file;
 use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym::link::model::LexicalModel;
+use canonym_neural::bundle::cross;
 use data::{Role, SetConfig};
 use serde::{Deserialize, Serialize};
 
@@ -108,9 +110,10 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("rescnn") => rescnn::run(arguments, table),
         Some("tagger") => tagger::run(arguments, table),
         Some("pipeline") => pipeline::run(arguments, table),
+        Some(cross::SYSTEM) => cross_encoder::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"pipeline\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"pipeline\"`, `\"tagger\"`, `\"rescnn\"`, `\"cross-encoder\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }

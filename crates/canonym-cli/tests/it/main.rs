@@ -22,4 +22,5 @@ mod map;
 mod output;
 mod pipeline;
 mod rescnn;
+mod rivals;
 mod support;
