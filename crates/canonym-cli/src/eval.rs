@@ -24,7 +24,7 @@ use crate::eval_report::{Judged, ReportArgs, Terms};
 use crate::filter::FilterArguments;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
-use crate::{eval_report, knowledge, output};
+use crate::{eval_report, knowledge, output, rerank};
 
 /// Score predictions against gold annotations.
 #[derive(Debug, clap::Args)]
@@ -36,9 +36,12 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub pred: Option<PathBuf>,
     /// Run this model on the texts of the gold file and score what it says, where no predictions are given: `default`,
-    /// `lexical`, or a bundle.
+    /// `lexical`, a bundle, or for given mentions and queries `bm25`.
     #[arg(long, value_name = "BUNDLE")]
     pub model: Option<String>,
+    /// Order the candidates of gold mentions anew by the text around them: a cross-encoder that `canonym train` wrote.
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["pred", "folds"])]
+    pub rerank: Option<PathBuf>,
     /// Whether the model finds the mentions or links those of the gold file.
     #[arg(long, value_enum, default_value = "detect")]
     pub mentions: Mentions,
@@ -195,7 +198,8 @@ fn facts(args: &EvalArgs) -> Vec<(String, String)> {
         (Some(path), _) => ("Predictions", path.display().to_string()),
         (None, model) => {
             let mode = if args.mentions == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
-            ("Model", format!("{}, {mode}", model.as_deref().unwrap_or(usual_model(args.format))))
+            let anew = args.rerank.as_ref().map(|path| format!(", ordered by {}", path.display())).unwrap_or_default();
+            ("Model", format!("{}{anew}, {mode}", model.as_deref().unwrap_or(usual_model(args.format))))
         }
     };
     let gold = args.gold.as_ref().map(|path| ("Gold file", path.display().to_string()));
@@ -241,7 +245,8 @@ fn judge_with<'a>(
             Predictions::File(path, ReadAs { format, reading: args.reading })
         }
         (None, model) => {
-            let models = knowledge::models(model.as_deref().unwrap_or(usual_model(args.format)))?;
+            let mut models = knowledge::models(model.as_deref().unwrap_or(usual_model(args.format)))?;
+            models.rerank = args.rerank.as_deref().map(rerank::open).transpose()?;
             let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
             let (mentions, raw_ids) = (args.mentions, args.raw_ids);
@@ -346,6 +351,7 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
         ("--bat", args.bat),
         ("--by-type", args.by_type),
         ("--errors", args.files.errors.is_some()),
+        ("--rerank", args.rerank.is_some()),
     ];
     let biosyn = args.format == EvalFormat::Biosyn;
     let refused: &[(&str, bool)] = if biosyn { &of_spans } else { &of_queries };

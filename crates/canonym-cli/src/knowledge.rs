@@ -4,18 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym::index::bm25::Bm25Config;
 use canonym::index::grams::GramScratch;
 use canonym::input::Source;
 use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym::link::bm25::Bm25Linker;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
+use canonym_neural::bundle::cross::CrossBundle;
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::dual;
 use canonym_neural::dual::bundle::DualBundle;
@@ -102,28 +105,44 @@ pub struct Models {
     pub dense: Option<Arc<Bundle>>,
     /// Compares mentions in their text with names.
     pub dual: Option<Arc<DualBundle>>,
+    /// Ranks names by BM25 alone, in the place of all others.
+    pub bm25: Option<Bm25Config>,
+    /// Orders the candidates of given mentions anew.
+    pub rerank: Option<Arc<CrossBundle>>,
 }
 
 impl Models {
+    /// The built-in models that work by words.
+    pub fn built_in() -> Models {
+        Models {
+            ranking: LexicalModel::embedded(),
+            recognition: AcceptModel::embedded(),
+            dense: None,
+            dual: None,
+            bm25: None,
+            rerank: None,
+        }
+    }
+
     /// The built-in models with those of a bundle.
     pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
-        let ranking = bundle.lexical()?;
-        Ok(Models { ranking, recognition: AcceptModel::embedded(), dense: Some(bundle), dual: None })
+        Ok(Models { ranking: bundle.lexical()?, dense: Some(bundle), ..Models::built_in() })
     }
 
     /// The built-in models with a dual encoder.
     fn of_dual(bundle: Arc<DualBundle>) -> anyhow::Result<Models> {
-        let ranking = bundle.lexical()?;
-        Ok(Models { ranking, recognition: AcceptModel::embedded(), dense: None, dual: Some(bundle) })
+        Ok(Models { ranking: bundle.lexical()?, dual: Some(bundle), ..Models::built_in() })
     }
 }
 
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> anyhow::Result<Models> {
-    let (ranking, recognition) = (LexicalModel::embedded(), AcceptModel::embedded());
-    let mut models = Models { ranking, recognition, dense: None, dual: None };
+    let mut models = Models::built_in();
     if model == "lexical" {
         return Ok(models);
+    }
+    if model == "bm25" {
+        return Ok(Models { bm25: Some(Bm25Config::default()), ..models });
     }
     if model == "default" {
         return Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new("default"))?));
@@ -134,7 +153,9 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     }
     if !folder.is_dir() {
         let error = canonym::Error::invalid(format!("there is no model `{model}`"));
-        return Err(error.with_hint("give `default`, `lexical`, or a folder that `canonym train` wrote").into());
+        return Err(error
+            .with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote")
+            .into());
     }
     let read = |name: &str| {
         let path = folder.join(name);
@@ -163,7 +184,7 @@ fn of_file(path: &Path) -> anyhow::Result<Models> {
     }
 }
 
-/// Links names and given mentions: by words, or by words and vectors.
+/// Links names and given mentions: by words, by words and vectors, by BM25, or by what stands around them.
 #[derive(Debug)]
 pub enum NameLinker {
     /// By words.
@@ -172,6 +193,8 @@ pub enum NameLinker {
     Hybrid(Box<HybridLinker>, UsagesOf, LinkConfig),
     /// By what stands around mentions.
     Dual(Box<DualLinker>),
+    /// By BM25.
+    Bm25(Box<Bm25Linker>),
 }
 
 impl NameLinker {
@@ -186,6 +209,9 @@ impl NameLinker {
             let config = DualConfig { link: config, least_span: None, nested: false };
             return Ok(NameLinker::Dual(Box::new(dual_linker(kb, bundle, config, subset)?)));
         }
+        if let Some(ranking) = &models.bm25 {
+            return Ok(NameLinker::Bm25(Box::new(Bm25Linker::new(kb.clone(), ranking, config).within(subset))));
+        }
         let Some(bundle) = &models.dense else {
             let linker = LexicalLinker::new(kb.clone(), models.ranking.clone(), config);
             return Ok(NameLinker::Lexical(linker.within(subset)));
@@ -199,6 +225,7 @@ impl NameLinker {
         match self {
             NameLinker::Lexical(linker) => Ok(linker.link_names(names)),
             NameLinker::Hybrid(linker, ..) => Ok(linker.link_names(names)),
+            NameLinker::Bm25(linker) => Ok(linker.link_names(names)),
             NameLinker::Dual(linker) => linker.link_names(names),
         }
     }
@@ -207,7 +234,7 @@ impl NameLinker {
     pub fn check_explains(&self) -> anyhow::Result<()> {
         match self {
             NameLinker::Dual(_) => Err(no_reasons()),
-            NameLinker::Lexical(_) | NameLinker::Hybrid(..) => Ok(()),
+            NameLinker::Lexical(_) | NameLinker::Hybrid(..) | NameLinker::Bm25(_) => Ok(()),
         }
     }
 
@@ -227,6 +254,7 @@ impl NameLinker {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
             NameLinker::Dual(_) => Default::default(),
+            NameLinker::Bm25(linker) => linker.explain_name(name),
         }
     }
 }
@@ -295,6 +323,7 @@ impl Linker for NameLinker {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
             NameLinker::Dual(linker) => linker.link(inputs),
+            NameLinker::Bm25(linker) => linker.link(inputs),
             NameLinker::Hybrid(linker, usages, config) => {
                 let weigh = |marked: &Marked<'_>| {
                     let names = marked.names();

@@ -19,7 +19,7 @@ use crate::output::counted;
 use crate::reading::{Documents, ReadArguments};
 use crate::sink::{Encoded, Sink, check_output};
 use crate::system::{Mentions, System, SystemConfig};
-use crate::{context, errors, explain, knowledge, progress};
+use crate::{context, errors, explain, knowledge, progress, rerank};
 
 use self::to::To;
 
@@ -39,9 +39,12 @@ pub struct LinkArguments {
     /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `default`, `lexical`, or a bundle.
+    /// The model: `default`, `lexical`, a bundle, or for given mentions `bm25`.
     #[arg(long, value_name = "BUNDLE", default_value = "default")]
     model: String,
+    /// Order the candidates of given mentions anew by the text around them: a cross-encoder that `canonym train` wrote.
+    #[arg(long, value_name = "BUNDLE", conflicts_with = "explain")]
+    rerank: Option<PathBuf>,
     /// Whether mentions are found or taken from the input.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
@@ -89,7 +92,8 @@ pub struct LinkArguments {
 
 /// Runs the command.
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
-    let models = knowledge::models(&arguments.model)?;
+    let mut models = knowledge::models(&arguments.model)?;
+    models.rerank = arguments.rerank.as_deref().map(rerank::open).transpose()?;
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let system = System::new(

@@ -20,6 +20,7 @@ mod probe;
 mod progress;
 mod queries;
 mod reading;
+mod rerank;
 mod sink;
 mod system;
 mod train;

@@ -28,7 +28,7 @@ pub struct MapArguments {
     /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `lexical` compares words, `default` and bundles compare vectors, too.
+    /// The model: `lexical` compares words, `default` and bundles compare vectors, too, `bm25` weighs shared words alone.
     #[arg(long, value_name = "BUNDLE", default_value = "lexical")]
     model: String,
     /// Candidates a name.

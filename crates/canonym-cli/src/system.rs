@@ -14,8 +14,10 @@ use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
+use crate::errors::usage;
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
+use crate::rerank::TwoSteps;
 use canonym_neural::dual::linker::{DualConfig, DualLinker};
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 
@@ -57,6 +59,7 @@ enum Model {
     Dual(Box<DualLinker>),
     Detect(DictionaryAnnotator),
     Gold(NameLinker),
+    Reranked(Box<TwoSteps>),
 }
 
 impl System {
@@ -64,6 +67,13 @@ impl System {
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
         let model = match mentions {
+            Mentions::Detect if models.rerank.is_some() => {
+                return Err(usage("candidates are ordered anew for given mentions alone", "give `--mentions gold`"));
+            }
+            Mentions::Detect if models.bm25.is_some() => {
+                let hint = "give `--mentions gold`, or another model";
+                return Err(usage("`bm25` ranks concepts for given mentions and finds none", hint));
+            }
             Mentions::Detect if models.dual.is_some() => {
                 let bundle = models.dual.as_deref().expect("it was looked for");
                 let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
@@ -90,7 +100,12 @@ impl System {
             }
             Mentions::Gold => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?)
+                match &models.rerank {
+                    Some(bundle) => {
+                        Model::Reranked(Box::new(TwoSteps::new(kb, (&models, bundle), config, subset.clone())?))
+                    }
+                    None => Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?),
+                }
             }
         };
         Ok(System { kb: kb.clone(), raw_ids, model })
@@ -103,6 +118,7 @@ impl System {
             Model::Dual(linker) => linker.as_ref(),
             Model::Detect(dictionary) => dictionary,
             Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
+            Model::Reranked(linker) => return relink(linker.as_ref(), batch, &self.kb, self.raw_ids),
         };
         {
             {
@@ -144,6 +160,7 @@ impl System {
                     .collect())
             }
             Model::Dual(_) => Err(knowledge::no_reasons()),
+            Model::Reranked(_) => Err(usage("a cross-encoder gives no reasons", "leave `--explain` or `--rerank` out")),
             Model::Gold(linker) => {
                 linker.check_explains()?;
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
@@ -186,7 +203,7 @@ impl System {
 
 /// Links the mentions that the documents have.
 fn relink(
-    linker: &NameLinker,
+    linker: &dyn Linker,
     mut batch: Vec<AnnotatedDocument>,
     kb: &KnowledgeBase,
     raw_ids: bool,

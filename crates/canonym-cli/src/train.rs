@@ -3,6 +3,7 @@
 //! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
+mod cross_encoder;
 mod curve;
 mod data;
 mod dual;
@@ -13,6 +14,7 @@ mod recognition;
 mod report;
 mod rescnn;
 mod sources;
+mod stage;
 mod tagger;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +28,7 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::compile::hash_file;
 use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym::link::model::LexicalModel;
+use canonym_neural::bundle::cross;
 use data::{Role, SetConfig};
 use serde::{Deserialize, Serialize};
 
@@ -111,9 +114,10 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("tagger") => tagger::run(arguments, table),
         Some("pipeline") => pipeline::run(arguments, table),
         Some("dual-encoder") => dual::run(arguments, table),
+        Some(cross::SYSTEM) => cross_encoder::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"pipeline\"`, `\"dual-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"pipeline\"`, `\"dual-encoder\"`, `\"cross-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! The settings and the vocabulary stand in the metadata of the file, so a model travels as one file that any safetensors reader can look into.
 
+pub mod cross;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -128,6 +130,9 @@ impl Bundle {
         let manifest = entry(MANIFEST)?;
         let number: Format =
             serde_json::from_str(manifest).map_err(|error| refused(format!("its settings: {error}")))?;
+        if let Some(system) = &number.system {
+            return Err(refused(format!("it is a model of the system `{system}`")));
+        }
         if number.format > FORMAT {
             return Err(refused(format!("it has format {}, this program reads up to {FORMAT}", number.format)));
         }
@@ -194,6 +199,9 @@ impl Bundle {
 #[derive(Deserialize)]
 struct Format {
     format: u32,
+    /// What bundles of other kinds of models call theirs.
+    #[serde(default)]
+    system: Option<String>,
 }
 
 #[cfg(test)]

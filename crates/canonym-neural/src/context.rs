@@ -209,7 +209,7 @@ mod tests {
         let pieces = pieces();
         let window = marked_window(&pieces, "in  men", 3..3, 128).unwrap();
         assert_eq!((window.rows[window.first], window.first, window.last), (pieces.unknown, 3, 3));
-        for span in [3..9, 1..2, 4..3] {
+        for span in [(3, 9), (1, 2), (4, 3)].map(|(start, end)| start..end) {
             assert!(marked_window(&pieces, "α liver", span, 128).is_err());
         }
         let without = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap();

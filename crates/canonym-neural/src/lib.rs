@@ -8,6 +8,7 @@ pub mod bert_encoder;
 pub mod bundle;
 pub mod checkpoint;
 pub mod context;
+pub mod cross_encoder;
 pub mod dense;
 pub mod dual;
 pub mod elementwise;

@@ -26,11 +26,11 @@ use canonym_neural::models::dual_encoder::{
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
 use canonym_neural::train::linking::{Linking, LinkingConfig, Ranks, Reading, Target, ranks};
-use canonym_neural::train::{Names, Progress, Run, RunConfig};
+use canonym_neural::train::{Names, RunConfig};
 use serde::{Deserialize, Serialize};
 
-use super::log::Log;
 use super::sources::{TerminologyConfig, compile_terminology};
+use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, checkpoint_folder, provenance, write_bytes, write_text};
 use crate::knowledge::TERMINOLOGY;
 use crate::progress;
@@ -169,6 +169,9 @@ struct Corpus {
     report: CorpusReport,
 }
 
+/// The one training of this system.
+const STAGE: &str = "train";
+
 /// Least probabilities of spans that are tried.
 const LEAST_SPANS: [f32; 19] =
     [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
@@ -229,26 +232,13 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let watched = &dev.readings[..n_watched];
     let mut objective =
         Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed).with_held_out(watched);
-    let mut run = Run::new(experiment.run, experiment.seed, parameters);
-    let checkpoint = out.join("checkpoint-train.safetensors");
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let mut log = if checkpoint.exists() { Log::go_on(out)? } else { Log::create(out)? };
-    log.begin("train", experiment.run.n_steps, train.readings.len());
-    if checkpoint.exists() {
-        run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
-        progress::say(&format!("train: going on after step {}", run.n_made));
-    }
+    let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
+    let mut log = open_log(out, &[STAGE])?;
     let train_started = Instant::now();
-    run.train(&mut objective, &mut |run, progress| {
-        if let Progress::Round { .. } = progress {
-            run.save(&checkpoint, &of)?;
-        }
-        log.observe(progress)
-    })?;
-    log.end();
+    let parameters = stage.train(parameters, &mut objective, train.readings.len(), &mut log)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
-    let parameters = run.finish();
     let n_weights = parameters.counts().0;
     let mut bundle = DualBundle {
         manifest: DualManifest {
@@ -294,10 +284,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
     write_bytes(out, FILE, &bundle.to_bytes(Precision::Single)?)?;
-    if checkpoint.exists() {
-        std::fs::remove_file(&checkpoint).map_err(|error| canonym::Error::io("remove", &checkpoint, error))?;
-    }
-    Ok(())
+    remove_kept(out, &[STAGE])
 }
 
 /// The model, what divides texts for it, and the weights of the checkpoint in both encoders.

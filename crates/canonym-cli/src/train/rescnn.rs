@@ -20,13 +20,13 @@ use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
 use canonym_neural::train::candidates::{CandidateConfig, Candidates, SPARSE_WEIGHT};
 use canonym_neural::train::synonyms::{SynonymConfig, Synonyms};
-use canonym_neural::train::{Names, Progress, Run, RunConfig};
+use canonym_neural::train::{Names, RunConfig};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
 use super::log::Log;
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
-use super::{TrainArguments, provenance, write_bytes, write_text};
+use super::{TrainArguments, provenance, stage, write_bytes, write_text};
 use crate::progress;
 use crate::queries::{MentionQuery, bare};
 
@@ -101,6 +101,9 @@ impl ObjectiveKind {
         *self == ObjectiveKind::default()
     }
 }
+
+/// The trainings of this system.
+const STAGES: [&str; 3] = ["pretrain", "train", "refit"];
 
 /// Numbers for the ids of concepts, the same in every terminology of a run.
 #[derive(Debug, Default)]
@@ -215,11 +218,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let provenance = provenance(data.paths().collect(), root)?;
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let checkpoints = ["pretrain", "train", "refit"].map(|stage| kept_at(&arguments.out, stage));
-    let mut log = match checkpoints.iter().any(|path| path.exists()) {
-        true => Log::go_on(&arguments.out)?,
-        false => Log::create(&arguments.out)?,
-    };
+    let mut log = stage::open_log(&arguments.out, &STAGES)?;
     experiment.model.init(&mut parameters, pieces.len(), dim, &mut for_step(experiment.seed, u64::MAX));
     let (n_trained, n_parameters) = parameters.counts();
     progress::say(&format!(
@@ -318,11 +317,13 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     // What was kept to go on with.
-    let tables = ["clean.kb", "dev.kb", "synonyms.kb"].map(|name| arguments.out.join(name));
-    for made in checkpoints.iter().chain(&tables).filter(|path| path.exists()) {
-        std::fs::remove_file(made).map_err(|error| canonym::Error::io("remove", made, error))?;
+    for name in ["clean.kb", "dev.kb", "synonyms.kb"] {
+        let made = arguments.out.join(name);
+        if made.exists() {
+            std::fs::remove_file(&made).map_err(|error| canonym::Error::io("remove", &made, error))?;
+        }
     }
-    Ok(())
+    stage::remove_kept(&arguments.out, &STAGES)
 }
 
 /// The mentions of one part: what the protocol trains on.
@@ -440,37 +441,18 @@ impl Stage<'_> {
         if let Some(candidates) = &candidates {
             candidates.add_weight(&mut parameters, config.adam.learning_rate)?;
         }
-        let mut run = Run::new(*config, self.seed, parameters);
-        let checkpoint = kept_at(self.out, self.name);
         let of = format!("{} {}", self.name, self.of);
-        if checkpoint.exists() {
-            run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
-        }
-        log.begin(self.name, (run.n_made, config.n_steps), anchors.pieces.len())?;
-        let mut observe = |run: &Run, progress: Progress| {
-            // First the log: what it has beyond a checkpoint is taken out, what it lacks would be lost.
-            log.observe(progress)?;
-            match progress {
-                Progress::Round { .. } => run.save(&checkpoint, &of),
-                Progress::Step { .. } => Ok(()),
-            }
-        };
+        let stage = stage::Stage { name: self.name, config: *config, seed: self.seed, out: self.out, of: &of };
+        let n_anchors = anchors.pieces.len();
         match &mut candidates {
-            Some(candidates) => run.train(candidates, &mut observe)?,
+            Some(candidates) => stage.train(parameters, candidates, n_anchors, log),
             None => {
                 let unknown = self.pieces.unknown;
                 let synonyms = Synonyms::new(self.model, *batch, (anchors, names), unknown, self.seed);
-                run.train(&mut synonyms.with_held_out(held_out), &mut observe)?;
+                stage.train(parameters, &mut synonyms.with_held_out(held_out), n_anchors, log)
             }
         }
-        log.end()?;
-        Ok(run.finish())
     }
-}
-
-/// Where a stage is kept until the whole training is done.
-fn kept_at(out: &Path, stage: &str) -> PathBuf {
-    out.join(format!("checkpoint-{stage}.safetensors"))
 }
 
 /// The evidence for each part of the held-out queries.

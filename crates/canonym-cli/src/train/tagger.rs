@@ -17,14 +17,14 @@ use canonym_neural::random::for_step;
 use canonym_neural::tagging::gazetteer::{Gazetteer, MAX_CLASSES};
 use canonym_neural::tagging::lattice::labels_of;
 use canonym_neural::tagging::views::{View, Viewer, Vocabulary, Words};
+use canonym_neural::train::RunConfig;
 use canonym_neural::train::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
-use canonym_neural::train::{Progress, Run, RunConfig};
 use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
 use super::data::{Role, Trees, ids_of_trees};
-use super::log::Log;
+use super::stage::{Stage, open_log};
 use crate::progress;
 
 /// An experiment.
@@ -250,24 +250,10 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
     let n_examples = to_fit.iter().map(|corpus| corpus.examples.len()).sum();
     let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
     let started = Instant::now();
-    let mut run = Run::new(experiment.run, experiment.seed, parameters);
-    let checkpoint = out.join("checkpoint-tagger.safetensors");
-    let mut log = if checkpoint.exists() { Log::go_on(out)? } else { Log::create(out)? };
     let of = toml::to_string(experiment)?;
-    if checkpoint.exists() {
-        run.resume(&checkpoint, &of).context("the training cannot go on where it stopped")?;
-    }
-    log.begin("tagger", (run.n_made, experiment.run.n_steps), n_examples)?;
-    run.train(&mut objective, &mut |run, progress| {
-        // First the log: what it has beyond a checkpoint is taken out, what it lacks would be lost.
-        log.observe(progress)?;
-        match progress {
-            Progress::Round { .. } => run.save(&checkpoint, &of),
-            Progress::Step { .. } => Ok(()),
-        }
-    })?;
-    log.end()?;
-    let parameters = run.finish();
+    let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
+    let mut log = open_log(out, &["tagger"])?;
+    let parameters = stage.train(parameters, &mut objective, n_examples, &mut log)?;
     seconds.insert("train", started.elapsed().as_secs_f64());
     let mut dev = BTreeMap::new();
     for (name, texts) in &held_out {

@@ -23,4 +23,5 @@ mod map;
 mod output;
 mod pipeline;
 mod rescnn;
+mod rivals;
 mod support;

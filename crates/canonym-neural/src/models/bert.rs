@@ -119,6 +119,13 @@ impl Sequences {
         self.segments.push(length);
     }
 
+    /// Adds the sequences of another batch.
+    pub fn append(&mut self, other: &Sequences) {
+        self.pieces.extend_from_slice(&other.pieces);
+        self.types.extend_from_slice(&other.types);
+        other.segments.iter().for_each(|rows| self.segments.push(rows.len()));
+    }
+
     /// The sequences of a range, as a batch of their own.
     pub fn slice(&self, sequences: std::ops::Range<usize>) -> Sequences {
         let mut slice = Sequences::default();

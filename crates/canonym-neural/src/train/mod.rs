@@ -4,6 +4,7 @@ pub mod candidates;
 pub mod linking;
 pub mod losses;
 pub mod optimise;
+pub mod pairs;
 pub mod synonyms;
 pub mod tags;
 

@@ -1,5 +1,6 @@
-//! Indexes over names: exact lookup of token bags and similarity of character n-grams.
+//! Indexes over names: exact lookup of token bags, similarity of character n-grams, and BM25 over words.
 
+pub mod bm25;
 pub mod grams;
 pub mod keys;
 pub mod packed;

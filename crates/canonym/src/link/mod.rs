@@ -1,9 +1,11 @@
 //! From mentions to concepts: the traits of linking, and the lexical system.
 //!
-//! A [`Recognizer`] finds mentions, a [`Linker`] ranks concepts for given mentions, an [`Annotator`] does both.
+//! A [`Recognizer`] finds mentions, a [`Linker`] ranks concepts for given mentions, a [`Reranker`] orders
+//! them anew, an [`Annotator`] finds and links.
 //! Every method takes a batch and keeps its order.
 
 mod alignment;
+pub mod bm25;
 pub mod explain;
 pub mod features;
 pub mod fit;
@@ -117,6 +119,12 @@ pub trait Recognizer: Send + Sync {
 pub trait Linker: Send + Sync {
     /// The links of each mention of each document.
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>>;
+}
+
+/// Puts the candidates of links into another order.
+pub trait Reranker: Send + Sync {
+    /// Orders the candidates of each link anew, best first, with scores of its own. `links` are those of the mentions of `inputs`.
+    fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()>;
 }
 
 /// Finds mentions and links them.

@@ -1,0 +1,54 @@
+//! Linking of given mentions in two steps: a linker finds candidates, a cross-encoder orders them by the text around the mention.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
+use canonym::link::lexical::LinkConfig;
+use canonym::link::{Link, Linker, Marked, Reranker};
+use canonym_neural::bundle::cross::CrossBundle;
+use canonym_neural::cross_encoder::CrossEncoder;
+
+use crate::knowledge::{Models, NameLinker};
+
+/// A linker and a reranker behind it.
+pub struct TwoSteps {
+    linker: NameLinker,
+    reranker: CrossEncoder,
+    config: LinkConfig,
+}
+
+/// Opens the model of `--rerank`.
+pub fn open(path: &Path) -> anyhow::Result<Arc<CrossBundle>> {
+    let context = || format!("{} cannot order candidates", path.display());
+    Ok(Arc::new(CrossBundle::open(path).with_context(context)?))
+}
+
+impl TwoSteps {
+    /// The two steps on `kb`. As many candidates are ordered as the reranker was trained with.
+    pub fn new(
+        kb: &Arc<KnowledgeBase>,
+        (models, bundle): (&Models, &CrossBundle),
+        config: LinkConfig,
+        subset: Option<Arc<Subset>>,
+    ) -> anyhow::Result<TwoSteps> {
+        let first = LinkConfig { top_k: bundle.manifest.retrieval.n_candidates, min_score: 0.0 };
+        let linker = NameLinker::new(kb, models, first, subset)?;
+        let reranker = CrossEncoder::new(kb.clone(), Arc::new(bundle.scorer()?));
+        Ok(TwoSteps { linker, reranker, config })
+    }
+}
+
+impl Linker for TwoSteps {
+    fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
+        let mut links = self.linker.link(inputs)?;
+        self.reranker.rerank(inputs, &mut links)?;
+        for link in links.iter_mut().flatten() {
+            link.candidates.truncate(self.config.top_k.max(1));
+            link.nil = link.candidates.first().is_none_or(|best| best.score < self.config.min_score);
+        }
+        Ok(links)
+    }
+}

@@ -1,0 +1,320 @@
+//! A cross-encoder: trained to find the right one among the candidates of gold mentions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym::eval::ids::IdSet;
+use canonym::kb::compile::hash_file;
+use canonym::kb::{ConceptId, KnowledgeBase};
+use canonym::link::bm25::Bm25Linker;
+use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::model::LexicalModel;
+use canonym::link::{Candidate, Link, Linker, Marked};
+use canonym::text::Mention;
+use canonym_neural::bundle::FILE;
+use canonym_neural::bundle::cross::{CrossBundle, FirstLinker, Retrieval};
+use canonym_neural::checkpoint::read_bert;
+use canonym_neural::context::{N_PIECES, add_marks, marked_window};
+use canonym_neural::cross_encoder::PairScorer;
+use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
+use canonym_neural::parameters::{Parameters, Precision};
+use canonym_neural::random::for_step;
+use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
+use canonym_neural::train::RunConfig;
+use canonym_neural::wordpiece::Pieces;
+use serde::{Deserialize, Serialize};
+
+use super::sources::{TerminologyConfig, compile_terminology};
+use super::stage::{Stage, open_log, remove_kept};
+use super::{TrainArguments, checkpoint_folder, provenance, write_bytes, write_text};
+use crate::progress;
+
+/// The one training of this system.
+const STAGE: &str = "train";
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    system: String,
+    seed: u64,
+    data: DataConfig,
+    #[serde(default)]
+    retrieval: Retrieval,
+    model: ModelConfig,
+    #[serde(default)]
+    batch: PairsConfig,
+    #[serde(default)]
+    run: RunConfig,
+}
+
+/// What is read, relative to the data root.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataConfig {
+    /// What is linked to.
+    terminology: TerminologyConfig,
+    /// Documents with mentions to train on, in any corpus format.
+    documents: PathBuf,
+    /// Documents to judge on.
+    dev_documents: PathBuf,
+    /// Mentions that are judged by the model, taken at equal distances from all of them; 0 takes all.
+    #[serde(default)]
+    n_dev_mentions: usize,
+    /// Whether right concepts that were not found are put in the place of the last candidate: the cross-encoder † of Bhowmik et al. 2021.
+    /// The answer leaks, so figures made under it are not those of linking.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    insert_gold: bool,
+}
+
+/// The model to begin with.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelConfig {
+    /// The folder of a BERT, below the data root or in the folder that `CANONYM_MODELS` names.
+    bert: PathBuf,
+    /// Pieces of a mention and its context at most.
+    #[serde(default = "n_pieces")]
+    n_pieces: usize,
+}
+
+fn n_pieces() -> usize {
+    N_PIECES
+}
+
+/// The figures of a run.
+#[derive(Debug, Serialize)]
+struct Report {
+    seed: u64,
+    n_parameters: usize,
+    n_concepts: usize,
+    insert_gold: bool,
+    train: Retrieved,
+    dev: Retrieved,
+    /// Of the dev mentions that are judged by the model: how many, and accuracy@1 before and after it orders their candidates.
+    judged: Judged,
+    seconds: BTreeMap<&'static str, f64>,
+}
+
+/// What the first linker finds.
+#[derive(Debug, Default, Serialize)]
+struct Retrieved {
+    n_documents: usize,
+    n_mentions: usize,
+    /// Annotations without an id, of the composite kind, or without a place in the text, which are left out.
+    n_left_out: usize,
+    /// Mentions whose concept the terminology does not have.
+    n_unknown: usize,
+    accuracy_at_1: f64,
+    /// The share of mentions whose concept is a candidate.
+    recall: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Judged {
+    n_mentions: usize,
+    first_linker: f64,
+    cross_encoder: f64,
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment =
+        table.try_into().with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
+    let Experiment { seed, data, retrieval, .. } = &experiment;
+    retrieval.bm25.check().with_context(|| format!("{path} cannot be trained"))?;
+    if retrieval.n_candidates < 2 {
+        let error = canonym::Error::invalid("there is nothing to order among fewer than 2 candidates");
+        return Err(error.with_hint("`retrieval.n_candidates` is 10 where nothing else is said").into());
+    }
+    let root = arguments.data_root.as_path();
+    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    let started = Instant::now();
+    let mut seconds = BTreeMap::new();
+    let folder = checkpoint_folder(&experiment.model.bert, root)?;
+    let mut parameters = Parameters::default();
+    let (mut bert, mut pieces) = read_bert(&folder, SCOPE, &mut parameters)?;
+    let mut rng = for_step(*seed, u64::MAX);
+    add_marks((&mut bert, &mut pieces), SCOPE, &mut parameters, &mut rng)?;
+    let model = CrossEncoderConfig { bert, n_pieces: experiment.model.n_pieces };
+    model.init(&mut parameters, &mut rng);
+    model.check(&parameters).with_context(|| format!("{path} cannot be trained"))?;
+
+    progress::say("reading terminology and documents …");
+    let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
+    let linker = first_linker(&kb, retrieval);
+    let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, pieces: &pieces, data, retrieval };
+    let (questions, train) = asked.questions(&read(&root.join(&data.documents))?, 0)?;
+    let (dev_questions, dev) = asked.questions(&read(&root.join(&data.dev_documents))?, data.n_dev_mentions)?;
+    let said = |what: &str, found: &Retrieved| {
+        let (accuracy, recall) = (100.0 * found.accuracy_at_1, 100.0 * found.recall);
+        format!("{what}: {} mentions, accuracy@1 {accuracy:.1}, recall {recall:.1}", found.n_mentions)
+    };
+    progress::say(&said("train", &train));
+    progress::say(&said("dev", &dev));
+    seconds.insert("prepare", started.elapsed().as_secs_f64());
+
+    let paths = [&data.documents, &data.dev_documents, &data.terminology.path];
+    let mut provenance = provenance(paths.into(), root)?;
+    let weights = format!("{}/{FILE}", experiment.model.bert.display());
+    provenance.data_xxh3.insert(weights, hash_file(&folder.join(FILE))?);
+    let config = toml::to_string(&experiment)?;
+    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
+    let mut objective =
+        Pairs::new(&model, experiment.batch, &questions, *seed).with_held_out(Some((&dev_questions, &pieces)));
+    if objective.n_taught() == 0 {
+        let error = canonym::Error::invalid("no mention has its concept among its candidates");
+        return Err(error.with_hint("ids of documents and terminology have to be written alike").into());
+    }
+    let train_started = Instant::now();
+    let n_parameters = parameters.counts().1;
+    let stage = Stage { name: STAGE, config: experiment.run, seed: *seed, out: &arguments.out, of: &of };
+    let n_taught = objective.n_taught();
+    let parameters = stage.train(parameters, &mut objective, n_taught, &mut open_log(&arguments.out, &[STAGE])?)?;
+    seconds.insert("train", train_started.elapsed().as_secs_f64());
+
+    let judged_started = Instant::now();
+    let first = dev_questions.mentions.iter().filter(|question| question.right == Some(0)).count();
+    let n_mentions = dev_questions.mentions.len();
+    let scorer = PairScorer::new(&model, &parameters, &pieces)?;
+    let judged = Judged {
+        n_mentions,
+        first_linker: first as f64 / n_mentions.max(1) as f64,
+        cross_encoder: dev_questions.accuracy(&scorer)?,
+    };
+    let (before, after) = (100.0 * judged.first_linker, 100.0 * judged.cross_encoder);
+    progress::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, ordered anew {after:.1}"));
+    seconds.insert("judge", judged_started.elapsed().as_secs_f64());
+    let bundle = CrossBundle::new(&model, *retrieval, (parameters, pieces));
+    let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
+    let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seconds };
+    write_text(&arguments.out, "config.toml", &config)?;
+    write_text(&arguments.out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
+    write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
+    remove_kept(&arguments.out, &[STAGE])
+}
+
+fn first_linker(kb: &Arc<KnowledgeBase>, retrieval: &Retrieval) -> Box<dyn Linker> {
+    let config = LinkConfig { top_k: retrieval.n_candidates, min_score: 0.0 };
+    match retrieval.linker {
+        FirstLinker::Bm25 => Box::new(Bm25Linker::new(kb.clone(), &retrieval.bm25, config)),
+        FirstLinker::Lexical => Box::new(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config)),
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<AnnotatedDocument>> {
+    let documents: canonym::Result<Vec<AnnotatedDocument>> =
+        Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop).collect();
+    Ok(documents?)
+}
+
+/// How mentions become questions.
+struct Asked<'a> {
+    kb: &'a KnowledgeBase,
+    linker: &'a dyn Linker,
+    model: &'a CrossEncoderConfig,
+    pieces: &'a Pieces,
+    data: &'a DataConfig,
+    retrieval: &'a Retrieval,
+}
+
+impl Asked<'_> {
+    /// The mentions of documents with their candidates, `n` of them at equal distances, or all where it is 0; and what was found for all.
+    fn questions(&self, documents: &[AnnotatedDocument], n: usize) -> anyhow::Result<(Questions, Retrieved)> {
+        let mut found = Retrieved { n_documents: documents.len(), ..Retrieved::default() };
+        let mut gold = Vec::with_capacity(documents.len());
+        for document in documents {
+            let kept: Vec<(Mention, Option<ConceptId>)> =
+                document.annotations.iter().filter_map(|annotation| self.gold(annotation)).collect();
+            found.n_left_out += document.annotations.len() - kept.len();
+            found.n_mentions += kept.len();
+            gold.push(kept);
+        }
+        let mentions: Vec<Vec<Mention>> =
+            gold.iter().map(|kept| kept.iter().map(|(mention, _)| mention.clone()).collect()).collect();
+        let inputs: Vec<Marked<'_>> = documents
+            .iter()
+            .zip(&mentions)
+            .map(|(document, mentions)| Marked { document: &document.document, mentions })
+            .collect();
+        let links = self.linker.link(&inputs)?;
+        let mut questions = Questions::default();
+        let mut rows: HashMap<String, u32> = HashMap::new();
+        let (mut at, mut n_right, mut n_found) = (0, 0, 0);
+        for ((document, gold), links) in documents.iter().zip(&gold).zip(links) {
+            for ((mention, gold), mut link) in gold.iter().zip(links) {
+                let right = self.right(&mut link, *gold);
+                found.n_unknown += usize::from(gold.is_none());
+                n_right += usize::from(right == Some(0));
+                n_found += usize::from(right.is_some());
+                let (total, next) = (found.n_mentions, at + 1);
+                if n == 0 || at * n / total != next * n / total {
+                    let text = &document.document.text;
+                    questions.mentions.push(self.question(
+                        text,
+                        mention,
+                        (&link, right),
+                        &mut questions.names,
+                        &mut rows,
+                    )?);
+                }
+                at = next;
+            }
+        }
+        let share = |n: usize| n as f64 / found.n_mentions.max(1) as f64;
+        (found.accuracy_at_1, found.recall) = (share(n_right), share(n_found));
+        Ok((questions, found))
+    }
+
+    /// The mention and concept of an annotation; of several ids the first counts. Those without an id and those of several parts are none.
+    fn gold(&self, annotation: &Annotation) -> Option<(Mention, Option<ConceptId>)> {
+        let ids = IdSet::parse(&annotation.ids);
+        let id = ids.first().filter(|_| annotation.parts.is_empty() && !annotation.spans.is_empty())?;
+        let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+        Some((mention, self.kb.find(id)))
+    }
+
+    /// The place of the right candidate, which is put in where the experiment says so.
+    fn right(&self, link: &mut Link, gold: Option<ConceptId>) -> Option<usize> {
+        let concept = gold?;
+        let place = link.candidates.iter().position(|candidate| candidate.concept == concept);
+        if place.is_some() || !self.data.insert_gold {
+            return place;
+        }
+        link.candidates.truncate(self.retrieval.n_candidates - 1);
+        link.candidates.push(Candidate { concept, name: None, score: 0.0 });
+        Some(link.candidates.len() - 1)
+    }
+
+    fn question(
+        &self,
+        text: &str,
+        mention: &Mention,
+        (link, right): (&Link, Option<usize>),
+        names: &mut Vec<Vec<u32>>,
+        rows: &mut HashMap<String, u32>,
+    ) -> anyhow::Result<Question> {
+        let hull = mention.hull();
+        let window = marked_window(self.pieces, text, hull.start as usize..hull.end as usize, self.model.n_pieces)?;
+        let mut candidates = Vec::with_capacity(link.candidates.len());
+        for candidate in &link.candidates {
+            let name =
+                candidate.name.map_or_else(|| self.kb.preferred_name(candidate.concept), |name| self.kb.name(name));
+            let row = match rows.get(name) {
+                Some(row) => *row,
+                None => {
+                    names.push(self.model.name_rows(self.pieces, name)?);
+                    *rows.entry(name.to_owned()).or_insert(names.len() as u32 - 1)
+                }
+            };
+            candidates.push(row);
+        }
+        Ok(Question { window: window.rows, candidates, right })
+    }
+}

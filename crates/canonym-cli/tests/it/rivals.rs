@@ -1,0 +1,173 @@
+//! Ranking by BM25, and a cross-encoder behind it: training, linking, judging.
+
+use std::path::Path;
+
+use canonym_neural::checkpoint::write_bert;
+use canonym_neural::models::bert::BertConfig;
+use canonym_neural::parameters::Parameters;
+use canonym_neural::random::SplitMix64;
+use canonym_neural::wordpiece::Pieces;
+
+use crate::support::{SHAPES, Workplace};
+
+const EXPERIMENT: &str = r#"
+system = "cross-encoder"
+seed = 3
+
+[data]
+terminology = { path = "shapes.tsv", format = "tsv" }
+documents = "train.pubtator"
+dev_documents = "train.pubtator"
+
+[retrieval]
+n_candidates = 3
+
+[model]
+bert = "tiny"
+n_pieces = 16
+
+[batch]
+batch = 2
+
+[run]
+n_steps = 12
+steps_per_round = 6
+evaluate_every = 1
+adam = { learning_rate = 1e-3 }
+"#;
+
+/// The second mention has no id, the third one that no name leads to, the fourth two parts.
+const DOCUMENTS: &str = concat!(
+    "7|t|A circle, a shape, a ball and squares.\n",
+    "7\t2\t8\tcircle\tShape\tS1\n",
+    "7\t12\t17\tshape\tShape\t-1\n",
+    "7\t21\t25\tball\tShape\tS1\n",
+    "\n8|t|Circular sector or triangle.\n",
+    "8\t0\t15\tCircular sector\tShape\tS3|S4\n",
+    "8\t0\t27\tCircular sector or triangle\tShape\tS3|S4\tCircular sector|triangle\n",
+    "8\t19\t27\ttriangle\tShape\tS4\n\n",
+);
+
+/// A small encoder that nobody trained, as a folder.
+fn write_tiny(folder: &Path) {
+    let json = r#"{"vocab_size": 14, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 8, "max_position_embeddings": 32}"#;
+    let config: BertConfig = serde_json::from_str(json).unwrap();
+    let words = "[UNK] [CLS] [SEP] a circle , shape and or circular sector triangle square ##s";
+    let pieces = Pieces::of(words.split(' ').map(str::to_owned).collect()).unwrap();
+    let mut parameters = Parameters::default();
+    config.init(&mut parameters, "", &mut SplitMix64::new(1));
+    write_bert(folder, (&config, &pieces), "", &parameters).unwrap();
+}
+
+fn said(place: &Workplace, arguments: &[&str]) -> (bool, String, String) {
+    let output = place.run(arguments, "");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn trained() -> Workplace {
+    let place = Workplace::with_shapes();
+    place.write("train.pubtator", DOCUMENTS);
+    place.write("shapes.toml", EXPERIMENT);
+    write_tiny(&place.path("tiny"));
+    let (success, _, told) = said(&place, &["train", "shapes.toml", "--data-root", ".", "--out", "model"]);
+    assert!(success, "{told}");
+    place
+}
+
+#[test]
+fn bm25_ranks_names_and_given_mentions_and_finds_none() {
+    let place = Workplace::with_shapes();
+    place.write("names.txt", "shape of a ring\nquad\nfog\n");
+    let (success, out, told) = said(&place, &["map", "--model", "bm25", "--kb", "shapes.kb", "names.txt"]);
+    assert!(success, "{told}");
+    let ids: Vec<String> = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["candidates"][0]["id"].to_string())
+        .collect();
+    assert_eq!(ids, [r#""X:S1""#, r#""X:S2""#, "null"]);
+    place.write("train.pubtator", DOCUMENTS);
+    let gold =
+        ["eval", "--model", "bm25", "--kb", "shapes.kb", "--gold", "train.pubtator", "--mentions", "gold", "--raw-ids"];
+    let (success, out, told) = said(&place, &gold);
+    assert!(success && out.contains("acc@1"), "{out}{told}");
+    let (_, out, told) = said(&place, &["map", "--explain", "--model", "bm25", "--kb", "shapes.kb", "names.txt"]);
+    assert!(out.contains("a word of mention and name"), "{out}{told}");
+    let (success, _, told) = said(&place, &["link", "--model", "bm25", "--kb", "shapes.kb", "train.pubtator"]);
+    assert!(!success && told.contains("give `--mentions gold`"), "{told}");
+}
+
+#[test]
+fn a_cross_encoder_is_trained_and_orders_candidates() {
+    let place = trained();
+    let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let train = &report["train"];
+    assert_eq!((&train["n_mentions"], &train["n_left_out"], &train["recall"]), (&4.into(), &2.into(), &0.75.into()));
+    assert_eq!(report["judged"]["first_linker"], 0.75);
+    assert!(!place.path("model/checkpoint-train.safetensors").exists());
+    let link = ["link", "--kb", "shapes.kb", "--model", "bm25", "--mentions", "gold", "train.pubtator"];
+    let scores = |more: &[&str]| {
+        let (success, out, told) = said(&place, &[&link, more].concat());
+        assert!(success, "{told}");
+        let document: serde_json::Value = serde_json::from_str(out.lines().nth(1).unwrap()).unwrap();
+        let candidates = document["annotations"][0]["candidates"].as_array().unwrap().clone();
+        let mut ids: Vec<String> = candidates.iter().map(|one| one["id"].to_string()).collect();
+        ids.sort();
+        (ids, candidates.iter().map(|one| one["score"].as_f64().unwrap()).sum::<f64>())
+    };
+    let (before, after) = (scores(&[]), scores(&["--rerank", "model"]));
+    // Of the same candidates all stay, and their scores are shares.
+    assert_eq!(before.0, after.0);
+    assert!((after.1 - 1.0).abs() < 1e-3, "{after:?}");
+    let (success, out, told) = said(
+        &place,
+        &[
+            "eval",
+            "--kb",
+            "shapes.kb",
+            "--model",
+            "bm25",
+            "--rerank",
+            "model",
+            "--mentions",
+            "gold",
+            "--raw-ids",
+            "--gold",
+            "train.pubtator",
+        ],
+    );
+    assert!(success && out.contains("acc@1"), "{out}{told}");
+}
+
+#[test]
+fn what_a_cross_encoder_cannot_do_is_told() {
+    let place = trained();
+    let refused = |arguments: &[&str], expected: &str| {
+        let (success, _, told) = said(&place, arguments);
+        assert!(!success && told.contains(expected), "{told}");
+    };
+    refused(&["link", "--kb", "shapes.kb", "--rerank", "model", "train.pubtator"], "for given mentions alone");
+    refused(&["map", "--model", "model", "shapes.tsv"], "of the system `cross-encoder`");
+    place.write("empty.safetensors", "");
+    let link = ["link", "--kb", "shapes.kb", "--mentions", "gold", "--rerank", "empty.safetensors", "train.pubtator"];
+    refused(&link, "no complete safetensors file");
+    let train = ["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set"];
+    refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "there is no folder `elsewhere` of a BERT");
+    refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
+    refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "fewer than 2 candidates");
+    place.write("shapes.tsv", SHAPES.replace('S', "T"));
+    refused(&train[..6], "no mention has its concept among its candidates");
+}
+
+#[test]
+fn a_concept_that_was_not_found_can_be_put_among_the_candidates() {
+    let place = trained();
+    let train = ["train", "shapes.toml", "--data-root", ".", "--out", "leaky", "--set", "data.insert_gold=true"];
+    let (success, _, told) = said(&place, &train);
+    assert!(success, "{told}");
+    let report = std::fs::read_to_string(place.path("leaky/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["insert_gold"], &report["train"]["recall"]), (&true.into(), &1.0.into()));
+}

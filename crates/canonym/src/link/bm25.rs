@@ -1,0 +1,289 @@
+//! The BM25 linker: names of the knowledge base ranked by the words that they share with a mention.
+//!
+//! It is the retrieval that neural rankers are compared with (such as in Logeswaran et al. 2019). Texts of the index are the forms of the
+//! knowledge base, so a name that several concepts have counts once. Words are compared without spelling and inflection
+//! ([`NormaliseConfig::LOOKUP`]), as analysers of search engines do it, too. A concept scores as its best name; of equal ones the concept of the
+//! lowest row comes first.
+//!
+//! A score of BM25 is no probability. What a link carries is its share by softmax among the [`N_RANKED`] best concepts and the answer that
+//! it is none of them, of score 0: comparable within a list, 0 to 1, and not calibrated.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::explain::{Explained, Explanation, contribution, explained, tell_differences};
+use super::lexical::{LinkConfig, each_once};
+use super::{Candidate, Link, Linker, Marked};
+use crate::Result;
+use crate::index::bm25::{Bm25Config, Bm25Index, Bm25Scratch, Hit, words};
+use crate::kb::subset::{Subset, View};
+use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId};
+use crate::text::normalise::{NormaliseConfig, normalise};
+
+/// Concepts that share the probability, and the most that are given.
+pub const N_RANKED: usize = 100;
+
+/// Links mentions by BM25 over names.
+#[derive(Debug)]
+pub struct Bm25Linker {
+    kb: Arc<KnowledgeBase>,
+    index: Bm25Index,
+    config: LinkConfig,
+    subset: Option<Arc<Subset>>,
+}
+
+/// A concept, its best name and the score of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ranked {
+    concept: ConceptId,
+    name: NameId,
+    score: f32,
+}
+
+impl Bm25Linker {
+    /// A linker to the concepts of `kb`, of which the index is built here.
+    pub fn new(kb: Arc<KnowledgeBase>, ranking: &Bm25Config, config: LinkConfig) -> Bm25Linker {
+        let normal = |form| normalise(kb.forms().get(form), &NormaliseConfig::LOOKUP);
+        let forms: Vec<String> = (0..kb.n_forms()).into_par_iter().map(normal).collect();
+        let index = Bm25Index::build(forms.iter().map(String::as_str), ranking);
+        Bm25Linker { kb, index, config, subset: None }
+    }
+
+    /// The same linker, which gives no concept outside of `subset`; all where `None`. Weights of words stay those of all names.
+    #[must_use]
+    pub fn within(self, subset: Option<Arc<Subset>>) -> Bm25Linker {
+        Bm25Linker { subset, ..self }
+    }
+
+    /// Links names without context, in order. A name that comes again is looked up once.
+    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
+        each_once(names, |distinct| {
+            let link = |scratch: &mut Bm25Scratch, name: &&str| self.link_ranked(&self.rank(name, scratch));
+            distinct.par_iter().map_init(Bm25Scratch::default, link).collect()
+        })
+    }
+
+    /// Links one name and says why.
+    pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
+        let ranked = self.rank(name, &mut Bm25Scratch::default());
+        let link = self.link_ranked(&ranked);
+        let normal = normalise(name, &NormaliseConfig::LOOKUP);
+        let explain = |(ranked_of, candidate): (&Ranked, &Candidate)| {
+            let form = self.kb.form_of(ranked_of.name);
+            let mut parts = Vec::new();
+            for word in words(&normal) {
+                let weight = f64::from(self.index.weight(word, form.0));
+                parts.push(contribution(word, "a word of mention and name", weight, weight));
+            }
+            let top = ranked.first().map_or(0.0, |best| f64::from(best.score));
+            let others = ranked.iter().filter(|one| one.concept != ranked_of.concept);
+            let sum: f64 = others.map(|one| (f64::from(one.score) - top).exp()).sum::<f64>() + (-top).exp();
+            parts.push(contribution("others", "what speaks for other concepts, or for none", 1.0, -(sum.ln() + top)));
+            explained(&self.kb, name, (ranked_of.name, candidate), parts)
+        };
+        let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).map(explain).collect();
+        tell_differences(&mut candidates);
+        (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
+    }
+
+    /// The best concepts of a name, at most [`N_RANKED`], best first.
+    fn rank(&self, name: &str, scratch: &mut Bm25Scratch) -> Vec<Ranked> {
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let mut hits = self.index.search(&normalise(name, &NormaliseConfig::LOOKUP), scratch);
+        hits.retain(|hit| view.has_form(FormId(hit.row)));
+        let mut n_forms = N_RANKED;
+        loop {
+            let n_kept = best_first(&mut hits, n_forms);
+            let mut ranked = self.concepts(&hits[..n_kept], view);
+            if ranked.len() >= N_RANKED || n_kept == hits.len() {
+                ranked.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.concept.cmp(&b.concept)));
+                ranked.truncate(N_RANKED);
+                return ranked;
+            }
+            n_forms *= 4;
+        }
+    }
+
+    /// The best name of each concept of some forms, in no order; of equal names the first.
+    fn concepts(&self, hits: &[Hit], view: View<'_>) -> Vec<Ranked> {
+        let mut best: HashMap<ConceptId, Ranked> = HashMap::with_capacity(hits.len());
+        for hit in hits {
+            for name in self.kb.names_of_form(FormId(hit.row)) {
+                let concept = self.kb.concept_of(name);
+                if !view.has(concept) {
+                    continue;
+                }
+                let ranked = Ranked { concept, name, score: hit.score };
+                let known = best.entry(concept).or_insert(ranked);
+                if (ranked.score, known.name) > (known.score, ranked.name) {
+                    *known = ranked;
+                }
+            }
+        }
+        best.into_values().collect()
+    }
+
+    fn link_ranked(&self, ranked: &[Ranked]) -> Link {
+        let top = ranked.first().map_or(0.0, |best| best.score);
+        let share = |score: f32| (score - top).exp();
+        let sum: f32 = ranked.iter().map(|one| share(one.score)).sum::<f32>() + share(0.0);
+        let candidate =
+            |one: &Ranked| Candidate { concept: one.concept, name: Some(one.name), score: share(one.score) / sum };
+        let candidates: Vec<Candidate> = ranked.iter().take(self.config.top_k.max(1)).map(candidate).collect();
+        let nil = candidates.first().is_none_or(|best| best.score < self.config.min_score);
+        Link { candidates, nil }
+    }
+}
+
+/// Brings the `n` best hits, and those that equal the last of them, to the front; how many they are.
+fn best_first(hits: &mut [Hit], n: usize) -> usize {
+    if hits.len() <= n {
+        return hits.len();
+    }
+    hits.select_nth_unstable_by(n - 1, |a, b| b.score.total_cmp(&a.score));
+    let least = hits[n - 1].score;
+    let mut n_kept = n;
+    for place in n..hits.len() {
+        if hits[place].score == least {
+            hits.swap(place, n_kept);
+            n_kept += 1;
+        }
+    }
+    n_kept
+}
+
+impl Linker for Bm25Linker {
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        let names: Vec<Vec<String>> = inputs.par_iter().map(Marked::names).collect();
+        let mut links = self.link_names(&names.concat()).into_iter();
+        Ok(names.iter().map(|names| links.by_ref().take(names.len()).collect()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::bootstrap::SplitMix64;
+    use crate::kb::format::Meta;
+    use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+    use crate::text::{Document, Mention, Span};
+
+    fn kb(concepts: &[(&str, &[&str])]) -> Arc<KnowledgeBase> {
+        let mut builder = KnowledgeBaseBuilder::new();
+        for (id, names) in concepts {
+            let name = |text: &&str| NameRecord { text: (*text).to_owned(), scope: Scope::Exact };
+            let names = names.iter().map(name).collect();
+            builder.add(ConceptRecord { id: (*id).to_owned(), names, ..ConceptRecord::default() }).unwrap();
+        }
+        Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "small.kb").unwrap())
+    }
+
+    fn small() -> Arc<KnowledgeBase> {
+        kb(&[
+            ("1", &["Liver disease", "Hepatopathy"]),
+            ("2", &["Fatty liver", "Fatty liver disease"]),
+            ("3", &["Cold"]),
+            ("4", &["Cold", "Chronic obstructive lung disease"]),
+        ])
+    }
+
+    fn linker(kb: &Arc<KnowledgeBase>, top_k: usize) -> Bm25Linker {
+        let config = LinkConfig { top_k, min_score: 0.0 };
+        Bm25Linker::new(kb.clone(), &Bm25Config::default(), config)
+    }
+
+    fn ids(kb: &KnowledgeBase, link: &Link) -> String {
+        link.candidates.iter().map(|candidate| kb.id(candidate.concept)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_concept_ranks_as_its_best_name_and_equal_ones_by_their_rows() {
+        let kb = small();
+        let links = linker(&kb, 5).link_names(&[
+            "fatty LIVER diseases",
+            "cold",
+            "Hepatopathy",
+            "",
+            "fever",
+            "disease of the liver",
+        ]);
+        let found: Vec<String> = links.iter().map(|link| ids(&kb, link)).collect();
+        assert_eq!(found, ["2 1 4", "3 4", "1", "", "", "1 2 4"]);
+        assert_eq!(links.iter().map(|link| link.nil).collect::<Vec<_>>(), [false, false, false, true, true, false]);
+        assert_eq!(kb.name(links[0].candidates[0].name.unwrap()), "Fatty liver disease");
+        let scores: Vec<f32> = links[1].candidates.iter().map(|candidate| candidate.score).collect();
+        assert_eq!(scores[0], scores[1]);
+        // The third part is for none of them.
+        assert!(scores[0] < 0.5 && scores[0] > 0.3, "{scores:?}");
+    }
+
+    #[test]
+    fn what_is_asked_beside_a_name_does_not_matter() {
+        let words = ["liver", "fatty", "disease", "acute", "cold", "lung", "of", "the"];
+        let mut rng = SplitMix64::new(5);
+        let mut phrase = || (0..1 + rng.below(4)).map(|_| words[rng.below(words.len())]).collect::<Vec<_>>().join(" ");
+        let concepts: Vec<(String, Vec<String>)> =
+            (0..300).map(|row| (format!("{row:03}"), vec![phrase(), phrase()])).collect();
+        let names: Vec<Vec<&str>> =
+            concepts.iter().map(|(_, names)| names.iter().map(String::as_str).collect()).collect();
+        let concepts: Vec<(&str, &[&str])> =
+            concepts.iter().zip(&names).map(|((id, _), names)| (id.as_str(), names.as_slice())).collect();
+        let kb = kb(&concepts);
+        let queries: Vec<String> = (0..40).map(|_| phrase()).collect();
+        let linker = linker(&kb, 7);
+        let together = linker.link_names(&queries);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        assert_eq!(pool.install(|| linker.link_names(&queries)), together);
+        for (query, link) in queries.iter().zip(&together) {
+            assert_eq!(&linker.link_names(&[query])[0], link);
+            // As every name scored by itself.
+            let mut all: Vec<(ConceptId, f32)> = Vec::new();
+            for concept in kb.concepts() {
+                let score = |name: NameId| {
+                    let form = kb.form_of(name);
+                    words_of(query).map(|word| linker.index.weight(word, form.0)).sum::<f32>()
+                };
+                all.push((concept, kb.names(concept).map(score).fold(0.0, f32::max)));
+            }
+            all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            all.truncate(7);
+            let expected: Vec<ConceptId> = all.iter().filter(|one| one.1 > 0.0).map(|one| one.0).collect();
+            assert_eq!(link.candidates.iter().map(|candidate| candidate.concept).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    fn words_of(query: &str) -> impl Iterator<Item = &str> {
+        words(query)
+    }
+
+    #[test]
+    fn explanations_give_the_same_link_and_their_parts_sum_to_its_log_odds() {
+        let kb = small();
+        let linker = linker(&kb, 5);
+        for name in ["fatty liver disease", "cold"] {
+            let (link, explanation) = linker.explain_name(name);
+            assert_eq!(linker.link_names(&[name])[0], link);
+            for (candidate, explained) in link.candidates.iter().zip(&explanation.candidates) {
+                let score = f64::from(candidate.score);
+                assert!((explained.log_odds - (score / (1.0 - score)).ln()).abs() < 1e-2, "{explained:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn mentions_are_linked_by_their_long_forms_within_a_subset() {
+        let kb = small();
+        let text = "Fatty liver disease (FLD). FLD is common.";
+        let document = Document { text: text.to_owned(), ..Document::default() };
+        let mentions = [0..19, 27..30].map(|span| Mention::contiguous(Span::new(span.start, span.end)));
+        let inputs = [Marked { document: &document, mentions: &mentions }; 2];
+        let links = linker(&kb, 1).link(&inputs).unwrap();
+        assert_eq!(links[0].iter().map(|link| ids(&kb, link)).collect::<Vec<_>>(), ["2", "2"]);
+        assert_eq!(links[0], links[1]);
+        let subset = Subset::of(&kb, |concept| kb.id(concept) != "2");
+        let links = linker(&kb, 5).within(Some(Arc::new(subset))).link(&inputs).unwrap();
+        assert_eq!(ids(&kb, &links[0][0]), "1 4");
+    }
+}
