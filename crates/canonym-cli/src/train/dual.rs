@@ -25,7 +25,8 @@ use canonym_neural::models::dual_encoder::{
 };
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
-use canonym_neural::train::linking::{Linking, LinkingConfig, Ranks, Reading, Target, ranks};
+use canonym_neural::train::linking::{Linking, LinkingConfig, Reading, Target};
+use canonym_neural::train::ranks::{Ranks, ranks};
 use canonym_neural::train::{Names, RunConfig};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,9 @@ struct DataConfig {
     /// In the place of held-out corpora: every document of this number, such as every tenth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold_out: Option<usize>,
+    /// Whether the model weighs words beside vectors when it links; the weight is chosen on the held-out documents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    with_words: bool,
     /// Documents of the held-out corpora that evaluations while training look at; all where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n_dev_in_training: Option<usize>,
@@ -277,7 +281,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let encoder = bundle.encoder()?;
         let vectors = encoder.encode_names(&names.pieces)?;
         report.linking = Some(ranks(&encoder, &vectors, &dev.readings, &names)?);
-        judge(&mut bundle, &kb, (&vectors, &labels), &dev.documents, &mut report)?;
+        let documents = (dev.documents.as_slice(), experiment.data.with_words);
+        judge(&mut bundle, &kb, (&vectors, &labels), documents, &mut report)?;
     }
     report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
     write_text(out, "config.toml", &config)?;
@@ -436,7 +441,7 @@ fn judge(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
     (vectors, labels): (&Matrix, &HashMap<String, u32>),
-    documents: &[AnnotatedDocument],
+    (documents, with_words): (&[AnnotatedDocument], bool),
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
@@ -472,7 +477,7 @@ fn judge(
         ("vectors", accuracy(&Fusion::DENSE)),
         ("both", accuracy(&fusion)),
     ]);
-    bundle.manifest.fusion = alone;
+    bundle.manifest.fusion = if with_words { fusion } else { alone };
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
     }

@@ -5,6 +5,7 @@ pub mod linking;
 pub mod losses;
 pub mod optimise;
 pub mod pairs;
+pub mod ranks;
 pub mod synonyms;
 pub mod tags;
 

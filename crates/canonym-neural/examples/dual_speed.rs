@@ -1,0 +1,123 @@
+//! Times three ways of linking given mentions, one window at a time: collective, one mention at a time, and one mention at a time with its
+//! nearest names ordered by a cross-encoder (BLINK). Weights are those of a checkpoint and random heads: they decide no time.
+//!
+//!     dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS
+//!
+//! CORPUS is a corpus with mentions, TERMINOLOGY a table of ids and names. Prints the mentions a second of each way, medians of three turns.
+
+use std::path::Path;
+use std::time::Instant;
+
+use canonym::corpus::Reader;
+use canonym::text::Span;
+use canonym_neural::checkpoint::read_bert;
+use canonym_neural::context::{add_marks, marked_window};
+use canonym_neural::cross_encoder::PairScorer;
+use canonym_neural::dense::FlatIndex;
+use canonym_neural::dual::DualEncoder;
+use canonym_neural::dual::windows::{WindowConfig, Windower};
+use canonym_neural::models::bert::Sequences;
+use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
+use canonym_neural::models::dual_encoder::{DualEncoderConfig, MentionVector, NAME, NameVector, TEXT};
+use canonym_neural::parameters::Parameters;
+use canonym_neural::random::SplitMix64;
+
+/// Mentions of a window, as in the paper.
+const N_MENTIONS: usize = 8;
+
+/// Names that the cross-encoder orders, as BLINK does.
+const N_ORDERED: usize = 64;
+
+/// Documents that the cross-encoder reads: it is slow.
+const N_READ: usize = 3;
+
+fn main() -> canonym::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, threads, corpus, terminology, n_documents] = arguments.as_slice() else {
+        eprintln!("usage: dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS");
+        std::process::exit(2);
+    };
+    let threads = threads.parse().expect("a number of threads");
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("threads are made once");
+    let mut rng = SplitMix64::new(1);
+    let mut parameters = Parameters::default();
+    for scope in [TEXT, NAME, SCOPE] {
+        read_bert(folder.as_ref(), scope, &mut parameters)?;
+    }
+    let (bert, mut pieces) = read_bert(folder.as_ref(), "unused.", &mut Parameters::default())?;
+    let mut marked_bert = bert.clone();
+    for scope in [TEXT, NAME, SCOPE] {
+        add_marks((&mut marked_bert, &mut pieces), scope, &mut parameters, &mut rng)?;
+    }
+    let config =
+        |mention| DualEncoderConfig { bert: marked_bert.clone(), mention, name: NameVector::Mean, search: None };
+    let cross = CrossEncoderConfig { bert: marked_bert.clone(), n_pieces: 128 };
+    config(MentionVector::Ends).init(&mut parameters, &mut rng);
+    cross.init(&mut parameters, &mut rng);
+    let collective = DualEncoder::new(&config(MentionVector::Ends), &parameters)?;
+    let single = DualEncoder::new(&config(MentionVector::First), &parameters)?;
+    let scorer = PairScorer::new(&cross, &parameters, &pieces)?;
+    let windows =
+        |mentions, marked| WindowConfig { pieces: if marked { 128 } else { 512 }, overlap: 0, mentions, marked };
+    let together = Windower::new(pieces.clone(), windows(Some(N_MENTIONS), false))?;
+    let alone = Windower::new(pieces.clone(), windows(None, true))?;
+
+    let text = std::fs::read_to_string(terminology).expect("a terminology");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').nth(1)).collect();
+    let rows: Vec<Vec<u32>> = names.iter().map(|name| together.name(name, 128)).collect();
+    let started = Instant::now();
+    let index = FlatIndex::by_inner_product(collective.encode_names(&rows)?);
+    println!("{} names encoded in {:.1} s", names.len(), started.elapsed().as_secs_f64());
+
+    let mut documents: Vec<(String, Vec<Span>)> = Vec::new();
+    for document in Reader::open(Path::new(corpus), None)?.take(n_documents.parse().expect("a number of documents")) {
+        let document = document?;
+        let mut spans: Vec<Span> = document.annotations.iter().map(|annotation| annotation.spans[0]).collect();
+        spans.sort_by_key(|span| span.start);
+        documents.push((document.document.text, spans));
+    }
+    let find = |encoder: &DualEncoder, windower: &Windower, documents: &[(String, Vec<Span>)], ordered: bool| {
+        let mut n = 0;
+        for (text, spans) in documents {
+            let windows = windower.with_mentions(text, spans).expect("pieces are there");
+            for (at, rows) in windows.rows.iter().enumerate() {
+                let inside = windows.places.iter().flatten().filter(|place| place.window == at);
+                let mentions: Vec<(usize, usize, usize)> = inside.map(|place| (0, place.first, place.last)).collect();
+                let vectors = encoder.encode_mentions(std::slice::from_ref(rows), &mentions).expect("rows that fit");
+                let hits = index.search(&vectors, if ordered { N_ORDERED } else { 10 });
+                n += mentions.len();
+                if !ordered {
+                    continue;
+                }
+                let span = spans[at];
+                let window = marked_window(&pieces, text, span.start as usize..span.end as usize, 128).expect("marks");
+                let mut pairs = Sequences::default();
+                for hit in &hits[0] {
+                    let name = cross.name_rows(&pieces, names[hit.row as usize]).expect("a piece behind");
+                    pairs.push(&[&window.rows, &name]);
+                }
+                scorer.scores(&pairs).expect("pairs that fit");
+            }
+        }
+        n
+    };
+    let few = &documents[..documents.len().min(N_READ)];
+    let ways: [(&str, &DualEncoder, &Windower, &[(String, Vec<Span>)], bool); 3] = [
+        ("collective", &collective, &together, &documents, false),
+        ("one mention", &single, &alone, &documents, false),
+        ("one mention and a cross-encoder", &single, &alone, few, true),
+    ];
+    let mut rates = vec![Vec::new(); ways.len()];
+    for _ in 0..3 {
+        for ((_, encoder, windower, documents, ordered), rates) in ways.iter().zip(&mut rates) {
+            let started = Instant::now();
+            let n = find(encoder, windower, documents, *ordered);
+            rates.push(n as f64 / started.elapsed().as_secs_f64());
+        }
+    }
+    for ((name, ..), rates) in ways.iter().zip(&mut rates) {
+        rates.sort_by(f64::total_cmp);
+        println!("{name}: {:.1} mentions a second", rates[1]);
+    }
+    Ok(())
+}
