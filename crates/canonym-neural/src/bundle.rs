@@ -115,6 +115,12 @@ impl Bundle {
         self.parameters.to_bytes(precision, &BTreeMap::from(metadata))
     }
 
+    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    pub fn open(path: &Path) -> Result<Bundle> {
+        let (file, bytes) = read_file(path)?;
+        Bundle::from_bytes(&bytes, &file)
+    }
+
     /// Reads the content of a file; `path` is for messages.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Bundle> {
         let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;

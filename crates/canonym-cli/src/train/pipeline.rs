@@ -9,7 +9,6 @@ use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym::eval::ids::IdSet;
 use canonym::kb::KnowledgeBase;
 use canonym::text::{Document, Span};
-use canonym_neural::bundle::read_file;
 use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
 use canonym_neural::parameters::Precision;
 use canonym_neural::pipeline::fit::{Judged, fit_decision};
@@ -82,10 +81,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         };
         rescnn::run(&names, super::read_table(&names.config, &[])?)?;
     }
-    let names = {
-        let (file, bytes) = read_file(&names_out)?;
-        Bundle::from_bytes(&bytes, &file)?
-    };
+    let names = Bundle::open(&names_out)?;
 
     let of_tagger: tagger::Experiment = super::read_table(&beside.join(&experiment.tagger), &[])?
         .try_into()
