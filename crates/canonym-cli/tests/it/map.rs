@@ -152,7 +152,7 @@ fn options_that_cannot_be_used_have_status_two() {
             status 1
             --- stderr
             error: there is no model `nothing`
-            hint: give `default`, `lexical`, or a folder that `canonym train` wrote
+            hint: give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote
         "#]],
     );
 }

@@ -154,7 +154,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     let link = ["link", "--kb", "shapes.kb", "--mentions", "gold", "--rerank", "empty.safetensors", "train.pubtator"];
     refused(&link, "no complete safetensors file");
     let train = ["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set"];
-    refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "there is no folder `elsewhere` of a BERT");
+    refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "there is no checkpoint");
     refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
     refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "fewer than 2 candidates");
     place.write("shapes.tsv", SHAPES.replace('S', "T"));
