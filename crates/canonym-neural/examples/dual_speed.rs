@@ -31,6 +31,12 @@ const N_ORDERED: usize = 64;
 /// Documents that the cross-encoder reads: it is slow.
 const N_READ: usize = 3;
 
+/// A text and its mentions.
+type Read = (String, Vec<Span>);
+
+/// A way of linking: its name, who reads, how texts are divided, which of them are read, and whether a cross-encoder orders.
+type Way<'a> = (&'static str, &'a DualEncoder, &'a Windower, &'a [Read], bool);
+
 fn main() -> canonym::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, threads, corpus, terminology, n_documents] = arguments.as_slice() else {
@@ -69,14 +75,14 @@ fn main() -> canonym::Result<()> {
     let index = FlatIndex::by_inner_product(collective.encode_names(&rows)?);
     println!("{} names encoded in {:.1} s", names.len(), started.elapsed().as_secs_f64());
 
-    let mut documents: Vec<(String, Vec<Span>)> = Vec::new();
+    let mut documents: Vec<Read> = Vec::new();
     for document in Reader::open(Path::new(corpus), None)?.take(n_documents.parse().expect("a number of documents")) {
         let document = document?;
         let mut spans: Vec<Span> = document.annotations.iter().map(|annotation| annotation.spans[0]).collect();
         spans.sort_by_key(|span| span.start);
         documents.push((document.document.text, spans));
     }
-    let find = |encoder: &DualEncoder, windower: &Windower, documents: &[(String, Vec<Span>)], ordered: bool| {
+    let find = |encoder: &DualEncoder, windower: &Windower, documents: &[Read], ordered: bool| {
         let mut n = 0;
         for (text, spans) in documents {
             let windows = windower.with_mentions(text, spans).expect("pieces are there");
@@ -102,7 +108,7 @@ fn main() -> canonym::Result<()> {
         n
     };
     let few = &documents[..documents.len().min(N_READ)];
-    let ways: [(&str, &DualEncoder, &Windower, &[(String, Vec<Span>)], bool); 3] = [
+    let ways: [Way<'_>; 3] = [
         ("collective", &collective, &together, &documents, false),
         ("one mention", &single, &alone, &documents, false),
         ("one mention and a cross-encoder", &single, &alone, few, true),

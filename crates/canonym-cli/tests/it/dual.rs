@@ -153,7 +153,7 @@ fn training_again_gives_the_same_model_and_kinds_of_models_can_be_set() {
     let published = [short, "windows.mentions=8", "model.mention=ends", "batch.shared=false", "data.concepts=all"];
     let (ok, errors) = train(&place, "published", &published);
     assert!(ok, "{errors}");
-    place.write("shapes.toml", &EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }", "search = \"tags\""));
+    place.write("shapes.toml", EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }", "search = \"tags\""));
     let (ok, errors) = train(&place, "tags", &[short, "encoder.train_embeddings=false", "data.with_words=true"]);
     assert!(ok, "{errors}");
     let (ok, linked, errors) = said(&place, &["map", "--model", "tags", "-"], "ring\n");

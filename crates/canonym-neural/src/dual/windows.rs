@@ -319,9 +319,10 @@ mod tests {
         let mentions = [2..4, 5..6, 9..12, 12..13];
         assert_eq!(chunks(20, &mentions, 100, 2), [0..6, 6..20]);
         assert_eq!(chunks(20, &mentions, 10, 8), [0..6, 6..16, 16..20]);
-        assert_eq!(chunks(20, &mentions, 100, 8), [0..20]);
-        assert_eq!(chunks(20, &[15..18], 10, 8), [0..10, 10..20]);
-        assert_eq!(chunks(22, &[15..18], 10, 8), [0..10, 10..20, 20..22]);
+        assert_eq!(chunks(20, &mentions, 100, 8), vec![0..20; 1]);
+        let far = vec![15..18; 1];
+        assert_eq!(chunks(20, &far, 10, 8), [0..10, 10..20]);
+        assert_eq!(chunks(22, &far, 10, 8), [0..10, 10..20, 20..22]);
         assert_eq!(chunks(0, &[], 10, 8), []);
         let mut rng = SplitMix64::new(3);
         for _ in 0..300 {

@@ -117,7 +117,9 @@ impl Adam {
                 *second = Matrix::zeros(weight.n_rows, weight.n_cols);
             }
             let decay = if weight.n_rows > 1 { 1.0 - rate * weight_decay } else { 1.0 };
-            let step = |(((values, gradients), firsts), seconds): (((&mut [f32], &[f32]), &mut [f32]), &mut [f32])| {
+            let values = weight.values.par_chunks_mut(PIECE).zip(gradient.values.par_chunks(PIECE));
+            let memories = first.values.par_chunks_mut(PIECE).zip(second.values.par_chunks_mut(PIECE));
+            values.zip(memories).for_each(|((values, gradients), (firsts, seconds))| {
                 let memories = firsts.iter_mut().zip(seconds);
                 for ((value, gradient), (first, second)) in values.iter_mut().zip(gradients).zip(memories) {
                     *first = beta_1 * *first + (1.0 - beta_1) * gradient;
@@ -125,9 +127,7 @@ impl Adam {
                     let change = (*first / correct_1) / ((*second / correct_2).sqrt() + epsilon);
                     *value = *value * decay - rate * change;
                 }
-            };
-            let values = weight.values.par_chunks_mut(PIECE).zip(gradient.values.par_chunks(PIECE));
-            values.zip(first.values.par_chunks_mut(PIECE)).zip(second.values.par_chunks_mut(PIECE)).for_each(step);
+            });
         }
     }
 }
