@@ -214,8 +214,12 @@ pub(super) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: u
         let right = if window.end == n_pieces { n_pieces } else { window.end.saturating_sub(mention.end) };
         (inside, left.min(right))
     };
+    // Begins and ends of windows both grow, so those that hold some of it stand together.
+    let from = windows.partition_point(|window| window.end <= mention.start);
+    let to = windows.partition_point(|window| window.start < mention.end);
     // Of equal ones the first.
-    let (at, window) = windows.iter().enumerate().rev().max_by_key(|(_, window)| around(window))?;
+    let near = windows.iter().enumerate().take(to).skip(from);
+    let (at, window) = near.rev().max_by_key(|(_, window)| around(window))?;
     let (first, last) = (mention.start.max(window.start), mention.end.min(window.end));
     (first < last).then(|| InWindow { window: at, first: first - window.start + 1, last: last - window.start })
 }
