@@ -3,6 +3,7 @@
 //! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
+mod adapt;
 mod cross_encoder;
 mod curve;
 mod data;
@@ -114,10 +115,11 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("tagger") => tagger::run(arguments, table),
         Some("pipeline") => pipeline::run(arguments, table),
         Some("dual-encoder") => dual::run(arguments, table),
+        Some(adapt::SYSTEM) => adapt::run(arguments, table),
         Some(cross::SYSTEM) => cross_encoder::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"pipeline\"`, `\"dual-encoder\"`, `\"cross-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"pipeline\"`, `\"adaptation\"`, `\"dual-encoder\"`, `\"cross-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }

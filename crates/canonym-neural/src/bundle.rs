@@ -190,6 +190,11 @@ impl Bundle {
         Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), usages }))
     }
 
+    /// The weights of the recogniser; none where there is no recogniser.
+    pub fn tagger_weights(&self) -> Parameters {
+        self.parameters.under(TAGGER)
+    }
+
     /// The dense side of the model.
     pub fn name_encoder(&self) -> Result<NameEncoder> {
         let encoder = ResCnnEncoder::new(&self.manifest.rescnn, &self.parameters, self.pieces.unknown)?;

@@ -10,7 +10,7 @@ use canonym::Result;
 use crate::bert_encoder::{BertEncoder, Pooling};
 use crate::matrix::{Into, Matrix, Threads, multiply};
 use crate::models::bert::Sequences;
-use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, TEXT};
+use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NAME_LENGTH, NameVector, SPANS, TEXT};
 use crate::parameters::Parameters;
 use crate::segments::Segments;
 
@@ -74,12 +74,12 @@ impl DualEncoder {
         self.config.bert.hidden_size
     }
 
-    /// The vectors of names, each a sequence from `[CLS]` to `[SEP]`, not normalised.
+    /// The vectors of names, each a sequence from `[CLS]` to `[SEP]`.
     pub fn encode_names<T: AsRef<[u32]>>(&self, names: &[T]) -> Result<Matrix> {
         let pooling = match self.config.name {
             NameVector::Pooler => Pooling::Pooler,
             NameVector::First => Pooling::First,
-            NameVector::Mean => Pooling::Mean,
+            NameVector::Mean | NameVector::Direction => Pooling::Mean,
         };
         // Sequences of like length fill tiles evenly.
         let mut order: Vec<usize> = (0..names.len()).collect();
@@ -89,6 +89,10 @@ impl DualEncoder {
         let mut vectors = Matrix::zeros(names.len(), self.dim());
         for (from, to) in order.into_iter().enumerate() {
             vectors.row_mut(to).copy_from_slice(made.row(from));
+        }
+        if self.config.name == NameVector::Direction {
+            vectors.normalise_rows();
+            vectors.values.iter_mut().for_each(|value| *value *= NAME_LENGTH);
         }
         Ok(vectors)
     }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::elementwise::{self, Activation, Norm};
-use crate::matrix::{Into, Matrix, Threads, multiply};
+use crate::matrix::{Into, Matrix, Threads, dot, multiply};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
@@ -79,6 +79,7 @@ enum Operation {
     Neighbours { input: Var, offsets: Vec<isize>, segments: Arc<Segments> },
     Gather { table: Var, rows: Vec<u32> },
     LayerNorm { input: Var, gain: Var, bias: Var, inverse: Vec<f32> },
+    Directions { input: Var, lengths: Vec<f32> },
     SegmentMax { input: Var, rows: Vec<u32> },
     SegmentMean { input: Var, segments: Arc<Segments> },
     SegmentSoftmax { input: Var, segments: Arc<Segments> },
@@ -238,6 +239,14 @@ impl<'a> Tape<'a> {
         let norm = Norm { gain: &self.value(gain).values, bias: &self.value(bias).values, epsilon };
         let inverse = elementwise::layer_norm_rows(&mut value.values, norm);
         self.push(value, Operation::LayerNorm { input, gain, bias, inverse }, &[input, gain, bias])
+    }
+
+    /// Rows divided by their lengths; rows of zeros stay.
+    pub fn directions(&mut self, input: Var) -> Var {
+        let mut value = self.value(input).clone();
+        let lengths = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
+        value.normalise_rows();
+        self.push(value, Operation::Directions { input, lengths }, &[input])
     }
 
     /// The greatest value of each column in each sequence: `[rows, cols]` to `[sequences, cols]`.

@@ -202,7 +202,7 @@ fn record(id: &str, name: Option<&str>, synonyms: &[&str]) -> String {
 }
 
 /// A terminology with queries of one part as further names. Where it has concepts of its own, no others are added.
-fn with_names(
+pub fn with_names(
     own: Option<(&TerminologyConfig, &KnowledgeBase)>,
     root: &Path,
     out: &Path,

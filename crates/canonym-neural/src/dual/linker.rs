@@ -33,7 +33,7 @@ const N_NEAREST: usize = 64;
 const N_DENSE: usize = 20;
 
 /// Pieces of a name at most, as in the published code.
-const NAME_PIECES: usize = 128;
+pub const NAME_PIECES: usize = 128;
 
 /// Words say nothing where they do not count.
 const NO_FEATURES: Features = [0.0; N];

@@ -41,6 +41,9 @@ pub const ENDS: &str = "mention";
 /// The layer that scores begins, ends and insides of mentions, or tags.
 pub const SPANS: &str = "spans";
 
+/// The length of vectors of names that are but directions. Those of mentions have lengths of about 6, so shares of a softmax can be sharp.
+pub const NAME_LENGTH: f32 = 4.0;
+
 /// The deviation of weights of [`SPANS`] at first.
 const DEVIATION: f32 = 0.02;
 
@@ -82,6 +85,8 @@ pub enum NameVector {
     First,
     /// The mean of its pieces, as encoders of sentences are trained.
     Mean,
+    /// The mean of its pieces at length [`NAME_LENGTH`], so that no name is near to everything because it is long.
+    Direction,
 }
 
 /// How mentions are found.
@@ -208,6 +213,12 @@ impl DualEncoderConfig {
             NameVector::Pooler => self.bert.pool(tape, NAME, rows, names.segments()),
             NameVector::First => Ok(tape.gather(rows, names.segments().iter().map(|rows| rows.start as u32).collect())),
             NameVector::Mean => Ok(tape.segment_mean(rows, &Arc::new(names.segments().clone()))),
+            NameVector::Direction => {
+                let means = tape.segment_mean(rows, &Arc::new(names.segments().clone()));
+                let directions = tape.directions(means);
+                let n_values = tape.value(directions).values.len();
+                Ok(tape.scale(directions, vec![NAME_LENGTH; n_values]))
+            }
         }
     }
 }
@@ -254,10 +265,11 @@ pub(crate) mod tests {
         (config, parameters)
     }
 
-    pub(crate) const KINDS: [(MentionVector, NameVector, Option<SpanSearch>); 3] = [
+    pub(crate) const KINDS: [(MentionVector, NameVector, Option<SpanSearch>); 4] = [
         (MentionVector::Ends, NameVector::Pooler, None),
         (MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 4 })),
         (MentionVector::First, NameVector::First, Some(SpanSearch::Tags)),
+        (MentionVector::Mean, NameVector::Direction, None),
     ];
 
     #[test]

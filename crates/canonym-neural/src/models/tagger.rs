@@ -180,6 +180,25 @@ impl TaggerConfig {
         parameters.add(format!("{name}.bias"), Matrix::zeros(1, self.width));
     }
 
+    /// Adds layers of types; each begins as one of the layers before, or with weights of 0.
+    pub fn widen(&self, parameters: &mut Parameters, like: &[Option<usize>]) {
+        for name in ["labels.weight", "labels.bias"] {
+            let Ok(narrow) = parameters.get(name) else { continue };
+            let n_known = narrow.n_cols;
+            let mut wide = Matrix::zeros(narrow.n_rows, n_known + like.len() * N_LABELS);
+            for row in 0..narrow.n_rows {
+                let (known, added) = wide.row_mut(row).split_at_mut(n_known);
+                known.copy_from_slice(narrow.row(row));
+                for (to, like) in added.chunks_exact_mut(N_LABELS).zip(like) {
+                    if let Some(like) = like {
+                        to.copy_from_slice(&known[like * N_LABELS..][..N_LABELS]);
+                    }
+                }
+            }
+            parameters.add(name, wide);
+        }
+    }
+
     /// Checks that the sizes make a network.
     pub fn check_sizes(&self) -> Result<()> {
         let sizes = [self.word_dim, self.n_grams, self.gram_dim, self.shape_dim, self.width, self.distances.len()];

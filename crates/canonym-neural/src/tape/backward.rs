@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
-use crate::matrix::{Into, Matrix, multiply};
+use crate::matrix::{Into, Matrix, dot, multiply};
 
 /// The gradient of each parameter that has one, by its row in the parameters.
 #[derive(Debug, Clone, Default)]
@@ -182,6 +182,18 @@ impl Tape<'_> {
             Operation::LayerNorm { input, gain, bias, inverse } => {
                 self.layer_norm_back(output, gradient, (*input, *gain, *bias), inverse, walk);
             }
+            Operation::Directions { input, lengths } => {
+                let (n_rows, n_cols) = (output.n_rows, output.n_cols);
+                let to = walk.entry(*input, n_rows, n_cols);
+                for (row, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0.0) {
+                    // What points along the row changes its length alone.
+                    let (direction, from) = (output.row(row), gradient.row(row));
+                    let along = dot(direction, from);
+                    let slopes =
+                        direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / length);
+                    to.row_mut(row).iter_mut().zip(slopes).for_each(|(to, slope)| *to += slope);
+                }
+            }
             Operation::SegmentMax { input, rows } => {
                 let x = self.value(*input);
                 let to = walk.entry(*input, x.n_rows, x.n_cols);
@@ -336,7 +348,8 @@ mod tests {
             let most = tape.segment_max(filtered, &segments);
             let stacked = tape.stack(attended, row);
             let again = tape.gather(stacked, vec![0, 3, 2]);
-            tape.concat(&[mean, most, again])
+            let unit = tape.directions(again);
+            tape.concat(&[mean, most, again, unit])
         });
     }
 

@@ -8,6 +8,8 @@
 //! Beyond the paper, a mention can be compared with all names at once, as they were encoded before the round: the gradient goes through the
 //! mention alone, so a step costs no more than reading the text. Where the encoder of names is kept as it is, this is exact.
 
+mod parts;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +22,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::dense::FlatIndex;
 use crate::dual::DualEncoder;
 use crate::matrix::{Into, Matrix, Threads, dot, multiply};
-use crate::models::bert::Sequences;
-use crate::models::dual_encoder::{DualEncoderConfig, NAME, Place};
+use crate::models::dual_encoder::{DualEncoderConfig, NAME};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::tape::{Tape, Var, softmax};
@@ -30,8 +31,7 @@ use crate::train::anchors::{Names, anchors_at};
 use crate::train::losses::Loss;
 use crate::train::search::search_loss;
 
-/// Pieces that one thread takes at a time.
-const PART: usize = 256;
+use self::parts::{Part, name_parts, window_parts};
 
 /// How candidates are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct LinkingConfig {
     pub shared: bool,
     /// Whether every mention is compared with all names, too, as they were encoded before the round.
     pub all_names: bool,
+    /// Names in each batch that are read as mentions of their concepts, without text around them. They keep concepts apart that no text
+    /// mentions.
+    pub rehearsed: usize,
     /// What inner products are multiplied with.
     pub scale: f32,
     /// What the loss of the search for mentions counts beside that of linking.
@@ -64,6 +67,7 @@ impl Default for LinkingConfig {
             n_searched: 10,
             shared: false,
             all_names: false,
+            rehearsed: 0,
             scale: 1.0,
             search_weight: 1.0,
         }
@@ -111,6 +115,8 @@ pub struct Linking<'a> {
     /// What each mention was confused with, in the order in which it was found.
     confused: Vec<Vec<u32>>,
     held_out: &'a [Reading],
+    /// The names that are read as mentions.
+    rehearsal: &'a Names,
     /// The vectors of all names, and a fingerprint of the weights that made them: an evaluation and the search after it need the same.
     encoded: Mutex<Option<(u64, Arc<Matrix>)>>,
 }
@@ -119,6 +125,7 @@ pub struct Linking<'a> {
 #[derive(Debug)]
 pub struct Batch {
     parts: Vec<Part>,
+    /// Those of the corpus; windows of names come after them and are not searched.
     windows: Vec<BatchWindow>,
     n_mentions: usize,
     n_names: usize,
@@ -126,12 +133,6 @@ pub struct Batch {
     asked: Vec<(usize, Vec<usize>)>,
     /// The concepts of each of them, where it is compared with all names.
     concepts: Vec<Vec<u32>>,
-}
-
-#[derive(Debug)]
-enum Part {
-    Windows(Sequences, Vec<Place>),
-    Names(Sequences),
 }
 
 /// The rows of a window among the scores of pieces, and what is right there.
@@ -175,6 +176,7 @@ impl<'a> Linking<'a> {
             nearest: Vec::new(),
             confused: vec![Vec::new(); n_mentions],
             held_out: &[],
+            rehearsal: names,
             encoded: Mutex::new(None),
         }
     }
@@ -183,6 +185,12 @@ impl<'a> Linking<'a> {
     #[must_use]
     pub fn with_held_out(self, held_out: &'a [Reading]) -> Linking<'a> {
         Linking { held_out, ..self }
+    }
+
+    /// Reads these names as mentions, and not those that mentions are compared with. They are in the pieces of the encoder of texts.
+    #[must_use]
+    pub fn with_rehearsal(self, rehearsal: &'a Names) -> Linking<'a> {
+        Linking { rehearsal, ..self }
     }
 
     fn name_vectors(&self, encoder: &DualEncoder, parameters: &Parameters) -> Result<Arc<Matrix>> {
@@ -263,6 +271,26 @@ impl<'a> Linking<'a> {
         Some(nearest.unwrap_or_else(|| own[rng.below(own.len())]))
     }
 
+    /// Names drawn at random, as texts that are a mention from the first piece to the last.
+    fn rehearsed(&self, rng: &mut SplitMix64) -> Vec<Reading> {
+        let n_names = self.rehearsal.pieces.len();
+        let n = if n_names == 0 { 0 } else { self.config.rehearsed };
+        let one = |_| {
+            let name = rng.below(n_names);
+            let (rows, concepts) = (self.rehearsal.pieces[name].clone(), self.rehearsal.concepts[name].clone());
+            let last = rows.len().saturating_sub(2).max(1);
+            Reading {
+                rows,
+                mentions: vec![Target { first: 1, last, concepts, means_something: true }],
+                begins_word: Vec::new(),
+            }
+        };
+        // A name without pieces says nothing.
+        let mut drawn: Vec<Reading> = (0..n).map(one).filter(|reading| reading.rows.len() > 2).collect();
+        drawn.sort_by_key(|reading| reading.rows.len());
+        drawn
+    }
+
     /// Some of what mentions of one concept were confused with.
     fn hard(&self, mentions: &[usize], rng: &mut SplitMix64) -> Vec<u32> {
         let mut pool: Vec<u32> = mentions.iter().flat_map(|mention| self.confused[*mention].iter().copied()).collect();
@@ -319,6 +347,7 @@ impl Objective for Linking<'_> {
         let mut mentions_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut n_mentions = 0;
         let mut concepts = Vec::new();
+        let rehearsed = self.rehearsed(rng);
         for reading in &chosen {
             for (at, target) in self.readings[*reading].mentions.iter().enumerate() {
                 let mention = self.first_mention[*reading] + at;
@@ -342,6 +371,19 @@ impl Objective for Linking<'_> {
                 n_mentions += 1;
             }
         }
+        for target in rehearsed.iter().flat_map(|reading| &reading.mentions) {
+            // Which of its names is nearest is known of mentions alone.
+            if let Some(right) = self.right(usize::MAX, &target.concepts, rng) {
+                let mut names = Vec::new();
+                if self.compares() {
+                    names.push(right);
+                    names.extend(if self.config.shared { Vec::new() } else { self.random(&target.concepts, rng) });
+                }
+                concepts.push(target.concepts.clone());
+                asked.push((n_mentions, names, &target.concepts));
+            }
+            n_mentions += 1;
+        }
         let mut all: Vec<u32> = asked.iter().flat_map(|(_, names, _)| names.iter().copied()).collect();
         for mentions in mentions_of.values() {
             all.extend(self.hard(mentions, rng));
@@ -361,7 +403,7 @@ impl Objective for Linking<'_> {
             let others = all.iter().filter(|name| !self.is_of(**name, concepts)).map(|name| row_of[name]);
             (*mention, std::iter::once(row_of[&names[0]]).chain(others).collect())
         };
-        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]));
+        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]).chain(&rehearsed));
         parts.extend(name_parts(all.iter().map(|name| self.names.pieces[*name as usize].as_slice())));
         let window = |reading: &usize| {
             let reading = &self.readings[*reading];
@@ -496,41 +538,6 @@ impl Batch {
         rows.names = at..at + self.n_names;
         rows
     }
-}
-
-/// Windows as parts of about [`PART`] pieces.
-fn window_parts<'a>(readings: impl Iterator<Item = &'a Reading>) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let (mut windows, mut places) = (Sequences::default(), Vec::new());
-    for reading in readings {
-        if !windows.is_empty() && windows.segments().n_rows() + reading.rows.len() > PART {
-            parts.push(Part::Windows(std::mem::take(&mut windows), std::mem::take(&mut places)));
-        }
-        let window = windows.segments().n_rows();
-        let place = |target: &Target| Place { window, first: window + target.first, last: window + target.last };
-        places.extend(reading.mentions.iter().map(place));
-        windows.push(&[&reading.rows]);
-    }
-    if !windows.is_empty() {
-        parts.push(Part::Windows(windows, places));
-    }
-    parts
-}
-
-/// Names as parts of about [`PART`] pieces.
-fn name_parts<'a>(names: impl Iterator<Item = &'a [u32]>) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut sequences = Sequences::default();
-    for name in names {
-        if !sequences.is_empty() && sequences.segments().n_rows() + name.len() > PART {
-            parts.push(Part::Names(std::mem::take(&mut sequences)));
-        }
-        sequences.push(&[name]);
-    }
-    if !sequences.is_empty() {
-        parts.push(Part::Names(sequences));
-    }
-    parts
 }
 
 /// The cross entropy of the right candidate of each mention, and its gradient added to `gradient`.

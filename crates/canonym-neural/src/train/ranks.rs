@@ -5,9 +5,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::dual::DualEncoder;
-use crate::matrix::{Matrix, dot};
+use crate::matrix::{Into, Matrix, Threads, multiply};
 use crate::train::Names;
 use crate::train::linking::{Reading, Target, vectors};
+
+/// Mentions that are compared with all names at a time.
+const TOGETHER: usize = 256;
 
 /// How well given mentions are linked, among all concepts that have a name.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -22,39 +25,55 @@ pub struct Ranks {
     pub mean_reciprocal_rank: f64,
 }
 
-/// Ranks all concepts for each mention that means one; a concept is as near as its nearest name, and of equal ones the first row comes first.
-/// `rows` are the vectors of the names.
-pub fn ranks(encoder: &DualEncoder, rows: &Matrix, readings: &[Reading], names: &Names) -> Result<Ranks> {
+impl Ranks {
+    /// Of what [`ranks`] says of each mention.
+    pub fn of(ranks: &[Option<usize>]) -> Ranks {
+        let n = ranks.len().max(1) as f64;
+        let share = |below: usize| ranks.iter().flatten().filter(|rank| **rank < below).count() as f64 / n;
+        Ranks {
+            n_mentions: ranks.len(),
+            accuracy_at_1: share(1),
+            recall_at_10: share(10),
+            mean_reciprocal_rank: ranks.iter().flatten().map(|rank| 1.0 / (*rank as f64 + 1.0)).sum::<f64>() / n,
+        }
+    }
+}
+
+/// Ranks all concepts for each mention that means one, and gives the number of concepts before the first right one, `None` where no right one
+/// has a name. A concept is as near as its nearest name; of equal ones the first row comes first. `rows` are the vectors of the names.
+pub fn ranks(encoder: &DualEncoder, rows: &Matrix, readings: &[Reading], names: &Names) -> Result<Vec<Option<usize>>> {
     let mentions = vectors(encoder, readings)?;
     let targets: Vec<&Target> = readings.iter().flat_map(|reading| &reading.mentions).collect();
     let n_concepts = names.concepts.iter().flatten().max().map_or(0, |most| *most as usize + 1);
-    let rank = |best: &mut Vec<(f32, usize)>, mention: usize| {
+    let rank = |best: &mut Vec<(f32, usize)>, (scores, target): (&[f32], &&Target)| {
+        if !target.means_something {
+            return None;
+        }
         best.clear();
         best.resize(n_concepts, (f32::NEG_INFINITY, 0));
-        for (row, concepts) in names.concepts.iter().enumerate() {
-            let score = dot(mentions.row(mention), rows.row(row));
+        for (row, (score, concepts)) in scores.iter().zip(&names.concepts).enumerate() {
             for concept in concepts {
-                if score > best[*concept as usize].0 {
-                    best[*concept as usize] = (score, row);
+                if *score > best[*concept as usize].0 {
+                    best[*concept as usize] = (*score, row);
                 }
             }
         }
         let before =
             |left: &(f32, usize), right: &(f32, usize)| left.0 > right.0 || (left.0 == right.0 && left.1 < right.1);
-        let right = targets[mention].concepts.iter().map(|concept| best[*concept as usize]);
-        let right = right.reduce(|left, right| if before(&right, &left) { right } else { left })?;
-        Some(best.iter().filter(|other| before(other, &right)).count())
+        let right = target.concepts.iter().map(|concept| best[*concept as usize]);
+        let right = right.reduce(|left, right| if before(&right, &left) { right } else { left });
+        Some(right.map(|right| best.iter().filter(|other| before(other, &right)).count()))
     };
-    let asked = (0..targets.len()).into_par_iter();
-    let ranks: Vec<usize> = asked.map_init(Vec::new, rank).flatten().collect();
-    let n = targets.iter().filter(|target| target.means_something).count().max(1) as f64;
-    let share = |below: usize| ranks.iter().filter(|rank| **rank < below).count() as f64 / n;
-    Ok(Ranks {
-        n_mentions: n as usize,
-        accuracy_at_1: share(1),
-        recall_at_10: share(10),
-        mean_reciprocal_rank: ranks.iter().map(|rank| 1.0 / (*rank as f64 + 1.0)).sum::<f64>() / n,
-    })
+    let mut ranks = Vec::new();
+    for first in (0..mentions.n_rows).step_by(TOGETHER) {
+        let n = TOGETHER.min(mentions.n_rows - first);
+        let mut scores = Matrix::zeros(n, rows.n_rows);
+        let these = mentions.view().rows(first, n);
+        multiply(scores.view_mut(), these, rows.view().transposed(), Into::Replace, Threads::All);
+        let each = scores.values.par_chunks(rows.n_rows.max(1)).zip(&targets[first..first + n]);
+        ranks.extend(each.map_init(Vec::new, rank).collect::<Vec<_>>().into_iter().flatten());
+    }
+    Ok(ranks)
 }
 
 #[cfg(test)]
@@ -81,7 +100,7 @@ mod tests {
         let ranked = |factors: [f32; 4]| {
             let rows = Matrix::new(4, 12, factors.iter().flat_map(|factor| scaled(*factor)).collect());
             let names = Names { pieces: vec![vec![1]; 4], concepts: vec![vec![0], vec![1], vec![1], vec![2]] };
-            ranks(&encoder, &rows, &readings, &names).unwrap()
+            Ranks::of(&ranks(&encoder, &rows, &readings, &names).unwrap())
         };
         let first = ranked([0.5, 0.1, 0.9, 0.6]);
         assert_eq!((first.n_mentions, first.accuracy_at_1, first.mean_reciprocal_rank), (2, 0.5, 0.5));

@@ -79,7 +79,7 @@ fn the_gradient_of_vectors_is_that_of_differences() {
     for (mention, name, search) in KINDS {
         for shared in [false, true] {
             let (model, parameters) = drawn(mention, name, search);
-            let config = LinkingConfig { batch: 2, scale: 0.5, ..config(shared) };
+            let config = LinkingConfig { batch: 2, scale: 0.5, rehearsed: 3, ..config(shared) };
             let config = LinkingConfig { all_names: search.is_some(), ..config };
             let mut objective = Linking::new(&model, config, (&readings, &names), 11);
             objective.begin_round(&parameters, 0).unwrap();
@@ -134,7 +134,7 @@ fn mentions_come_near_names_that_are_kept_as_they_are() {
     let of_names: Vec<String> =
         parameters.iter().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(NAME)).collect();
     of_names.iter().for_each(|name| parameters.freeze(name).unwrap());
-    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, ..config(false) };
+    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, rehearsed: 4, ..config(false) };
     let mut objective = Linking::new(&model, config, (&readings, &names), 11).with_held_out(&readings[2..]);
     let mut run = begin(parameters.clone(), 300);
     run.train(&mut objective, &mut |_, _| Ok(())).unwrap();

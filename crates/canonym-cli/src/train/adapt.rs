@@ -1,0 +1,412 @@
+//! A model made fit for documents of one's own: its tagger learns on, and what names are used for is counted there.
+//!
+//! It starts from the weights of a bundle that finds mentions, so some ten documents already tell. Documents of which every mention is marked
+//! teach the tagger; of others only the uses of names are learned. What is held out is chosen by the name of a document, so it stays held out
+//! when more documents come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym::eval::ids::IdSet;
+use canonym::kb::KnowledgeBase;
+use canonym::link::lexical::LinkConfig;
+use canonym::link::recognise::{short_forms, written_out};
+use canonym::link::{Annotator, Linker, Marked};
+use canonym::text::tokens::Token;
+use canonym::text::{Document, Mention, Span};
+use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
+use canonym_neural::models::tagger::TaggerConfig;
+use canonym_neural::parameters::{Parameters, Precision};
+use canonym_neural::pipeline::{LayerType, TypedTagger};
+use canonym_neural::tagging::lattice::labels_of;
+use canonym_neural::tagging::views::Words;
+use canonym_neural::train::RunConfig;
+use canonym_neural::train::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::pipeline::pipeline_on;
+use super::stage::{Stage, open_log, remove_kept};
+use super::{TrainArguments, provenance, write_bytes, write_text};
+use crate::knowledge::{self, Models, NameLinker};
+use crate::progress;
+
+/// What `system` of an experiment says.
+pub const SYSTEM: &str = "adaptation";
+
+/// The type of mentions where no document says one.
+const UNTYPED: &str = "Concept";
+
+/// The one training of this system.
+pub const STAGE: &str = "adapt";
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    pub system: String,
+    pub seed: u64,
+    /// The model to start from: `default`, or a bundle that finds mentions.
+    #[serde(default = "default_model")]
+    pub from: String,
+    /// Corpora in which every mention is marked, relative to the data root.
+    #[serde(default)]
+    pub documents: Vec<PathBuf>,
+    /// Corpora in which mentions may lack their marks.
+    #[serde(default)]
+    pub incomplete: Vec<PathBuf>,
+    /// About one document of this number is held out of `documents`; none where it is 0.
+    #[serde(default = "one_of_five")]
+    pub hold_out: usize,
+    /// A compiled knowledge base on which the held-out documents are judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kb: Option<PathBuf>,
+    /// How many uses of a name in the texts that the model comes from one use here counts for.
+    #[serde(default = "three")]
+    pub use_counts: u32,
+    #[serde(default)]
+    pub batch: TagsConfig,
+    #[serde(default)]
+    pub run: RunConfig,
+}
+
+fn default_model() -> String {
+    "default".to_owned()
+}
+
+fn one_of_five() -> usize {
+    5
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// The figures of a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Report {
+    pub seed: u64,
+    pub n_documents: usize,
+    pub n_incomplete: usize,
+    pub n_held_out: usize,
+    pub n_mentions: usize,
+    /// The types of mentions, and those among them that the model did not know.
+    pub types: BTreeSet<String>,
+    pub new_types: Vec<String>,
+    /// On the held-out documents: the model that was started from, and the one that was made.
+    pub before: Option<Figures>,
+    pub after: Option<Figures>,
+    pub seconds: BTreeMap<String, f64>,
+}
+
+/// How well mentions and concepts of held-out documents are found.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Figures {
+    pub strict_f1: f64,
+    pub spans_f1: f64,
+    /// The share of right concepts where mentions are given.
+    pub accuracy: f64,
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no adaptation"))?;
+    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    let models = knowledge::models(&experiment.from)?;
+    let no_tagger = || {
+        let error = canonym::Error::invalid(format!("the model `{}` finds no mentions", experiment.from));
+        error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
+    };
+    let bundle = models.dense.as_deref().ok_or_else(no_tagger)?;
+    let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
+        return Err(no_tagger().into());
+    };
+    let incomplete = read(&experiment.incomplete, root)?;
+    let (held_out, documents) = divide(read(&experiment.documents, root)?, experiment.hold_out);
+    let kb = experiment.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
+    let default_type = usual_type(documents.iter().chain(&incomplete));
+    let typed = |annotation: &Annotation| match annotation.semantic_type.as_str() {
+        "" => default_type.clone(),
+        known => known.to_owned(),
+    };
+    let types: BTreeSet<String> = annotations(&documents).map(typed).collect();
+    let n_mentions = annotations(&documents).chain(annotations(&incomplete)).count();
+    if n_mentions == 0 {
+        let error = canonym::Error::invalid("no mention is marked in the documents");
+        return Err(error.with_hint("mark some, and say which documents are complete").into());
+    }
+    let layers = Layers::of(&tagger.layers, &types);
+    let mut report = Report {
+        seed: experiment.seed,
+        n_documents: documents.len(),
+        n_incomplete: incomplete.len(),
+        n_held_out: held_out.len(),
+        n_mentions,
+        types,
+        new_types: layers.added.clone(),
+        before: None,
+        after: None,
+        seconds: BTreeMap::new(),
+    };
+    let started = Instant::now();
+    let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };
+    let weights = bundle.tagger_weights();
+    let weights = match documents.is_empty() {
+        true => weights,
+        false => texts.train(&experiment, (&manifest.config, weights), (&documents, &held_out), out)?,
+    };
+    report.seconds.insert("train".to_owned(), started.elapsed().as_secs_f64());
+    let mut usages = tagger.usages.clone();
+    for document in documents.iter().chain(&incomplete) {
+        count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| usages.add(name, id)));
+    }
+    let manifest = TaggerManifest { layers: layers.all.clone(), ..manifest.clone() };
+    let mut adapted = bundle.clone().with_tagger((&tagger.viewer, &usages), &weights, manifest);
+    if let Some(kb) = kb.filter(|_| !held_out.is_empty()) {
+        progress::say("held-out documents …");
+        report.before = Some(judge(&kb, bundle, &held_out)?);
+        report.after = Some(judge(&kb, &adapted, &held_out)?);
+    }
+    adapted.manifest.card = card(&bundle.manifest.card, &report);
+    let paths = experiment.documents.iter().chain(&experiment.incomplete).collect();
+    write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
+    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
+    write_bytes(out, FILE, &adapted.to_bytes(Precision::Half)?)?;
+    remove_kept(out, &[STAGE])
+}
+
+fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotation> {
+    documents.iter().flat_map(|document| &document.annotations)
+}
+
+fn read(paths: &[PathBuf], root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
+    let open = |path: &PathBuf| Ok(Reader::open(&root.join(path), None)?.with_on_mismatch(OnMismatch::Drop));
+    let mut documents = Vec::new();
+    for path in paths {
+        let reader: Reader = open(path)?;
+        for document in reader {
+            documents.push(document?);
+        }
+    }
+    Ok(documents)
+}
+
+/// What is held out, and the rest. Nothing is held out where nothing would be left to learn from.
+fn divide(documents: Vec<AnnotatedDocument>, n: usize) -> (Vec<AnnotatedDocument>, Vec<AnnotatedDocument>) {
+    let is_held_out = |document: &AnnotatedDocument| {
+        let hash = Sha256::digest(document.document.id.as_bytes());
+        let number = hash.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        n > 1 && number.is_multiple_of(n as u64)
+    };
+    if !documents.iter().any(|document| !is_held_out(document)) {
+        return (Vec::new(), documents);
+    }
+    documents.into_iter().partition(is_held_out)
+}
+
+/// The type that most mentions have; mentions without one are taken to be of it.
+fn usual_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for annotation in documents.flat_map(|document| &document.annotations) {
+        if !annotation.semantic_type.is_empty() {
+            *counts.entry(&annotation.semantic_type).or_default() += 1;
+        }
+    }
+    let most = counts.into_iter().rev().max_by_key(|(_, n)| *n);
+    most.map_or(UNTYPED, |(name, _)| name).to_owned()
+}
+
+/// The layers of a tagger with those of types that it did not know.
+struct Layers {
+    all: Vec<LayerType>,
+    added: Vec<String>,
+    /// The layer of each type of the documents.
+    of_type: BTreeMap<String, usize>,
+}
+
+impl Layers {
+    fn of(known: &[LayerType], types: &BTreeSet<String>) -> Layers {
+        let mut layers = Layers { all: known.to_vec(), added: Vec::new(), of_type: BTreeMap::new() };
+        for name in types {
+            let place = layers
+                .all
+                .iter()
+                .position(|layer| layer.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)));
+            let place = place.unwrap_or_else(|| {
+                layers.all.push(LayerType { name: Some(name.clone()), covers: 0.0 });
+                layers.added.push(name.clone());
+                layers.all.len() - 1
+            });
+            layers.of_type.insert(name.clone(), place);
+        }
+        layers
+    }
+}
+
+/// What the tagger learns from.
+struct Texts<'a> {
+    tagger: &'a TypedTagger,
+    layers: &'a Layers,
+    typed: &'a dyn Fn(&Annotation) -> String,
+}
+
+impl Texts<'_> {
+    fn train(
+        &self,
+        experiment: &Experiment,
+        (config, mut weights): (&TaggerConfig, Parameters),
+        (documents, held_out): (&[AnnotatedDocument], &[AnnotatedDocument]),
+        out: &Path,
+    ) -> anyhow::Result<Parameters> {
+        let mut words = Words::default();
+        let mut seen = |documents: &[AnnotatedDocument]| {
+            let mut texts = Vec::new();
+            for document in documents {
+                let view = self.tagger.viewer.view(&document.document.text, &mut words);
+                if !view.tokens.is_empty() {
+                    texts.push(HeldOut { mentions: self.mentions(document, &view.tokens), view });
+                }
+            }
+            texts
+        };
+        let (to_fit, watched) = (seen(documents), seen(held_out));
+        let like = self.likest((config, &weights), &words, &to_fit)?;
+        config.widen(&mut weights, &like);
+        let example = |text: HeldOut| {
+            let n = text.view.tokens.len();
+            let labels = text.mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions)));
+            Example { labels: labels.collect(), view: text.view }
+        };
+        let examples: Vec<Example> = to_fit.into_iter().map(example).collect();
+        let n_examples = examples.len();
+        let corpora = [Corpus { weight: 1.0, examples }];
+        let n_layers = self.layers.all.len();
+        let mut objective = Tags::new(config, experiment.batch, (&words, &corpora), n_layers, &watched);
+        let of = format!("{}{n_examples}", toml::to_string(experiment)?);
+        let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
+        let mut log = open_log(out, &[STAGE])?;
+        stage.train(weights, &mut objective, n_examples, &mut log)
+    }
+
+    /// For each new layer the known one whose mentions are most like its own; none where none is.
+    fn likest(
+        &self,
+        (config, weights): (&TaggerConfig, &Parameters),
+        words: &Words,
+        texts: &[HeldOut],
+    ) -> anyhow::Result<Vec<Option<usize>>> {
+        let n_known = self.tagger.layers.len();
+        let mut like = Vec::new();
+        for layer in n_known..self.layers.all.len() {
+            let of_layer = |text: &HeldOut| HeldOut {
+                view: text.view.clone(),
+                mentions: vec![text.mentions[layer].clone(); n_known],
+            };
+            let asked: Vec<HeldOut> = texts.iter().map(of_layer).collect();
+            let scores = score(config, weights, n_known, words, &asked)?;
+            let best = scores.iter().enumerate().max_by(|left, right| left.1.f1().total_cmp(&right.1.f1()));
+            like.push(best.filter(|(_, score)| score.n_right > 0).map(|(known, _)| known));
+        }
+        Ok(like)
+    }
+
+    /// For each layer of a type of the documents the first and last tokens of its mentions.
+    fn mentions(&self, document: &AnnotatedDocument, tokens: &[Token]) -> Vec<Option<Vec<(usize, usize)>>> {
+        let mut mentions = vec![None; self.layers.all.len()];
+        self.layers.of_type.values().for_each(|layer| mentions[*layer] = Some(Vec::new()));
+        for annotation in &document.annotations {
+            let [span] = annotation.spans.as_slice() else { continue };
+            let Some(layer) = self.layers.of_type.get(&(self.typed)(annotation)) else { continue };
+            let first = tokens.partition_point(|token| token.span.end <= span.start);
+            let end = tokens.partition_point(|token| token.span.start < span.end);
+            if first < end {
+                mentions[*layer].get_or_insert_default().push((first, end - 1));
+            }
+        }
+        for mentions in mentions.iter_mut().flatten() {
+            mentions.sort_unstable();
+            mentions.dedup();
+        }
+        mentions
+    }
+}
+
+/// Tells of each use of a name in a document, with its concept where it has one.
+fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&str>)) {
+    let text = document.document.text.as_str();
+    let uses = short_forms(text);
+    for annotation in &document.annotations {
+        let name = written_out(text, &annotation.spans, &uses);
+        match annotation.ids.as_slice() {
+            [] => tell(&name, None),
+            [id] if IdSet::parse_one(id).is_nil() => tell(&name, None),
+            // Of a composite mention it is not known which part has which id.
+            [id] if !id.contains(['|', '+']) => tell(&name, Some(id)),
+            _ => {}
+        }
+    }
+}
+
+/// How well a bundle does on documents in which every mention is marked.
+fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDocument]) -> anyhow::Result<Figures> {
+    let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
+    let found = pipeline_on(kb, bundle)?.annotate(&texts)?;
+    let is_right = |ids: &IdSet, best: Option<canonym::kb::ConceptId>| match best {
+        Some(best) => ids.intersects(&IdSet::parse_one(kb.id(best))),
+        None => ids.is_nil(),
+    };
+    let (mut n_gold, mut n_found, mut n_spans, mut n_right) = (0, 0, 0, 0);
+    let mut mentions: Vec<Vec<Mention>> = Vec::new();
+    let mut golds: Vec<IdSet> = Vec::new();
+    for (document, found) in documents.iter().zip(&found) {
+        let mut gold: BTreeMap<&[Span], IdSet> = BTreeMap::new();
+        for annotation in &document.annotations {
+            gold.insert(&annotation.spans, IdSet::parse(&annotation.ids));
+        }
+        n_gold += gold.len();
+        n_found += found.len();
+        for one in found {
+            let Some(ids) = gold.get(one.mention.spans.as_slice()) else { continue };
+            let best = one.link.candidates.first().filter(|_| !one.link.nil);
+            n_spans += 1;
+            n_right += usize::from(is_right(ids, best.map(|best| best.concept)));
+        }
+        let linked = gold.into_iter().filter(|(_, ids)| !ids.is_nil());
+        let (spans, ids): (Vec<&[Span]>, Vec<IdSet>) = linked.unzip();
+        let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
+        mentions.push(spans.iter().map(mention).collect());
+        golds.extend(ids);
+    }
+    let models = Models::of_bundle(Arc::new(bundle.clone()))?;
+    let linker = NameLinker::new(kb, &models, LinkConfig { top_k: 1, min_score: 0.0 }, None)?;
+    let marked: Vec<Marked<'_>> =
+        texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+    let links = linker.link(&marked)?;
+    let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
+    let n_linked = best.zip(&golds).filter(|(best, ids)| best.is_some() && is_right(ids, *best)).count();
+    let f1 = |n: usize| 2.0 * n as f64 / (n_found + n_gold).max(1) as f64;
+    Ok(Figures { strict_f1: f1(n_right), spans_f1: f1(n_spans), accuracy: n_linked as f64 / golds.len().max(1) as f64 })
+}
+
+fn card(of_parent: &str, report: &Report) -> String {
+    let Report { n_documents, n_incomplete, n_mentions, n_held_out, .. } = report;
+    let mut card = format!(
+        "Adapted to {n_documents} complete and {n_incomplete} other documents with {n_mentions} mentions; {n_held_out} documents were held out.\n"
+    );
+    if let (Some(before), Some(after)) = (report.before, report.after) {
+        let line = |name: &str, before: f64, after: f64| {
+            format!("{name} on held-out documents: {:.1} before, {:.1} after.\n", 100.0 * before, 100.0 * after)
+        };
+        card += &line("F1 of mentions with their concepts", before.strict_f1, after.strict_f1);
+        card += &line("F1 of mentions", before.spans_f1, after.spans_f1);
+        card += &line("Accuracy of given mentions", before.accuracy, after.accuracy);
+    }
+    card + "\nThe model that it comes from:\n" + of_parent
+}

@@ -1,0 +1,231 @@
+//! What the dual encoder learns from: a terminology, and corpora as windows with their mentions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym::kb::KnowledgeBase;
+use canonym::link::fit::Labelled;
+use canonym::text::Span;
+use canonym_neural::dual::bundle::ConceptNames;
+use canonym_neural::dual::linker::{NAME_PIECES, begins_word};
+use canonym_neural::dual::windows::Windower;
+use canonym_neural::train::Names;
+use canonym_neural::train::linking::{Reading, Target};
+use serde::{Deserialize, Serialize};
+
+use super::super::sources::{TerminologyConfig, compile_terminology, with_names};
+use crate::queries::{MentionQuery, bare};
+
+/// What is read, relative to the data root.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// The terminology that is linked to. There may be none where mentions are its names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminology: Option<TerminologyConfig>,
+    /// Whether the mentions that are trained on are names of their concepts, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mention_names: bool,
+    /// What stands for a concept.
+    #[serde(default)]
+    pub concepts: ConceptNames,
+    /// Further terminologies; their names of its concepts are rehearsed (`batch.rehearsed`) beside those of the terminology.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub synonyms: Vec<TerminologyConfig>,
+    /// Corpora that are trained on.
+    pub train: Vec<PathBuf>,
+    /// Corpora that are held out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dev: Vec<PathBuf>,
+    /// In the place of held-out corpora: every document of this number, such as every tenth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_out: Option<usize>,
+    /// Whether the model weighs words beside vectors when it links; the weight is chosen on the held-out documents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_words: bool,
+    /// Documents of the held-out corpora that evaluations while training look at; all where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_dev_in_training: Option<usize>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct CorpusReport {
+    pub n_documents: usize,
+    pub n_windows: usize,
+    pub n_mentions: usize,
+    /// Mentions that mean no concept.
+    pub n_nil: usize,
+    /// Mentions whose concept has no name in the terminology.
+    pub n_unknown: usize,
+    /// Mentions of more pieces than are searched for.
+    pub n_too_long: usize,
+}
+
+impl DataConfig {
+    /// The files that are read.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let terminologies = self.synonyms.iter().chain(&self.terminology).map(|terminology| &terminology.path);
+        self.train.iter().chain(&self.dev).chain(terminologies)
+    }
+
+    /// Compiles the terminology into the file `out`; `train` are the documents that are trained on.
+    pub fn compile(&self, root: &Path, out: &Path, train: &[AnnotatedDocument]) -> anyhow::Result<Arc<KnowledgeBase>> {
+        match (&self.terminology, self.mention_names) {
+            (Some(terminology), false) => compile_terminology(terminology, root, out),
+            (Some(terminology), true) => {
+                let own = out.with_extension("own.kb");
+                let kb = compile_terminology(terminology, root, &own)?;
+                let all = with_names(Some((terminology, &kb)), root, out, &as_queries(train))?;
+                drop(kb);
+                std::fs::remove_file(&own).map_err(|error| canonym::Error::io("remove", &own, error))?;
+                Ok(all)
+            }
+            (None, true) => with_names(None, root, out, &as_queries(train)),
+            (None, false) => {
+                let error = canonym::Error::invalid("there is no terminology to link to");
+                Err(error.with_hint("give `data.terminology`, or `data.mention_names = true`").into())
+            }
+        }
+    }
+}
+
+/// Each mention of one concept once, the most frequent first.
+fn as_queries(documents: &[AnnotatedDocument]) -> Vec<MentionQuery> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for annotation in documents.iter().flat_map(|document| &document.annotations) {
+        if let [id] = ids_of(annotation)[..] {
+            *counts.entry((annotation.text.as_str(), id)).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<((&str, &str), usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let query = |((text, id), _): ((&str, &str), usize)| MentionQuery {
+        document: String::new(),
+        parts: vec![Labelled { query: text.to_owned(), ids: [id.to_owned()].into() }],
+    };
+    counts.into_iter().map(query).collect()
+}
+
+/// A corpus as it was read.
+pub struct Corpus {
+    pub documents: Vec<AnnotatedDocument>,
+    pub readings: Vec<Reading>,
+    pub report: CorpusReport,
+}
+
+/// Names of concepts, and those that further terminologies have for them.
+pub fn with_synonyms(
+    mut names: Names,
+    terminologies: &[TerminologyConfig],
+    (root, out): (&Path, &Path),
+    (windower, labels): (&Windower, &HashMap<String, u32>),
+) -> anyhow::Result<Names> {
+    let file = out.join("synonyms.kb");
+    for terminology in terminologies {
+        let kb = compile_terminology(terminology, root, &file)?;
+        for concept in kb.concepts() {
+            let ids = kb.id(concept);
+            let Some(label) = ids.split('|').find_map(|id| labels.get(bare(id))) else { continue };
+            for name in kb.names(concept) {
+                names.pieces.push(windower.name(kb.name(name), NAME_PIECES));
+                names.concepts.push(vec![*label]);
+            }
+        }
+        drop(kb);
+        std::fs::remove_file(&file).map_err(|error| canonym::Error::io("remove", &file, error))?;
+    }
+    Ok(names)
+}
+
+/// The number of the concept of each id, its source left out.
+pub fn labels_of(kb: &KnowledgeBase) -> HashMap<String, u32> {
+    let mut labels = HashMap::new();
+    for concept in kb.concepts() {
+        let raw = kb.raw_id(concept);
+        for id in kb.id(concept).split('|').chain(kb.alternative_ids(concept)).chain([raw.as_str()]) {
+            labels.entry(bare(id).to_owned()).or_insert(concept.0);
+        }
+    }
+    labels
+}
+
+pub fn read_corpora(
+    data: &DataConfig,
+    root: &Path,
+) -> anyhow::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
+    let read = |paths: &[PathBuf]| -> canonym::Result<Vec<AnnotatedDocument>> {
+        let mut all = Vec::new();
+        for path in paths {
+            let reader = Reader::open(&root.join(path), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
+            for document in reader {
+                all.push(document?);
+            }
+        }
+        Ok(all)
+    };
+    let (train, dev) = (read(&data.train)?, read(&data.dev)?);
+    match data.hold_out {
+        None => Ok((train, dev)),
+        Some(n) if n > 1 && dev.is_empty() => {
+            let mut place = 0;
+            Ok(train.into_iter().partition(|_| {
+                place += 1;
+                place % n != 0
+            }))
+        }
+        Some(_) => {
+            let error = canonym::Error::invalid("documents cannot be held out so");
+            Err(error.with_hint("give `data.dev`, or `data.hold_out = 10` without it").into())
+        }
+    }
+}
+
+/// The ids of an annotation, in the order in which they stand.
+pub fn ids_of(annotation: &Annotation) -> Vec<&str> {
+    let ids = annotation.ids.iter().flat_map(|ids| ids.split(['|', '+'])).map(|id| bare(id.trim()));
+    ids.filter(|id| !id.is_empty() && *id != "-1" && *id != "-").collect()
+}
+
+pub fn hull(annotation: &Annotation) -> Span {
+    Span { start: annotation.spans[0].start, end: annotation.spans[annotation.spans.len() - 1].end }
+}
+
+pub fn prepare(
+    documents: Vec<AnnotatedDocument>,
+    windower: &Windower,
+    labels: &HashMap<String, u32>,
+    longest: usize,
+) -> anyhow::Result<Corpus> {
+    let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
+    let mut readings = Vec::new();
+    for document in &documents {
+        let spans: Vec<Span> = document.annotations.iter().map(hull).collect();
+        let windows = windower.with_mentions(&document.document.text, &spans)?;
+        let first = readings.len();
+        for (window, rows) in windows.rows.iter().enumerate() {
+            let mut words = vec![false];
+            if let Some(range) = windows.ranges.get(window) {
+                words.extend(begins_word(&document.document.text, &windows.pieces[range.clone()]));
+            }
+            words.resize(rows.len(), false);
+            readings.push(Reading { rows: rows.clone(), mentions: Vec::new(), begins_word: words });
+        }
+        for (annotation, place) in document.annotations.iter().zip(&windows.places) {
+            report.n_mentions += 1;
+            let ids = ids_of(annotation);
+            let concepts: Vec<u32> = ids.iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
+            report.n_nil += usize::from(ids.is_empty());
+            report.n_unknown += usize::from(!ids.is_empty() && concepts.is_empty());
+            if let Some(place) = place {
+                report.n_too_long += usize::from(place.last + 1 - place.first > longest);
+                let means_something = !ids.is_empty();
+                let target = Target { first: place.first, last: place.last, concepts, means_something };
+                readings[first + place.window].mentions.push(target);
+            }
+        }
+    }
+    report.n_windows = readings.len();
+    Ok(Corpus { documents, readings, report })
+}

@@ -1,0 +1,154 @@
+//! What held-out documents say of a dual encoder, and what they set.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::kb::KnowledgeBase;
+use canonym::link::Marked;
+use canonym::link::lexical::LinkConfig;
+use canonym::text::{Document, Mention, Span};
+use canonym_neural::dual::bundle::DualBundle;
+use canonym_neural::dual::linker::{DualConfig, DualLinker};
+use canonym_neural::hybrid::{self, Fusion, Judged};
+use canonym_neural::matrix::Matrix;
+use serde::Serialize;
+
+use super::Report;
+use super::data::{hull, ids_of};
+use crate::queries::bare;
+
+/// Least probabilities of spans that are tried.
+const LEAST_SPANS: [f32; 19] =
+    [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+
+/// Weights of the logarithm of shares that are tried beside a lexical weight of 1.
+const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
+
+/// Strict scores: places and concepts have to be right.
+#[derive(Debug, Serialize)]
+pub struct SearchReport {
+    pub least_span: f32,
+    pub spans_f1: f64,
+    pub precision: f64,
+    pub recall: f64,
+    pub f1: f64,
+    /// The same where ends of gold mentions leak into the division of the text, as published.
+    pub leaky_f1: f64,
+    /// For each least probability of a span.
+    pub by_least_span: Vec<(f32, f64)>,
+}
+
+/// Sets what is set on held-out documents: the weight of vectors beside words, the calibration, the least probability of spans.
+pub fn judge(
+    bundle: &mut DualBundle,
+    kb: &Arc<KnowledgeBase>,
+    (vectors, labels): (&Matrix, &HashMap<String, u32>),
+    (documents, with_words): (&[AnnotatedDocument], bool),
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
+    let linker = |bundle: &DualBundle| DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None);
+    let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
+    let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
+    let gold: Vec<Vec<&Annotation>> =
+        documents.iter().map(|document| document.annotations.iter().filter(has_concept).collect()).collect();
+    let mention =
+        |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
+    let marked: Vec<Marked<'_>> =
+        texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+    let concepts = |annotation: &&Annotation| -> Vec<u32> {
+        ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect()
+    };
+    let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
+    let judged = |linker: &DualLinker| -> anyhow::Result<Vec<Judged>> {
+        let each = linker.evidence(&marked)?.into_iter().flatten().zip(&right);
+        let judge = |(evidence, right): (Vec<hybrid::Evidence>, &Vec<u32>)| {
+            evidence.into_iter().map(|one| (one, right.contains(&one.scored.concept.0))).collect()
+        };
+        Ok(each.map(judge).collect())
+    };
+    let alone = hybrid::calibrated(&judged(&linker(bundle)?)?, Fusion::DENSE);
+    bundle.manifest.fusion = Fusion { lexical: 1.0, ..Fusion::DENSE };
+    let both = judged(&linker(bundle)?)?;
+    report.by_weight = SHARE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &SHARE_WEIGHTS)).collect();
+    let fusion = hybrid::calibrated(&both, hybrid::fit_fusion(&both, &SHARE_WEIGHTS));
+    let accuracy = |fusion: &Fusion| hybrid::accuracy(&both, fusion);
+    report.fused = BTreeMap::from([
+        ("lexical", accuracy(&Fusion::LEXICAL)),
+        ("vectors", accuracy(&Fusion::DENSE)),
+        ("both", accuracy(&fusion)),
+    ]);
+    bundle.manifest.fusion = if with_words { fusion } else { alone };
+    if bundle.manifest.model.search.is_some() {
+        report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
+    }
+    Ok(())
+}
+
+/// Finds and links mentions for each least probability of spans, and keeps the best.
+fn search(
+    bundle: &mut DualBundle,
+    linker: &DualLinker,
+    texts: &[Document],
+    documents: &[AnnotatedDocument],
+    labels: &HashMap<String, u32>,
+) -> anyhow::Result<SearchReport> {
+    let gold: Vec<Vec<(Span, Vec<u32>)>> = documents
+        .iter()
+        .map(|document| {
+            let one = |annotation: &Annotation| {
+                let concepts = ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
+                (hull(annotation), concepts)
+            };
+            let known = |annotation: &&Annotation| !ids_of(annotation).is_empty();
+            document.annotations.iter().filter(known).map(one).collect()
+        })
+        .collect();
+    let n_gold: usize = gold.iter().map(Vec::len).sum();
+    let scored = |borders: &[Vec<Span>]| -> anyhow::Result<Vec<(f32, usize, usize, usize)>> {
+        let found = linker.find(texts, borders, LEAST_SPANS[0])?;
+        let mention = |(span, _): &(Span, f32)| Mention::contiguous(*span);
+        let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
+        let marked: Vec<Marked<'_>> =
+            texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        let links = canonym::link::Linker::link(linker, &marked)?;
+        let mut rows = Vec::new();
+        for least in LEAST_SPANS {
+            let (mut n_found, mut n_spans, mut n_right) = (0, 0, 0);
+            for ((found, links), gold) in found.iter().zip(&links).zip(&gold) {
+                for ((span, probability), link) in found.iter().zip(links) {
+                    if *probability < least {
+                        continue;
+                    }
+                    n_found += 1;
+                    let known = gold.iter().find(|(own, _)| own == span);
+                    n_spans += usize::from(known.is_some());
+                    let best = link.candidates.first().map(|best| best.concept.0);
+                    n_right +=
+                        usize::from(known.is_some_and(|(_, right)| best.is_some_and(|best| right.contains(&best))));
+                }
+            }
+            rows.push((least, n_found, n_spans, n_right));
+        }
+        Ok(rows)
+    };
+    let f1 = |n_right: usize, n_found: usize| 2.0 * n_right as f64 / (n_found + n_gold).max(1) as f64;
+    let rows = scored(&[])?;
+    let best = rows.iter().copied().max_by(|left, right| f1(left.3, left.1).total_cmp(&f1(right.3, right.1)));
+    let (least_span, n_found, n_spans, n_right) = best.expect("some were tried");
+    bundle.manifest.least_span = least_span;
+    let borders: Vec<Vec<Span>> =
+        documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
+    let leaky = scored(&borders)?.into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
+    Ok(SearchReport {
+        least_span,
+        spans_f1: f1(n_spans, n_found),
+        precision: n_right as f64 / n_found.max(1) as f64,
+        recall: n_right as f64 / n_gold.max(1) as f64,
+        f1: f1(n_right, n_found),
+        leaky_f1: leaky.fold(0.0, f64::max),
+        by_least_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),
+    })
+}

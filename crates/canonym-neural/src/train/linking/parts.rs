@@ -1,0 +1,52 @@
+//! What one thread encodes at a time: windows or names of about as many pieces.
+
+use super::{Reading, Target};
+use crate::models::bert::Sequences;
+use crate::models::dual_encoder::Place;
+
+/// Pieces that one thread takes at a time.
+const PART: usize = 256;
+
+/// Sequences that are encoded together.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// Windows of texts, with their mentions.
+    Windows(Sequences, Vec<Place>),
+    /// Names of concepts.
+    Names(Sequences),
+}
+
+/// Windows as parts of about [`PART`] pieces.
+pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a Reading>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let (mut windows, mut places) = (Sequences::default(), Vec::new());
+    for reading in readings {
+        if !windows.is_empty() && windows.segments().n_rows() + reading.rows.len() > PART {
+            parts.push(Part::Windows(std::mem::take(&mut windows), std::mem::take(&mut places)));
+        }
+        let window = windows.segments().n_rows();
+        let place = |target: &Target| Place { window, first: window + target.first, last: window + target.last };
+        places.extend(reading.mentions.iter().map(place));
+        windows.push(&[&reading.rows]);
+    }
+    if !windows.is_empty() {
+        parts.push(Part::Windows(windows, places));
+    }
+    parts
+}
+
+/// Names as parts of about [`PART`] pieces.
+pub(super) fn name_parts<'a>(names: impl Iterator<Item = &'a [u32]>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut sequences = Sequences::default();
+    for name in names {
+        if !sequences.is_empty() && sequences.segments().n_rows() + name.len() > PART {
+            parts.push(Part::Names(std::mem::take(&mut sequences)));
+        }
+        sequences.push(&[name]);
+    }
+    if !sequences.is_empty() {
+        parts.push(Part::Names(sequences));
+    }
+    parts
+}
