@@ -342,7 +342,7 @@ impl Linker for NameLinker {
 }
 
 /// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.
-fn cache_folder() -> Option<PathBuf> {
+pub fn cache_folder() -> Option<PathBuf> {
     let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let of_system = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
     named(CACHE).or_else(|| of_system().map(|folder| folder.join("canonym")))

@@ -3,6 +3,7 @@
 mod compare;
 mod context;
 mod convert;
+mod download;
 mod errors;
 mod eval;
 mod eval_report;

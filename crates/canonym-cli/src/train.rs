@@ -3,7 +3,8 @@
 //! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
 //! linked wrongly on the dev sets, and why) and `provenance.json`.
 
-mod adapt;
+pub mod adapt;
+mod checkpoints;
 mod cross_encoder;
 mod curve;
 mod data;
@@ -259,21 +260,6 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::R
         set.kbs.push((at, fold.kb));
     }
     Ok(set)
-}
-
-/// The folder of a checkpoint: relative to the data root, or to the folder that `CANONYM_MODELS` names.
-fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
-    let models = std::env::var_os("CANONYM_MODELS").map(PathBuf::from);
-    let places: Vec<PathBuf> =
-        [Some(root.to_path_buf()), models].into_iter().flatten().map(|at| at.join(name)).collect();
-    if let Some(found) = places.iter().find(|place| place.is_dir()) {
-        return Ok(found.clone());
-    }
-    let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    let error = canonym::Error::invalid(format!("there is no checkpoint {}", shown.join(", nor ")));
-    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
-                holds its folder in the variable CANONYM_MODELS";
-    Err(error.with_hint(hint).into())
 }
 
 fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> anyhow::Result<Provenance> {

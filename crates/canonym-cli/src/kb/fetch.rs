@@ -1,7 +1,6 @@
 //! `canonym kb fetch`: open terminologies from their publishers.
 
 mod catalogue;
-mod download;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use canonym::artifact::AtomicFile;
 use serde::Serialize;
 
 use self::catalogue::{Terminology, file_name, find};
-use self::download::{Expected, Facts, Request, agent, beside, download, is_digest, read_checksum};
+use crate::download::{Expected, Facts, Request, agent, beside, download, is_digest, read_checksum};
 use crate::errors::usage;
 use crate::output::{self, Sheet, bytes};
 use crate::progress;

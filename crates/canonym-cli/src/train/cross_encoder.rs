@@ -28,9 +28,10 @@ use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
+use super::checkpoints::checkpoint_folder;
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, checkpoint_folder, provenance, write_bytes, write_text};
+use super::{TrainArguments, provenance, write_bytes, write_text};
 use crate::progress;
 
 /// The one training of this system.

@@ -28,8 +28,9 @@ use serde::{Deserialize, Serialize};
 
 use self::data::{CorpusReport, DataConfig, labels_of, prepare, read_corpora, with_synonyms};
 use self::judge::{SearchReport, judge};
+use super::checkpoints::checkpoint_folder;
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, checkpoint_folder, provenance, write_bytes, write_text};
+use super::{TrainArguments, provenance, write_bytes, write_text};
 use crate::knowledge::TERMINOLOGY;
 use crate::progress;
 

@@ -24,6 +24,7 @@ use canonym_neural::train::{Names, RunConfig};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
+use super::checkpoints::checkpoint_folder;
 use super::log::Log;
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
 use super::{TrainArguments, provenance, stage, write_bytes, write_text};
@@ -191,7 +192,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let (pieces, dim) = match &experiment.vocabulary {
         VocabularyConfig::Learned { size, dim } => (Pieces::learn(texts.iter().map(String::as_str), *size), *dim),
         VocabularyConfig::Checkpoint { bert, trained } => {
-            let pieces = read_embeddings(&root.join(bert), experiment.model.max_length, &mut parameters)?;
+            let pieces =
+                read_embeddings(&checkpoint_folder(bert, root)?, experiment.model.max_length, &mut parameters)?;
             if !trained {
                 checkpoint::names().try_for_each(|name| parameters.freeze(name))?;
             }

@@ -1,5 +1,8 @@
 //! Training the dual encoder on a tiny checkpoint, and linking with what was trained.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+
 use canonym_neural::checkpoint::write_bert;
 use canonym_neural::models::bert::BertConfig;
 use canonym_neural::parameters::Parameters;
@@ -161,6 +164,77 @@ fn training_again_gives_the_same_model_and_kinds_of_models_can_be_set() {
 }
 
 #[test]
+fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
+    let place = place();
+    let alone = ["run.n_steps=60", "data.mention_names=true", "data.concepts=all", "model.name=direction"];
+    place.write(
+        "shapes.toml",
+        EXPERIMENT.replace("terminology = { path = \"shapes.tsv\", format = \"tsv\", prefix = \"S\" }\n", ""),
+    );
+    let (ok, errors) = train(&place, "alone", &alone);
+    assert!(ok, "{errors}");
+    let (ok, shown, errors) = said(&place, &["kb", "show", "alone/terminology.kb", "2"], "");
+    assert!(ok && shown.contains("square") && shown.contains("box"), "{shown}{errors}");
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("alone/report.json")).unwrap()).unwrap();
+    assert_eq!(report["linking_unseen"]["n_mentions"], 0, "{report}");
+    assert_eq!(report["linking_seen"], report["linking"], "{report}");
+    place.write("shapes.toml", EXPERIMENT);
+    place.write("more.tsv", "S:1\thoop\nS:9\tblob\n");
+    let rehearsed = ["run.n_steps=10", "batch.rehearsed=3", "data.synonyms=[{path=\"more.tsv\",format=\"tsv\"}]"];
+    let (ok, errors) = train(&place, "rehearsed", &rehearsed);
+    assert!(ok && !place.path("rehearsed/synonyms.kb").exists(), "{errors}");
+}
+
+/// A hub on this machine with the files of a folder, but for its `vocab.txt`; it answers as long as the test runs.
+fn hub(folder: std::path::PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let asked = lines.next().unwrap_or_default();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let file = asked.split(' ').nth(1).and_then(|path| path.strip_prefix("/lab/tiny/resolve/main/"));
+            let body = file.filter(|file| *file != "vocab.txt").and_then(|file| std::fs::read(folder.join(file)).ok());
+            let status = if body.is_some() { "200 OK" } else { "404 Not Found" };
+            let body = body.unwrap_or_default();
+            let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+            // A client that has read enough may be gone.
+            stream.write_all(&[head.into_bytes(), body].concat()).ok();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_checkpoint_is_fetched_by_its_name_once() {
+    let place = place();
+    let hub = hub(place.path("models/tiny"));
+    let train = |out: &str, variables: &[(&str, &str)]| {
+        let set = ["--set", "encoder.bert=lab/tiny", "--set", "run.n_steps=2"];
+        let mut command =
+            place.command(&[&["train", "shapes.toml", "--data-root", ".", "--out", out], &set[..]].concat());
+        for variable in ["http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY", "CANONYM_OFFLINE", "HF_HUB_OFFLINE"] {
+            command.env_remove(variable);
+        }
+        command.env("CANONYM_MODELS", place.path("fetched")).env("HF_ENDPOINT", &hub);
+        variables.iter().for_each(|(name, value)| drop(command.env(name, value)));
+        let output = Workplace::finish(&mut command, "");
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (ok, errors) = train("offline", &[("CANONYM_OFFLINE", "1")]);
+    assert!(!ok && errors.contains("CANONYM_OFFLINE is set, so it was not fetched"), "{errors}");
+    let (ok, errors) = train("away", &[("HF_ENDPOINT", "http://127.0.0.1:1")]);
+    assert!(!ok && errors.contains("hint: without a network, download the files of lab/tiny"), "{errors}");
+    let (ok, errors) = train("first", &[]);
+    assert!(ok && errors.contains("fetching lab/tiny"), "{errors}");
+    let (ok, errors) = train("second", &[("CANONYM_OFFLINE", "1")]);
+    assert!(ok, "{errors}");
+}
+
+#[test]
 fn what_cannot_be_trained_is_told() {
     let place = place();
     let cases = [
@@ -169,6 +243,7 @@ fn what_cannot_be_trained_is_told() {
         ("windows.marked=true", "marked windows and the vector of a mention do not go together"),
         ("data.hold_out=1", "documents cannot be held out so"),
         ("data.train=[]", "have no mentions"),
+        ("data.synonyms=[{path=\"none.tsv\",format=\"tsv\"}]", "none.tsv"),
         ("data.train=[\"none.txt\"]", "none.txt"),
         ("windows.pieces=2", "windows of 2 pieces"),
     ];

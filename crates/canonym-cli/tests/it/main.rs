@@ -1,6 +1,7 @@
 //! The command line as users meet it: exit status, standard output and standard error of every command.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod adapt;
 mod compare;
 mod convert;
 mod damaged;

@@ -1,0 +1,253 @@
+//! Trainings of the server: `canonym train` in a process of its own, so that pages stay fast, a cancel is a kill, and a crash harms nothing else.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, Writer};
+use canonym::{Error, Result};
+use canonym_neural::train::RunConfig;
+use canonym_neural::train::optimise::{AdamConfig, Schedule};
+use canonym_neural::train::tags::TagsConfig;
+use canonym_serve::{CurvePoint, DevFigures, Engine, Progress, Trained, Trainer, Training, TrainingDocument};
+use serde::Deserialize;
+
+use super::engine;
+use crate::train::adapt::{Experiment, Report, SYSTEM};
+
+/// How often a running training is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Steps for each document, and the least and most there are.
+const STEPS_PER_DOCUMENT: u64 = 3;
+const LEAST_STEPS: u64 = 60;
+const MOST_STEPS: u64 = 600;
+
+/// Rounds of a training; each ends with a look at what is held out.
+const ROUNDS: u64 = 6;
+
+/// Trains by this program itself.
+pub struct ProcessTrainer {
+    /// The compiled knowledge base; the embedded one where `None`.
+    pub kb: Option<PathBuf>,
+    /// The model that the server was started with.
+    pub model: String,
+}
+
+/// What the caller of the interface may set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Settings {
+    /// Steps of the training.
+    steps: Option<u64>,
+    /// One document of this number is held out.
+    hold_out: Option<usize>,
+}
+
+/// A process that ends with its owner.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl ProcessTrainer {
+    /// Writes what the training reads, and its configuration; how many steps it has.
+    fn prepare(&self, training: &Training) -> Result<u64> {
+        let settings: Settings = match training.settings.is_null() {
+            true => Settings::default(),
+            false => serde_json::from_value(training.settings.clone()).map_err(|error| {
+                Error::invalid(format!("these settings are not known: {error}"))
+                    .with_hint("settings are `steps` and `hold_out`, both numbers")
+            })?,
+        };
+        let folder = &training.output;
+        std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+        // A text without marks says nothing where it is not complete.
+        let says_something = |one: &&TrainingDocument| one.is_finished || !one.document.annotations.is_empty();
+        let (complete, incomplete): (Vec<_>, Vec<_>) =
+            training.documents.iter().filter(says_something).partition(|one| one.is_finished);
+        let mut experiment = Experiment {
+            system: SYSTEM.to_owned(),
+            seed: training.seed,
+            // Always from the model of the server: earlier decisions are learned again from their documents, so nothing is forgotten
+            // and nothing drifts.
+            from: self.model.clone(),
+            documents: Vec::new(),
+            incomplete: Vec::new(),
+            hold_out: settings.hold_out.unwrap_or(5),
+            kb: self.kb.clone(),
+            use_counts: 3,
+            batch: TagsConfig { batch: 8, ..TagsConfig::default() },
+            run: RunConfig::default(),
+        };
+        for (name, documents, paths) in [
+            ("complete.jsonl", &complete, &mut experiment.documents),
+            ("incomplete.jsonl", &incomplete, &mut experiment.incomplete),
+        ] {
+            if !documents.is_empty() {
+                write_documents(&folder.join(name), documents.iter().map(|one| &one.document))?;
+                paths.push(name.into());
+            }
+        }
+        let wanted = settings.steps.unwrap_or(STEPS_PER_DOCUMENT * complete.len() as u64);
+        let n_steps = wanted.clamp(LEAST_STEPS, MOST_STEPS).next_multiple_of(ROUNDS);
+        let adam = AdamConfig {
+            learning_rate: 5e-4,
+            beta_2: 0.98,
+            weight_decay: 0.01,
+            warm_up: 0.1,
+            schedule: Schedule::Linear,
+            ..AdamConfig::default()
+        };
+        experiment.run =
+            RunConfig { n_steps, steps_per_round: n_steps / ROUNDS, evaluate_every: 1, adam, ..RunConfig::default() };
+        let toml = toml::to_string(&experiment).map_err(|error| Error::invalid(error.to_string()))?;
+        let path = folder.join("training.toml");
+        std::fs::write(&path, toml).map_err(|error| Error::io("write", &path, error))?;
+        Ok(n_steps)
+    }
+
+    fn start(&self, folder: &Path) -> Result<Running> {
+        let program = std::env::current_exe().map_err(|error| Error::io("find", "this program", error))?;
+        let mut command = Command::new(&program);
+        command.arg("--quiet").arg("train").arg(folder.join("training.toml"));
+        command.arg("--data-root").arg(folder).arg("--out").arg(folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().map(Running).map_err(|error| Error::io("start", &program, error))
+    }
+}
+
+impl Trainer for ProcessTrainer {
+    fn train(&self, training: &Training, told: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Trained> {
+        let n_steps = self.prepare(training)?;
+        let mut running = self.start(&training.output)?;
+        let mut log = LogTail { path: training.output.join("log.jsonl"), n_read: 0 };
+        let mut progress = Progress { message: "reads the documents".to_owned(), ..Progress::default() };
+        let ended = loop {
+            // Asked before the log is read, so that no round is missed.
+            let ended = running.0.try_wait().map_err(|error| Error::io("wait for", "the training", error))?;
+            let mut points = log.new_points();
+            let last = points.pop();
+            for point in points.into_iter().map(Some).chain([last]) {
+                if let Some(point) = &point {
+                    // The rest is for judging.
+                    progress.done = (0.9 * point.step as f64 / n_steps as f64).min(0.9);
+                    progress.message = format!("step {} of {n_steps}", point.step);
+                }
+                progress.point = point;
+                if told(progress.clone()).is_break() {
+                    drop(running);
+                    return Err(cancelled(&training.output));
+                }
+            }
+            if let Some(ended) = ended {
+                break ended;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        };
+        if !ended.success() {
+            let mut said = String::new();
+            if let Some(stderr) = running.0.stderr.take() {
+                // What cannot be read is left out of the reason.
+                let _ = stderr.take(1 << 16).read_to_string(&mut said);
+            }
+            let reason = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
+            let reason = if reason.is_empty() { format!("the training ended with {ended}") } else { reason };
+            return Err(Error::invalid(reason));
+        }
+        let path = training.output.join("report.json");
+        let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let report: Report =
+            serde_json::from_str(&text).map_err(|error| Error::parse(&path, error.line() as u64, error.to_string()))?;
+        let dev = report.after.map(|figures| DevFigures {
+            strict_f1: Some(figures.strict_f1),
+            spans_f1: Some(figures.spans_f1),
+            accuracy: Some(figures.accuracy),
+        });
+        let n = report.n_documents + report.n_incomplete;
+        Ok(Trained { name: format!("{} + {n} documents", short(&self.model)), card: card(&report), dev })
+    }
+
+    fn open(&self, folder: &Path) -> Result<Arc<dyn Engine>> {
+        let engine = engine::open(self.kb.as_deref(), &folder.to_string_lossy()).map_err(engine::of_program)?;
+        Ok(Arc::new(engine))
+    }
+}
+
+fn write_documents<'a>(path: &Path, documents: impl Iterator<Item = &'a AnnotatedDocument>) -> Result<()> {
+    let failed = |error| Error::io("write", path, error);
+    let mut writer = Writer::new(std::fs::File::create(path).map_err(failed)?, path, CorpusFormat::Jsonl)?;
+    documents.into_iter().try_for_each(|document| writer.write(document))?;
+    writer.finish()?;
+    Ok(())
+}
+
+/// The name of a model without its folders.
+fn short(model: &str) -> String {
+    Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn card(report: &Report) -> String {
+    let Report { n_documents, n_incomplete, n_mentions, n_held_out, .. } = report;
+    let mut card = format!(
+        "{n_documents} complete documents, {n_incomplete} others, {n_mentions} mentions; {n_held_out} documents were held out."
+    );
+    if let (Some(before), Some(after)) = (report.before, report.after) {
+        card += &format!(
+            " F1 of mentions with their concepts on them: {:.1} before, {:.1} after.",
+            100.0 * before.strict_f1,
+            100.0 * after.strict_f1
+        );
+    }
+    if !report.new_types.is_empty() {
+        card += &format!(" New types: {}.", report.new_types.join(", "));
+    }
+    card
+}
+
+/// A training that nobody waits for leaves no model.
+fn cancelled(folder: &Path) -> Error {
+    let removed = std::fs::remove_dir_all(folder);
+    match removed {
+        Ok(()) => Error::invalid("the training was cancelled"),
+        Err(error) => Error::io("remove", folder, error),
+    }
+}
+
+/// The log of a training while it grows.
+struct LogTail {
+    path: PathBuf,
+    /// Bytes of whole lines that were read.
+    n_read: usize,
+}
+
+impl LogTail {
+    /// The rounds that have ended.
+    fn new_points(&mut self) -> Vec<CurvePoint> {
+        let Ok(text) = std::fs::read_to_string(&self.path) else { return Vec::new() };
+        let Some(new) = text.get(self.n_read..) else { return Vec::new() };
+        let whole = &new[..new.rfind('\n').map_or(0, |end| end + 1)];
+        self.n_read += whole.len();
+        let point = |line: &str| {
+            let Round { step, loss, score } = serde_json::from_str(line).ok()?;
+            Some(CurvePoint { step, loss, dev: score })
+        };
+        whole.lines().filter_map(point).collect()
+    }
+}
+
+/// A line of the log.
+#[derive(Debug, Deserialize)]
+struct Round {
+    step: u64,
+    loss: f64,
+    score: Option<f64>,
+}

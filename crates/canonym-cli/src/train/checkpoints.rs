@@ -1,0 +1,117 @@
+//! Where the checkpoints of BERT are: in a folder of the user, or fetched by their name once.
+
+use std::path::{Path, PathBuf};
+
+use canonym::Error;
+
+use crate::download::{Request, agent, download};
+use crate::{knowledge, progress};
+
+/// The variable that names the folder with checkpoints.
+const MODELS: &str = "CANONYM_MODELS";
+
+/// Variables that forbid to fetch where they are set: ours, and the one that other programs keep to.
+const OFFLINE: [&str; 2] = ["CANONYM_OFFLINE", "HF_HUB_OFFLINE"];
+
+/// The variable with the address of another hub.
+const ENDPOINT: &str = "HF_ENDPOINT";
+
+/// The hub that is asked where the variable names none.
+const HUB: &str = "https://huggingface.co";
+
+/// The largest file that is fetched.
+const MAX_BYTES: u64 = 4 << 30;
+
+/// Files that every checkpoint has.
+const NEEDED: [&str; 2] = ["config.json", "model.safetensors"];
+
+/// Files with the vocabulary, of which one is enough.
+const VOCABULARIES: [&str; 2] = ["vocab.txt", "tokenizer.json"];
+
+/// The folder of a checkpoint: relative to the data root, or to the folder that `CANONYM_MODELS` names. One called `owner/name` that is in
+/// neither is fetched from the hub, once.
+pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
+    let models = variable(MODELS).map(PathBuf::from);
+    let places: Vec<PathBuf> =
+        [Some(root.to_path_buf()), models.clone()].into_iter().flatten().map(|at| at.join(name)).collect();
+    if let Some(found) = places.iter().find(|place| is_complete(place)) {
+        return Ok(found.clone());
+    }
+    let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    let missing = || Error::invalid(format!("there is no checkpoint {}", shown.join(", nor ")));
+    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
+                holds its folder in the variable CANONYM_MODELS";
+    let Some(owned) = name.to_str().filter(|name| is_owned(name)) else {
+        return Err(missing().with_hint(hint).into());
+    };
+    let Some(folder) = models.or_else(|| knowledge::cache_folder().map(|folder| folder.join("models"))) else {
+        return Err(missing().with_hint("name a folder for checkpoints in the variable CANONYM_MODELS").into());
+    };
+    let folder = folder.join(owned);
+    if is_complete(&folder) {
+        return Ok(folder);
+    }
+    if let Some(set) = OFFLINE.into_iter().find(|name| variable(name).is_some_and(|value| value != "0")) {
+        let error = missing().with_hint(format!("{set} is set, so it was not fetched: unset it, or {hint}"));
+        return Err(error.into());
+    }
+    fetch(owned, &folder)?;
+    Ok(folder)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn is_complete(folder: &Path) -> bool {
+    NEEDED.iter().all(|file| folder.join(file).is_file()) && VOCABULARIES.iter().any(|file| folder.join(file).is_file())
+}
+
+/// Whether this is a name of the hub and cannot lead out of a folder.
+fn is_owned(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        !part.is_empty() && !part.starts_with('.') && part.bytes().all(known)
+    };
+    name.split('/').count() == 2 && name.split('/').all(is_part)
+}
+
+fn fetch(name: &str, folder: &Path) -> anyhow::Result<()> {
+    let hub = variable(ENDPOINT).unwrap_or_else(|| HUB.to_owned());
+    let base = format!("{}/{name}/resolve/main", hub.trim_end_matches('/'));
+    std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    progress::say(&format!("fetching {name} from {hub} …"));
+    let hint = format!(
+        "without a network, download the files of {name} elsewhere, bring them to {}, and try again",
+        folder.display()
+    );
+    let agent = agent(&base);
+    let one = |file: &str| -> anyhow::Result<()> {
+        let (url, out) = (format!("{base}/{file}"), folder.join(file));
+        if !out.is_file() {
+            download(&agent, &Request { url: &url, out: &out, max_bytes: MAX_BYTES, expected: None, hint: &hint })?;
+        }
+        Ok(())
+    };
+    one(NEEDED[0])?;
+    one(VOCABULARIES[0]).or_else(|first| {
+        // Some models have the newer file alone; where that is missing, too, the first refusal tells more.
+        one(VOCABULARIES[1]).map_err(|_| first)
+    })?;
+    one(NEEDED[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_hub_cannot_lead_out_of_a_folder() {
+        for name in ["dmis-lab/biobert-v1.1", "a/b_c"] {
+            assert!(is_owned(name), "{name}");
+        }
+        for name in ["tiny", "../b", "a/..", "a/b/c", "/b", "a/", "a\\b/c", "a/b?c"] {
+            assert!(!is_owned(name), "{name}");
+        }
+    }
+}
