@@ -109,10 +109,13 @@ pub struct Progress {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DevFigures {
     /// F1 of places with their concepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict_f1: Option<f64>,
     /// F1 of places.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans_f1: Option<f64>,
     /// The share of right concepts where the places are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
 }
 

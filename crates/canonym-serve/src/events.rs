@@ -88,7 +88,7 @@ pub fn stream(app: &Arc<App>, project: Option<i64>) -> Response {
     (headers, Body::from_stream(ReceiverStream::new(receiver))).into_response()
 }
 
-/// The next event of a project; who missed some is told to read all again.
+/// The next event of a project. The stream of who missed some ends: browsers connect again, and then read what they show anew.
 async fn next(told: &mut broadcast::Receiver<Told>, project: Option<i64>) -> Option<String> {
     loop {
         match told.recv().await {
@@ -96,8 +96,7 @@ async fn next(told: &mut broadcast::Receiver<Told>, project: Option<i64>) -> Opt
                 return Some(format!("event: {}\ndata: {}\n\n", told.event, told.data));
             }
             Ok(_) => {}
-            Err(broadcast::error::RecvError::Lagged(_)) => return Some("event: missed\ndata: {}\n\n".to_owned()),
-            Err(broadcast::error::RecvError::Closed) => return None,
+            Err(_) => return None,
         }
     }
 }

@@ -31,7 +31,7 @@ pub async fn add(
             JobKind::Predict => "predict",
             JobKind::Train if app.trainer.is_some() => "train",
             JobKind::Train => {
-                return Err(ApiError::unavailable("this server cannot train models")
+                return Err(ApiError::bad("this server cannot train models")
                     .hint("export the project, train with `canonym train`, and start the server with `--model FOLDER`"));
             }
         };

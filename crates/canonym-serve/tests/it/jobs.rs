@@ -148,7 +148,7 @@ async fn without_a_trainer_the_error_says_what_to_do() {
     let server = Server::new(folder.path());
     let project = server.project(CORPUS).await;
     let (status, answer) = server.fail(Method::POST, &format!("/projects/{project}/jobs"), json!({"kind": "train"}).to_string()).await;
-    assert_eq!(status, 503);
+    assert_eq!(status, 400);
     assert!(answer["error"]["hint"].as_str().unwrap().contains("canonym train"));
     let empty = server.post("/projects", json!({"name": "Empty"})).await["id"].as_i64().unwrap();
     assert_eq!(server.fail(Method::POST, &format!("/projects/{empty}/jobs"), json!({"kind": "predict"}).to_string()).await.0, 409);
