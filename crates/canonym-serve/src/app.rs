@@ -14,7 +14,7 @@ use crate::events::Hub;
 use crate::jobs::Runner;
 use crate::lane::{Lane, LaneConfig};
 use crate::metrics::Metrics;
-use crate::people::Limiter;
+use crate::people::{Desks, Limiter};
 use crate::store::{Store, jobs, models, people, projects};
 use crate::times::Clock;
 
@@ -82,6 +82,8 @@ pub struct App {
     pub base_model: i64,
     /// Questions beside the lane.
     pub side: Semaphore,
+    /// Who works on which document.
+    pub desks: Desks,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
     stopping: watch::Sender<bool>,
@@ -115,6 +117,7 @@ impl App {
             runner: Runner::default(),
             base_model,
             side: Semaphore::new(SIDE_QUESTIONS),
+            desks: Desks::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
             stopping: watch::Sender::new(false),

@@ -38,11 +38,8 @@ pub trait Engine: Send + Sync {
     fn name(&self) -> &str;
 
     /// Finds and links mentions, in the place of the annotations that the documents have.
-    fn link(
-        &self,
-        documents: Vec<AnnotatedDocument>,
-        options: &LinkOptions,
-    ) -> canonym::Result<Vec<AnnotatedDocument>>;
+    fn link(&self, documents: Vec<AnnotatedDocument>, options: &LinkOptions)
+    -> canonym::Result<Vec<AnnotatedDocument>>;
 
     /// As [`Engine::link`], each annotation with its reasons.
     fn explain(
@@ -134,11 +131,8 @@ pub struct Trained {
 pub trait Trainer: Send + Sync {
     /// Trains a model into [`Training::output`]. `told` hears of progress; where it breaks the training ends soon, with an error, and leaves no
     /// model. A training that runs in a process of its own ends it then.
-    fn train(
-        &self,
-        training: &Training,
-        told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> canonym::Result<Trained>;
+    fn train(&self, training: &Training, told: &mut dyn FnMut(Progress) -> ControlFlow<()>)
+    -> canonym::Result<Trained>;
 
     /// Opens a model that was trained.
     fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>>;

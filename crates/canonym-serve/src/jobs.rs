@@ -179,8 +179,7 @@ fn predict_batch(app: &App, job: &Job, engine: &dyn Engine, batch: &[i64]) -> Ap
         for (id, linked) in batch.iter().zip(&linked) {
             let marks: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
-            let predicted =
-                linked.annotations.iter().map(|one| convert::of_model(one, engine.name(), now)).collect();
+            let predicted = linked.annotations.iter().map(|one| convert::of_model(one, engine.name(), now)).collect();
             let changes = predict::replace(&marks, predicted, &mut next);
             if changes.is_empty() {
                 continue;
@@ -212,7 +211,7 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     };
     let mut training_documents = Vec::new();
     let (parent, parent_folder) = app.store.read(|connection| {
-        for_each_document(connection, job.project_id, MarkState::is_human, |kept, document| {
+        for_each_document((app.engine.kb(), connection), job.project_id, MarkState::is_human, |kept, document| {
             training_documents.push(TrainingDocument { document, is_finished: kept.is_finished });
             Ok(())
         })?;

@@ -51,12 +51,15 @@ fn operation(route: &Route, error: &Value, schemas: &mut Schemas) -> Value {
         let kind = if route.path.contains("/concepts/") { "string" } else { "integer" };
         json!({"name": name, "in": "path", "required": true, "schema": {"type": kind}})
     });
-    let in_query = route.query.iter().map(|(name, kind)| {
-        json!({"name": name, "in": "query", "required": false, "schema": {"type": kind}})
-    });
+    let in_query = route
+        .query
+        .iter()
+        .map(|(name, kind)| json!({"name": name, "in": "query", "required": false, "schema": {"type": kind}}));
     let mut parameters: Vec<Value> = in_path.chain(in_query).collect();
     if route.method != "GET" {
-        parameters.push(json!({"name": "X-Canonym", "in": "header", "required": false, "schema": {"type": "string", "const": "1"}}));
+        parameters.push(
+            json!({"name": "X-Canonym", "in": "header", "required": false, "schema": {"type": "string", "const": "1"}}),
+        );
     }
     let name = route.path.replace(['/', '{', '}', '.'], " ");
     let words: Vec<&str> = name.split_whitespace().collect();
@@ -75,7 +78,8 @@ fn operation(route: &Route, error: &Value, schemas: &mut Schemas) -> Value {
         },
     });
     if let Some(body) = route.body {
-        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body(schemas)}}});
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": body(schemas)}}});
     } else if let Some(kind) = route.bytes {
         operation["requestBody"] = json!({"required": true, "content": {kind: {"schema": {"type": "string"}}}});
     }

@@ -8,6 +8,7 @@ use argon2::{Argon2, PasswordHash};
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ApiResult};
+use crate::store::people::Person;
 use crate::times::Millis;
 
 /// The shortest password, in characters.
@@ -108,6 +109,32 @@ impl Limiter {
     /// Forgets the failures of a name.
     pub fn succeeded(&self, name: &str) {
         self.names().remove(name);
+    }
+}
+
+/// How long a document is somebody's after they looked at it or decided on it.
+const DESK: Millis = 10 * 60_000;
+
+/// Who works on which document. It only tells others: nobody is kept from anything, and decisions that meet are seen by their versions.
+#[derive(Debug, Default)]
+pub struct Desks(Mutex<HashMap<i64, (Person, Millis)>>);
+
+impl Desks {
+    /// Somebody looks at a document, unless another does.
+    pub fn take(&self, document: i64, person: &Person, now: Millis) {
+        let mut desks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        desks.retain(|_, (_, at)| now - *at < DESK);
+        let desk = desks.entry(document).or_insert_with(|| (person.clone(), now));
+        if desk.0.id == person.id {
+            desk.1 = now;
+        }
+    }
+
+    /// The name of another who works on a document.
+    pub fn other(&self, document: i64, person: &Person, now: Millis) -> Option<String> {
+        let desks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (other, at) = desks.get(&document)?;
+        (other.id != person.id && now - at < DESK).then(|| other.name.clone())
     }
 }
 

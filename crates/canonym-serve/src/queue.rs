@@ -27,13 +27,8 @@ pub enum Strategy {
 
 impl Strategy {
     /// Every strategy.
-    pub const ALL: [Strategy; 5] = [
-        Strategy::LeastConfident,
-        Strategy::Margin,
-        Strategy::Recognition,
-        Strategy::Diversity,
-        Strategy::Random,
-    ];
+    pub const ALL: [Strategy; 5] =
+        [Strategy::LeastConfident, Strategy::Margin, Strategy::Recognition, Strategy::Diversity, Strategy::Random];
 
     /// The name that the interface has.
     pub fn name(self) -> &'static str {
@@ -91,7 +86,8 @@ pub fn confidence(strategy: Strategy, mark: &MarkState) -> f64 {
 
 /// How sure the model is of a document, and why in words.
 pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Option<f64>, String) {
-    let least = open.iter().map(|mark| (confidence(strategy, mark), *mark)).reduce(|a, b| if b.0 < a.0 { b } else { a });
+    let least =
+        open.iter().map(|mark| (confidence(strategy, mark), *mark)).reduce(|a, b| if b.0 < a.0 { b } else { a });
     let Some((confidence, mark)) = least else {
         let why = if was_read { "every prediction is decided" } else { "nothing was predicted here" };
         return (None, why.to_owned());

@@ -25,10 +25,12 @@ pub fn from_pairs(map: &OffsetMap<'_>, pairs: &[(usize, usize)]) -> ApiResult<Ve
     let mut last = 0;
     for (start, end) in sorted {
         if start >= end {
-            return Err(ApiError::bad(format!("the span {start}..{end} is empty")).hint("its end is the offset behind its last character"));
+            return Err(ApiError::bad(format!("the span {start}..{end} is empty"))
+                .hint("its end is the offset behind its last character"));
         }
         let (Some(first), Some(behind)) = (map.char_to_byte(start), map.char_to_byte(end)) else {
-            let message = format!("the span {start}..{end} is not within the text, which has {} characters", map.n_chars());
+            let message =
+                format!("the span {start}..{end} is not within the text, which has {} characters", map.n_chars());
             return Err(ApiError::bad(message).hint("offsets count Unicode code points from 0"));
         };
         if start < last {

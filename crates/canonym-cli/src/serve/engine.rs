@@ -87,7 +87,8 @@ fn of_program(error: anyhow::Error) -> canonym::Error {
     match error.downcast::<canonym::Error>() {
         Ok(error) => error,
         Err(error) => {
-            let hint = error.chain().find_map(|cause| cause.downcast_ref::<canonym::Error>()?.hint().map(str::to_owned));
+            let hint =
+                error.chain().find_map(|cause| cause.downcast_ref::<canonym::Error>()?.hint().map(str::to_owned));
             let plain = canonym::Error::invalid(format!("{error:#}"));
             match hint {
                 Some(hint) => plain.with_hint(hint),
@@ -127,7 +128,8 @@ impl Engine for ServeEngine {
         mut documents: Vec<AnnotatedDocument>,
         top_k: usize,
     ) -> canonym::Result<Vec<AnnotatedDocument>> {
-        let mention = |spans: &[canonym::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
+        let mention =
+            |spans: &[canonym::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
         let mentions: Vec<Vec<Mention>> = documents
             .iter()
             .map(|document| document.annotations.iter().map(|one| mention(&one.spans)).collect())

@@ -114,11 +114,8 @@ fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) ->
         end -= 1;
     }
     let moved = |span: &Span| Span::new(span.start as usize - start, span.end as usize - start);
-    let annotation = Annotation {
-        spans: spans.iter().map(moved).collect(),
-        text: surface(text, spans),
-        ..Annotation::default()
-    };
+    let annotation =
+        Annotation { spans: spans.iter().map(moved).collect(), text: surface(text, spans), ..Annotation::default() };
     let document = Document { id: String::new(), text: text[start..end].to_owned(), sections: Vec::new() };
     let marked = AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() };
     let linked = app.engine.link_mentions(vec![marked], N_MODEL)?;

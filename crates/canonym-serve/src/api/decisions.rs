@@ -32,7 +32,12 @@ const MAX_ALIKE: usize = 5000;
 type Answer = ApiResult<axum::Json<serde_json::Value>>;
 
 /// `POST /documents/{d}/decisions`.
-pub async fn decide(State(app): State<Arc<App>>, person: Person, At(id): At<i64>, Json(request): Json<Decisions>) -> Answer {
+pub async fn decide(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<i64>,
+    Json(request): Json<Decisions>,
+) -> Answer {
     if request.decisions.len() > MAX_DECISIONS {
         return Err(ApiError::bad(format!("a request may have {MAX_DECISIONS} decisions")));
     }
@@ -168,12 +173,22 @@ fn decided(transaction: &Transaction<'_>, id: i64, changes: &[Changes], written:
 }
 
 /// `POST /documents/{d}/undo`: takes the last decisions of the one who asks back.
-pub async fn undo(State(app): State<Arc<App>>, person: Person, At(id): At<i64>, Maybe(request): Maybe<UndoRequest>) -> Answer {
+pub async fn undo(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<i64>,
+    Maybe(request): Maybe<UndoRequest>,
+) -> Answer {
     Ok(axum::Json(app.blocking(move |app| turn(app, (id, &person), request.client_id.as_deref(), true)).await?))
 }
 
 /// `POST /documents/{d}/redo`: brings back what was taken back last.
-pub async fn redo(State(app): State<Arc<App>>, person: Person, At(id): At<i64>, Maybe(request): Maybe<UndoRequest>) -> Answer {
+pub async fn redo(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<i64>,
+    Maybe(request): Maybe<UndoRequest>,
+) -> Answer {
     Ok(axum::Json(app.blocking(move |app| turn(app, (id, &person), request.client_id.as_deref(), false)).await?))
 }
 

@@ -20,7 +20,7 @@ use crate::store::events::{self, Event, NewEvent};
 use crate::store::people::Person;
 use crate::store::projects;
 use crate::times::rfc3339;
-use crate::wire::{Comment, DocumentOut, DocumentPage, History, HistoryRow, NewComment, Queue, QueueRow};
+use crate::wire::{Comment, DocumentOut, DocumentPage, DocumentRow, History, HistoryRow, NewComment, Queue, QueueRow};
 
 /// The longest remark, in bytes.
 const MAX_COMMENT: usize = 10_000;
@@ -36,7 +36,7 @@ pub struct PageQuery {
 /// `GET /projects/{p}/documents`: documents in the order in which they came.
 pub async fn list(
     State(app): State<Arc<App>>,
-    _: Person,
+    person: Person,
     At(project): At<i64>,
     Ask(query): Ask<PageQuery>,
 ) -> ApiResult<axum::Json<DocumentPage>> {
@@ -61,7 +61,10 @@ pub async fn list(
             let has_more = page.len() > limit;
             page.truncate(limit);
             let next_cursor = page.last().filter(|_| has_more).map(|last| last.id.to_string());
-            Ok(DocumentPage { documents: page.iter().map(|kept| row(kept, &counts)).collect(), next_cursor })
+            let now = app.now();
+            let row =
+                |kept: &Kept| DocumentRow { locked_by: app.desks.other(kept.id, &person, now), ..row(kept, &counts) };
+            Ok(DocumentPage { documents: page.iter().map(row).collect(), next_cursor })
         })
     });
     Ok(axum::Json(page.await?))
@@ -78,7 +81,7 @@ pub struct QueueQuery {
 /// `GET /projects/{p}/queue`: which documents to look at next.
 pub async fn queue(
     State(app): State<Arc<App>>,
-    _: Person,
+    person: Person,
     At(project): At<i64>,
     Ask(query): Ask<QueueQuery>,
 ) -> ApiResult<axum::Json<Queue>> {
@@ -94,8 +97,11 @@ pub async fn queue(
             let waiting: Vec<Waiting<'_>> = open.iter().map(|kept| waiting(kept, &marks)).collect();
             let done: Vec<&str> = finished.iter().map(|kept| kept.text.as_str()).collect();
             let seed = query.seed.unwrap_or(project as u64);
+            let now = app.now();
+            let row =
+                |kept: &Kept| DocumentRow { locked_by: app.desks.other(kept.id, &person, now), ..row(kept, &counts) };
             let queue_row = |ranked: crate::queue::Ranked| QueueRow {
-                document: row(open[ranked.row], &counts),
+                document: row(open[ranked.row]),
                 confidence: ranked.confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
                 reason: ranked.reason,
             };
@@ -125,13 +131,15 @@ pub struct ShowQuery {
 /// `GET /documents/{d}`: a document with its marks.
 pub async fn get(
     State(app): State<Arc<App>>,
-    _: Person,
+    person: Person,
     At(id): At<i64>,
     Ask(query): Ask<ShowQuery>,
 ) -> ApiResult<axum::Json<DocumentOut>> {
     let all = matches!(query.all.as_deref(), Some("1" | "true"));
     let shown = app.blocking(move |app| {
-        app.store.read(|connection| document(connection, documents::get(connection, id)?, all))
+        let shown = app.store.read(|connection| document(connection, documents::get(connection, id)?, all))?;
+        app.desks.take(id, &person, app.now());
+        Ok(shown)
     });
     Ok(axum::Json(shown.await?))
 }
@@ -215,7 +223,8 @@ pub async fn comment(
             let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
             transaction.execute(sql, params![id, new.mark, person.id, now, text])?;
             let comment = transaction.last_insert_rowid();
-            let event = NewEvent { document: id, person: Some(person.id), at: now, kind: "comment", ..NewEvent::default() };
+            let event =
+                NewEvent { document: id, person: Some(person.id), at: now, kind: "comment", ..NewEvent::default() };
             let version = events::add(transaction, &event, &Changes::default())?;
             let comment = Comment {
                 id: comment,

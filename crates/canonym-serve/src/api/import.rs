@@ -13,6 +13,7 @@ use canonym::corpus::folder::safe_name;
 use canonym::corpus::format::{Writer, encode};
 use canonym::corpus::{AnnotatedDocument, CorpusFormat, Reader};
 use canonym::input::Input;
+use canonym::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
 
@@ -139,18 +140,17 @@ fn keep(
             let Some(id) = documents::add(transaction, project, &document)? else {
                 report.n_skipped_documents += 1;
                 let message = format!("the project has a document `{}`", document.document.id);
-                note(report, skip(message, "give it another id, or import into another project; nothing was overwritten"));
+                note(
+                    report,
+                    skip(message, "give it another id, or import into another project; nothing was overwritten"),
+                );
                 continue;
             };
             let first = next;
             next += document.annotations.len() as i64;
             let gold = document.annotations.iter().zip(first..);
             let marks = gold
-                .map(|(annotation, id)| Change {
-                    id,
-                    before: None,
-                    after: Some(convert::of_file(kb, annotation, now)),
-                })
+                .map(|(annotation, id)| Change { id, before: None, after: Some(convert::of_file(kb, annotation, now)) })
                 .collect();
             let event = NewEvent { document: id, person: Some(person), at: now, kind: "import", ..NewEvent::default() };
             events::add(transaction, &event, &Changes { marks, finished: None })?;
@@ -190,11 +190,14 @@ pub async fn export(
                     _ => "txt",
                 };
                 let bytes = match format {
-                    CorpusFormat::Brat => brat(connection, project.id, &sources)?,
-                    _ => file(connection, project.id, &sources, format)?,
+                    CorpusFormat::Brat => brat((app.engine.kb(), connection), project.id, &sources)?,
+                    _ => file((app.engine.kb(), connection), project.id, &sources, format)?,
                 };
-                let name: String =
-                    project.name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+                let name: String = project
+                    .name
+                    .chars()
+                    .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+                    .collect();
                 Ok((bytes, format!("{name}.{ending}")))
             })
         })
@@ -216,14 +219,16 @@ fn sources(list: Option<&str>) -> ApiResult<BTreeSet<Source>> {
         .collect()
 }
 
-/// Hands the documents of a project to `take` one after the other, with the marks of some sources.
+/// Hands the documents of a project to `take` one after the other, with the marks that are wanted. Ids are written as the first file did that the project
+/// took, with the prefix of the knowledge base or without.
 pub fn for_each_document(
-    connection: &Connection,
+    (kb, connection): (&KnowledgeBase, &Connection),
     project: i64,
     wanted: impl Fn(&MarkState) -> bool,
     mut take: impl FnMut(&documents::Kept, AnnotatedDocument) -> ApiResult<()>,
 ) -> ApiResult<()> {
     let mut after = 0;
+    let mut is_raw = None;
     loop {
         let page = documents::page(connection, project, (after, PAGE), None)?;
         let Some(last) = page.last() else { return Ok(()) };
@@ -237,28 +242,30 @@ pub fn for_each_document(
             let read: Vec<&MarkState> = shown.iter().filter(|mark| mark.original.is_some()).copied().collect();
             shown.retain(|mark| mark.original.is_none());
             shown.sort_by_key(|mark| mark.spans.first().copied());
+            is_raw = is_raw.or_else(|| convert::has_raw_ids(kb, marks.values().map(|held| &held.mark)));
             document.annotations = read.into_iter().chain(shown).map(convert::to_file).collect();
+            if is_raw == Some(true) {
+                document.annotations.iter_mut().for_each(|one| convert::strip_ids(kb, one));
+            }
             take(kept, document)?;
         }
     }
 }
 
 fn file(
-    connection: &Connection,
+    on: (&KnowledgeBase, &Connection),
     project: i64,
     sources: &BTreeSet<Source>,
     format: CorpusFormat,
 ) -> ApiResult<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, Path::new("export"), format)?;
-    for_each_document(connection, project, |mark| sources.contains(&mark.source), |_, document| {
-        Ok(writer.write(&document)?)
-    })?;
+    for_each_document(on, project, |mark| sources.contains(&mark.source), |_, document| Ok(writer.write(&document)?))?;
     writer.finish()?;
     Ok(bytes)
 }
 
-fn brat(connection: &Connection, project: i64, sources: &BTreeSet<Source>) -> ApiResult<Vec<u8>> {
+fn brat(on: (&KnowledgeBase, &Connection), project: i64, sources: &BTreeSet<Source>) -> ApiResult<Vec<u8>> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     let mut names = BTreeSet::new();
@@ -266,16 +273,21 @@ fn brat(connection: &Connection, project: i64, sources: &BTreeSet<Source>) -> Ap
         archive.start_file(name, options).map_err(|error| ApiError::internal(&error))?;
         archive.write_all(bytes).map_err(|error| ApiError::internal(&error))
     };
-    for_each_document(connection, project, |mark| sources.contains(&mark.source), |kept, document| {
-        let mut name = safe_name(&document.document.id);
-        if !names.insert(name.to_lowercase()) {
-            name = format!("{name}-{}", kept.id);
-        }
-        let mut annotations = Vec::new();
-        encode(&document, CorpusFormat::Brat, &mut annotations)?;
-        add(format!("{name}.txt"), document.document.text.as_bytes())?;
-        add(format!("{name}.ann"), &annotations)
-    })?;
+    for_each_document(
+        on,
+        project,
+        |mark| sources.contains(&mark.source),
+        |kept, document| {
+            let mut name = safe_name(&document.document.id);
+            if !names.insert(name.to_lowercase()) {
+                name = format!("{name}-{}", kept.id);
+            }
+            let mut annotations = Vec::new();
+            encode(&document, CorpusFormat::Brat, &mut annotations)?;
+            add(format!("{name}.txt"), document.document.text.as_bytes())?;
+            add(format!("{name}.ann"), &annotations)
+        },
+    )?;
     let bytes = archive.finish().map_err(|error| ApiError::internal(&error))?;
     Ok(bytes.into_inner())
 }

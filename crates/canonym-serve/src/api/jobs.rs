@@ -31,8 +31,9 @@ pub async fn add(
             JobKind::Predict => "predict",
             JobKind::Train if app.trainer.is_some() => "train",
             JobKind::Train => {
-                return Err(ApiError::bad("this server cannot train models")
-                    .hint("export the project, train with `canonym train`, and start the server with `--model FOLDER`"));
+                return Err(ApiError::bad("this server cannot train models").hint(
+                    "export the project, train with `canonym train`, and start the server with `--model FOLDER`",
+                ));
             }
         };
         let settings = new.settings.unwrap_or_default();

@@ -94,12 +94,12 @@ fn named(kb: &KnowledgeBase, id: ConceptId) -> Named {
     Named { id: kb.id(id).to_owned(), name: kb.preferred_name(id).to_owned() }
 }
 
-/// A way from the root to a concept, by the first parent of each.
+/// A way from the root to a concept, by the first parent of each; the concept is the last step.
 pub fn path(kb: &KnowledgeBase, id: ConceptId) -> Vec<ConceptId> {
-    let mut steps: Vec<ConceptId> = Vec::new();
+    let mut steps: Vec<ConceptId> = vec![id];
     let mut at = id;
     while let Some(parent) = kb.parents(at).next() {
-        if steps.len() >= MAX_DEPTH || parent == id || steps.contains(&parent) {
+        if steps.len() >= MAX_DEPTH || steps.contains(&parent) {
             break;
         }
         steps.push(parent);

@@ -56,7 +56,8 @@ pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiRes
         return Err(ApiError::bad(message).hint("send several requests, or POST /api/v1/link/stream"));
     }
     let n_bytes = texts.iter().map(|text| text.text.len()).sum();
-    let documents: Vec<AnnotatedDocument> = texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
+    let documents: Vec<AnnotatedDocument> =
+        texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
     let linked = app.lane.link(documents, how).await?;
     app.metrics.linked(linked.len(), n_bytes);
     let mut documents: Vec<LinkedOut> =

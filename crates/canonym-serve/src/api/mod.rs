@@ -21,8 +21,8 @@ pub use routes::{Route, router, routes};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::request::Parts;
 use axum::http::header;
+use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::error::{ApiError, ApiResult};
@@ -32,7 +32,8 @@ const MAX_BODY: usize = 1 << 20;
 
 /// All bytes of a body, or 413.
 async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<axum::body::Bytes> {
-    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large(limit));
     }
@@ -81,7 +82,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Ask<T>> {
         let query = Query::<T>::from_request_parts(parts, state).await;
-        let query = query.map_err(|error| ApiError::bad(format!("what stands behind `?` cannot be read: {}", error.body_text())))?;
+        let query = query
+            .map_err(|error| ApiError::bad(format!("what stands behind `?` cannot be read: {}", error.body_text())))?;
         Ok(Ask(query.0))
     }
 }
@@ -94,7 +96,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<At<T>> {
         let path = Path::<T>::from_request_parts(parts, state).await;
-        let path = path.map_err(|_| ApiError::not_found("there is no such address").hint("numbers of things are whole numbers"))?;
+        let path = path
+            .map_err(|_| ApiError::not_found("there is no such address").hint("numbers of things are whole numbers"))?;
         Ok(At(path.0))
     }
 }

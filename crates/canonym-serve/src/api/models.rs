@@ -21,7 +21,11 @@ pub struct ModelsQuery {
 }
 
 /// `GET /models`: the models that a project may use.
-pub async fn all(State(app): State<Arc<App>>, _: Person, Ask(query): Ask<ModelsQuery>) -> ApiResult<axum::Json<Models>> {
+pub async fn all(
+    State(app): State<Arc<App>>,
+    _: Person,
+    Ask(query): Ask<ModelsQuery>,
+) -> ApiResult<axum::Json<Models>> {
     let models = app.blocking(move |app| {
         app.store.read(|connection| {
             let current = query.project.map(|project| projects::model(connection, project)).transpose()?.flatten();

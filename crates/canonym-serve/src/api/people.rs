@@ -19,25 +19,26 @@ const SESSION: i64 = 7 * 24 * 3600;
 
 /// `POST /login`: a name and a password for a cookie.
 pub async fn login(State(app): State<Arc<App>>, Json(login): Json<Login>) -> ApiResult<Response> {
-    let (person, key) = app.blocking(move |app| {
-        let now = app.now();
-        let name = login.name.trim();
-        app.limiter.attempt(name, now)?;
-        let known = app.store.read(|connection| people::by_name(connection, name))?;
-        let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
-        let Some((person, _)) = known.filter(|_| is_right) else {
-            return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
-                .hint("try again; after five failures one has to wait a minute"));
-        };
-        app.limiter.succeeded(name);
-        let (key, key_hash) = new_key()?;
-        app.store.write(|transaction| {
-            people::remove_key(transaction, "", now)?;
-            people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(now + SESSION * 1000)))
-        })?;
-        Ok((person, key))
-    })
-    .await?;
+    let (person, key) = app
+        .blocking(move |app| {
+            let now = app.now();
+            let name = login.name.trim();
+            app.limiter.attempt(name, now)?;
+            let known = app.store.read(|connection| people::by_name(connection, name))?;
+            let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
+            let Some((person, _)) = known.filter(|_| is_right) else {
+                return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
+                    .hint("try again; after five failures one has to wait a minute"));
+            };
+            app.limiter.succeeded(name);
+            let (key, key_hash) = new_key()?;
+            app.store.write(|transaction| {
+                people::remove_key(transaction, "", now)?;
+                people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(now + SESSION * 1000)))
+            })?;
+            Ok((person, key))
+        })
+        .await?;
     let cookie = format!("{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION}");
     Ok(([(header::SET_COOKIE, cookie)], axum::Json(LoggedIn { user: person })).into_response())
 }
@@ -46,7 +47,8 @@ pub async fn login(State(app): State<Arc<App>>, Json(login): Json<Login>) -> Api
 pub async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> ApiResult<Response> {
     if let Some(key) = cookie(&headers) {
         let hash = key_hash(key);
-        app.blocking(move |app| app.store.write(|transaction| people::remove_key(transaction, &hash, app.now()))).await?;
+        app.blocking(move |app| app.store.write(|transaction| people::remove_key(transaction, &hash, app.now())))
+            .await?;
     }
     let gone = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
     Ok((StatusCode::OK, [(header::SET_COOKIE, gone)], axum::Json(serde_json::json!({}))).into_response())
@@ -93,9 +95,8 @@ pub async fn token(
     let token = app.blocking(move |app| {
         let name = checked_name(&new.name)?.to_owned();
         let (token, hash) = new_key()?;
-        app.store.write(|transaction| {
-            people::add_key(transaction, (&hash, "token", &name), person.id, (app.now(), None))
-        })?;
+        app.store
+            .write(|transaction| people::add_key(transaction, (&hash, "token", &name), person.id, (app.now(), None)))?;
         Ok(Token { name, token })
     });
     Ok((StatusCode::CREATED, axum::Json(token.await?)))

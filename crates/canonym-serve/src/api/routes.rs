@@ -110,7 +110,10 @@ pub fn routes() -> Vec<Route> {
         Route::new(post, "/login", "Log in", people::login).takes::<wire::Login>().gives::<wire::LoggedIn>(),
         Route::new(post, "/logout", "Log out", people::logout),
         Route::new(get, "/people", "Everybody", people::all).gives::<wire::People>(),
-        Route::new(post, "/people", "Add somebody", people::add).takes::<wire::NewPerson>().gives::<Person>().status(201),
+        Route::new(post, "/people", "Add somebody", people::add)
+            .takes::<wire::NewPerson>()
+            .gives::<Person>()
+            .status(201),
         Route::new(post, "/tokens", "Make a token for programs", people::token)
             .takes::<wire::NewToken>()
             .gives::<wire::Token>()
@@ -168,7 +171,8 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/projects/{p}/jobs", "Jobs of a project", jobs::of_project).gives::<wire::Jobs>(),
         Route::new(get, "/jobs/{j}", "One job", jobs::get).gives::<wire::Job>(),
         Route::new(post, "/jobs/{j}/cancel", "End a job", jobs::cancel).gives::<wire::Job>(),
-        Route::new(get, "/events", "What happens, as server-sent events", jobs::stream).query(&[("project", "integer")]),
+        Route::new(get, "/events", "What happens, as server-sent events", jobs::stream)
+            .query(&[("project", "integer")]),
         Route::new(get, "/models", "Models", models::all).query(&[("project", "integer")]).gives::<wire::Models>(),
         Route::new(post, "/projects/{p}/models/{m}/use", "Use another model", models::choose).gives::<wire::Model>(),
         Route::new(get, "/projects/{p}/changes", "What a prediction changed", jobs::changes)

@@ -35,7 +35,9 @@ pub fn marks(
         held.iter().filter(|(_, held)| held.mark.is_listed()).map(|(id, held)| (*id, &held.mark)).collect();
     let mut shown: Vec<(i64, &MarkState)> =
         held.iter().map(|(id, held)| (*id, &held.mark)).filter(|(id, mark)| wanted(*id, mark)).collect();
-    shown.sort_by_key(|(id, mark)| (mark.spans.first().copied(), std::cmp::Reverse(mark.spans.last().map(|last| last.1)), *id));
+    shown.sort_by_key(|(id, mark)| {
+        (mark.spans.first().copied(), std::cmp::Reverse(mark.spans.last().map(|last| last.1)), *id)
+    });
     let others = |mark: &MarkState| -> Vec<i64> {
         let across = |(_, other): &&(i64, &MarkState)| match mark.source {
             Source::Pred => disagrees(other, mark),

@@ -41,8 +41,10 @@ pub async fn stats(
                 *by_type.entry(mark.kind.clone()).or_default() += 1;
             }
             let all = events::of_project(connection, project)?;
-            let decisions: Vec<&(i64, Event)> =
-                all.iter().filter(|(_, event)| event.person.is_some() && !OTHER.contains(&event.kind.as_str())).collect();
+            let decisions: Vec<&(i64, Event)> = all
+                .iter()
+                .filter(|(_, event)| event.person.is_some() && !OTHER.contains(&event.kind.as_str()))
+                .collect();
             let mut by_decision: BTreeMap<String, usize> = BTreeMap::new();
             let mut by_day: BTreeMap<String, usize> = BTreeMap::new();
             for (_, event) in &decisions {
@@ -122,7 +124,8 @@ fn agreement(decisions: &[&(i64, Event)]) -> Option<Agreement> {
     let people: Vec<&BTreeMap<i64, Said>> = said.values().collect();
     let common = |a: usize, b: usize| people[a].keys().filter(|mark| people[b].contains_key(mark)).count();
     let pairs = (0..people.len()).flat_map(|a| (a + 1..people.len()).map(move |b| (a, b)));
-    let (a, b) = pairs.max_by_key(|&(a, b)| (common(a, b), std::cmp::Reverse((a, b)))).filter(|&(a, b)| common(a, b) > 0)?;
+    let (a, b) =
+        pairs.max_by_key(|&(a, b)| (common(a, b), std::cmp::Reverse((a, b)))).filter(|&(a, b)| common(a, b) > 0)?;
     let (a, b) = (people[a], people[b]);
     let both: Vec<(&str, &str)> =
         a.iter().filter_map(|(mark, (label, _))| Some((label.as_str(), b.get(mark)?.0.as_str()))).collect();

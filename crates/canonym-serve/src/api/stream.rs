@@ -97,12 +97,7 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], how: How, (row, out): (&mut us
     send(app, batch, how, out).await
 }
 
-async fn send(
-    app: &Arc<App>,
-    batch: Vec<canonym::corpus::AnnotatedDocument>,
-    how: How,
-    out: &Out,
-) -> Result<(), ()> {
+async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, how: How, out: &Out) -> Result<(), ()> {
     if batch.is_empty() {
         return Ok(());
     }
@@ -130,7 +125,9 @@ async fn link_when_free(
 ) -> ApiResult<crate::lane::Linked> {
     for _ in 0..600 {
         match app.lane.link(batch.clone(), how).await {
-            Err(error) if error.retry_after.is_some() => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+            Err(error) if error.retry_after.is_some() => {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await
+            }
             result => return result,
         }
     }

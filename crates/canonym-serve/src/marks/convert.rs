@@ -74,6 +74,28 @@ pub fn of_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
     }
 }
 
+/// Whether the ids of a file leave out the prefix that the knowledge base adds: `D003693` for `MESH:D003693`. `None` where no mark shows it.
+pub fn has_raw_ids<'a>(kb: &KnowledgeBase, marks: impl IntoIterator<Item = &'a MarkState>) -> Option<bool> {
+    let is_raw = |mark: &MarkState| {
+        let original = mark.original.as_ref()?;
+        let (id, concept) = (original.ids.first()?, kb.find(original.concept.as_deref()?)?);
+        let (is_whole, is_raw) = (id == kb.id(concept), id == &kb.raw_id(concept));
+        (is_whole || is_raw).then_some(!is_whole)
+    };
+    marks.into_iter().find_map(is_raw)
+}
+
+/// Writes the ids of an annotation as [`has_raw_ids`] has them.
+pub fn strip_ids(kb: &KnowledgeBase, annotation: &mut Annotation) {
+    let raw = |id: &mut String| {
+        if let Some(concept) = kb.find(id).filter(|concept| kb.id(*concept) == id) {
+            *id = kb.raw_id(concept);
+        }
+    };
+    annotation.ids.iter_mut().for_each(raw);
+    annotation.candidates.iter_mut().for_each(|candidate| raw(&mut candidate.id));
+}
+
 /// A mark as files have it. Only open predictions carry scores and candidates: what people decided is gold.
 pub fn to_file(mark: &MarkState) -> Annotation {
     let original = mark.original.clone().unwrap_or_default();
@@ -84,11 +106,8 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         Some(concept) => vec![concept.id.clone()],
         None => original.ids.iter().filter(|id| NO_CONCEPT.contains(&id.as_str())).cloned().collect(),
     };
-    let record = |row: &CandidateRow| CandidateRecord {
-        id: row.id.clone(),
-        name: row.name.clone(),
-        score: row.score as f32,
-    };
+    let record =
+        |row: &CandidateRow| CandidateRecord { id: row.id.clone(), name: row.name.clone(), score: row.score as f32 };
     Annotation {
         spans: mark.spans(),
         text: mark.text.clone(),

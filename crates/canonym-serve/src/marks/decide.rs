@@ -217,7 +217,8 @@ impl Desk<'_> {
 
     fn get(&self, id: i64) -> ApiResult<&MarkState> {
         self.marks.get(&id).filter(|mark| !mark.is_deleted).ok_or_else(|| {
-            ApiError::not_found(format!("this document has no mark {id}")).hint("read the document again; it may have been deleted")
+            ApiError::not_found(format!("this document has no mark {id}"))
+                .hint("read the document again; it may have been deleted")
         })
     }
 

@@ -212,7 +212,8 @@ impl Changes {
 
     /// The change that takes this one back.
     pub fn reversed(&self) -> Changes {
-        let turn = |change: &Change| Change { id: change.id, before: change.after.clone(), after: change.before.clone() };
+        let turn =
+            |change: &Change| Change { id: change.id, before: change.after.clone(), after: change.before.clone() };
         Changes {
             marks: self.marks.iter().rev().map(turn).collect(),
             finished: self.finished.map(|(before, after)| (after, before)),

@@ -56,8 +56,7 @@ impl Beside {
         let attributes = |pairs: &[(String, String)]| -> Vec<Attribute> {
             pairs.iter().map(|(name, value)| Attribute { name: name.clone(), value: value.clone() }).collect()
         };
-        let argument =
-            |(role, target): &(String, String)| Argument { role: role.clone(), target: target.clone() };
+        let argument = |(role, target): &(String, String)| Argument { role: role.clone(), target: target.clone() };
         let relation = |(key, kind, arguments, pairs): &Row2| Relation {
             key: key.clone(),
             kind: kind.clone(),
@@ -191,7 +190,8 @@ pub fn marks_of_project(connection: &Connection, project: i64) -> ApiResult<Hash
 
 /// Where a mark stands: the document.
 pub fn of_mark(connection: &Connection, mark: i64) -> ApiResult<i64> {
-    let row = connection.query_row("SELECT document_id FROM marks WHERE id = ?1", [mark], |row| row.get(0)).optional()?;
+    let row =
+        connection.query_row("SELECT document_id FROM marks WHERE id = ?1", [mark], |row| row.get(0)).optional()?;
     row.ok_or_else(|| ApiError::not_found(format!("there is no mark {mark}")))
 }
 

@@ -111,7 +111,9 @@ fn apply(connection: &Connection, document: i64, event: i64, changes: &Changes) 
         ])?;
     }
     if let Some((_, after)) = changes.finished {
-        connection.prepare_cached("UPDATE documents SET is_finished = ?2 WHERE id = ?1")?.execute(params![document, after])?;
+        connection
+            .prepare_cached("UPDATE documents SET is_finished = ?2 WHERE id = ?1")?
+            .execute(params![document, after])?;
     }
     Ok(())
 }
@@ -133,7 +135,8 @@ pub fn rebuild(connection: &Connection) -> ApiResult<()> {
 
 /// The events of a document, oldest first.
 pub fn of_document(connection: &Connection, document: i64) -> ApiResult<Vec<Event>> {
-    let sql = "SELECT id, batch, person_id, at, kind, model, undoes, changes FROM events WHERE document_id = ?1 ORDER BY id";
+    let sql =
+        "SELECT id, batch, person_id, at, kind, model, undoes, changes FROM events WHERE document_id = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([document], event)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -181,7 +184,8 @@ pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i
         connection.query_row(sql, params![person, client_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     match row {
         Some((of, _)) if of != document => {
-            Err(ApiError::conflict("the client id was used for another document").hint("make a new one for each request"))
+            Err(ApiError::conflict("the client id was used for another document")
+                .hint("make a new one for each request"))
         }
         Some((_, answer)) => Ok(Some(answer)),
         None => Ok(None),
@@ -189,7 +193,12 @@ pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i
 }
 
 /// Keeps the answer to a request.
-pub fn keep_answer(connection: &Connection, person: i64, client_id: &str, (document, answer): (i64, &str)) -> ApiResult<()> {
+pub fn keep_answer(
+    connection: &Connection,
+    person: i64,
+    client_id: &str,
+    (document, answer): (i64, &str),
+) -> ApiResult<()> {
     let sql = "INSERT INTO answers (person_id, client_id, document_id, answer) VALUES (?1, ?2, ?3, ?4)";
     connection.execute(sql, params![person, client_id, document, answer])?;
     Ok(())

@@ -11,7 +11,8 @@ use crate::wire::{Job, JobState};
 /// What a job that was running when the program ended failed of.
 pub const STOPPED: &str = "the server was stopped";
 
-const COLUMNS: &str = "SELECT id, project_id, kind, state, progress, message, error, started_at, ended_at, curve, model_id FROM jobs";
+const COLUMNS: &str =
+    "SELECT id, project_id, kind, state, progress, message, error, started_at, ended_at, curve, model_id FROM jobs";
 
 fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
     let (started, ended): (Option<Millis>, Option<Millis>) = (row.get(7)?, row.get(8)?);
@@ -56,7 +57,12 @@ pub fn settings(connection: &Connection, id: i64) -> ApiResult<serde_json::Value
 }
 
 /// Makes a job that waits; its number.
-pub fn add(connection: &Connection, project: i64, (kind, settings): (&str, &serde_json::Value), at: Millis) -> ApiResult<i64> {
+pub fn add(
+    connection: &Connection,
+    project: i64,
+    (kind, settings): (&str, &serde_json::Value),
+    at: Millis,
+) -> ApiResult<i64> {
     let sql = "INSERT INTO jobs (project_id, kind, state, progress, message, made_at, settings, curve)
         VALUES (?1, ?2, 'QUEUED', 0, 'waits for its turn', ?3, ?4, '[]')";
     connection.execute(sql, params![project, kind, at, settings.to_string()])?;
@@ -72,7 +78,8 @@ pub fn next(connection: &Connection) -> ApiResult<Option<i64>> {
 
 /// Says that a job runs.
 pub fn start(connection: &Connection, id: i64, at: Millis) -> ApiResult<bool> {
-    let sql = "UPDATE jobs SET state = 'RUNNING', message = 'starts', started_at = ?2 WHERE id = ?1 AND state = 'QUEUED'";
+    let sql =
+        "UPDATE jobs SET state = 'RUNNING', message = 'starts', started_at = ?2 WHERE id = ?1 AND state = 'QUEUED'";
     Ok(connection.execute(sql, params![id, at])? > 0)
 }
 

@@ -95,12 +95,16 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
-    let failed = |error: rusqlite::Error| canonym::Error::artifact(path, format!("it cannot be brought up to date: {error}"));
+    let failed =
+        |error: rusqlite::Error| canonym::Error::artifact(path, format!("it cannot be brought up to date: {error}"));
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let version = version.max(0) as usize;
     if version > MIGRATIONS.len() {
-        return Err(canonym::Error::artifact(path, format!("it has version {version}, this program knows {}", MIGRATIONS.len()))
-            .with_hint("a newer program wrote it; use that one"));
+        return Err(canonym::Error::artifact(
+            path,
+            format!("it has version {version}, this program knows {}", MIGRATIONS.len()),
+        )
+        .with_hint("a newer program wrote it; use that one"));
     }
     for (number, sql) in MIGRATIONS.iter().enumerate().skip(version) {
         let transaction = connection.transaction().map_err(failed)?;

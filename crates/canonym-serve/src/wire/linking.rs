@@ -178,7 +178,7 @@ pub struct ConceptPage {
     pub parents: Vec<Named>,
     /// Narrower concepts.
     pub children: Vec<Named>,
-    /// One way from the root to it, without itself.
+    /// One way from the root to it; it is the last.
     pub path: Vec<Named>,
 }
 
@@ -195,7 +195,7 @@ pub struct Choice {
     pub definition: Option<String>,
     /// Up to five other names.
     pub synonyms: Vec<String>,
-    /// Names from the root to it, without its own.
+    /// Names from the root to it; its own is the last.
     pub path: Vec<String>,
     /// How likely the model takes it, or how alike its name is.
     pub score: Option<f64>,

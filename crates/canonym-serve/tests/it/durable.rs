@@ -40,7 +40,7 @@ async fn a_kill_loses_nothing_that_was_answered() {
         let project = server.project(CORPUS).await;
         let id = server.documents(project).await[0];
         server.predict(project).await;
-        server.decide(id, json!({"kind": "add", "spans": [[25, 32]], "concept": "T:2"})).await;
+        server.decide(id, json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
         let undoable = shown(&server.document(id).await);
         server.decide(id, json!({"kind": "add", "spans": [[0, 1]], "is_nil": true})).await;
         // A job that waits, and one that runs when the power goes.
@@ -107,17 +107,25 @@ async fn a_mark_that_a_model_changed_meanwhile_is_a_conflict() {
     server.predict(project).await;
     let seen = server.document(id).await;
     let delirium = mark_of(&seen, "delirium");
-    server.app.store.write(|transaction| {
-        let mut held = documents::marks(transaction, id)?;
-        let before = held.remove(&delirium).map(|held| held.mark);
-        let after = before.clone().map(|mut mark| {
-            mark.score = Some(0.1);
-            mark
-        });
-        let change = canonym_serve::marks::Change { id: delirium, before, after };
-        let changes = canonym_serve::marks::Changes { marks: vec![change], finished: None };
-        events::add(transaction, &events::NewEvent { document: id, kind: "predict", ..Default::default() }, &changes)
-    }).unwrap();
+    server
+        .app
+        .store
+        .write(|transaction| {
+            let mut held = documents::marks(transaction, id)?;
+            let before = held.remove(&delirium).map(|held| held.mark);
+            let after = before.clone().map(|mut mark| {
+                mark.score = Some(0.1);
+                mark
+            });
+            let change = canonym_serve::marks::Change { id: delirium, before, after };
+            let changes = canonym_serve::marks::Changes { marks: vec![change], finished: None };
+            events::add(
+                transaction,
+                &events::NewEvent { document: id, kind: "predict", ..Default::default() },
+                &changes,
+            )
+        })
+        .unwrap();
     let path = format!("/documents/{id}/decisions");
     let decide = |mark: i64| json!({"version": seen["version"], "decisions": [{"kind": "accept", "mark": mark}]});
     let (status, answer) = server.fail(Method::POST, &path, decide(delirium).to_string()).await;

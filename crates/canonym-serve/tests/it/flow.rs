@@ -40,11 +40,20 @@ async fn gold_marks_are_shown_with_their_concepts() {
         GOLD accepted [[6,14]] syndrome NIL"#]]
     .assert_eq(&lines.join("\n"));
     let first = server.document(ids[0]).await;
-    assert_eq!(first["sections"], json!([{"kind": "title", "start": 0, "end": 33}, {"kind": "abstract", "start": 34, "end": 68}]));
+    assert_eq!(
+        first["sections"],
+        json!([{"kind": "title", "start": 0, "end": 32}, {"kind": "abstract", "start": 33, "end": 67}])
+    );
     let row = &server.get(&format!("/projects/{project}/documents")).await["documents"][2];
-    assert_eq!((&row["title"], &row["n_marks"], &row["n_open"]), (&json!("A new syndrome. The syndrome is unknown."), &json!(1), &json!(0)));
+    assert_eq!(
+        (&row["title"], &row["n_marks"], &row["n_open"]),
+        (&json!("A new syndrome. The syndrome is unknown."), &json!(1), &json!(0))
+    );
     let project = server.get(&format!("/projects/{project}")).await;
-    assert_eq!((&project["n_documents"], &project["n_finished"], &project["n_decisions"]), (&json!(3), &json!(0), &json!(0)));
+    assert_eq!(
+        (&project["n_documents"], &project["n_finished"], &project["n_decisions"]),
+        (&json!(3), &json!(0), &json!(0))
+    );
 }
 
 #[tokio::test]
@@ -65,6 +74,23 @@ async fn what_is_imported_is_exported_letter_by_letter() {
 }
 
 #[tokio::test]
+async fn new_ids_are_written_as_those_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    for (of_file, expected) in [("5", "2"), ("T:5", "T:2"), ("-1", "T:2")] {
+        let project =
+            server.project(&format!("1|t|Pepcid, delirium.\n1|a|\n1\t0\t6\tPepcid\tDrug\t{of_file}\n\n")).await;
+        let id = server.documents(project).await[0];
+        server.decide(id, json!({"kind": "add", "spans": [[8, 16]], "concept": "T:2"})).await;
+        let exported = server.text(&format!("/projects/{project}/export?format=pubtator")).await;
+        assert!(
+            exported.contains(&format!("Drug\t{of_file}\n1\t8\t16\tdelirium\tDisorder\t{expected}\n")),
+            "{exported}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_whole_flow_of_an_annotator() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
@@ -72,23 +98,30 @@ async fn the_whole_flow_of_an_annotator() {
     let ids = server.documents(project).await;
 
     // A mark of one's own on text behind an emoji is there after a reload.
-    let added = server.decide(ids[0], json!({"kind": "add", "spans": [[25, 32]], "concept": "T:2"})).await;
+    let added = server.decide(ids[0], json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
     assert_eq!(added["marks"][0]["text"], "de\u{301}lire");
     assert_eq!(added["marks"][0]["type"], "Disorder");
     assert_eq!(added["marks"][0]["by"], "local");
     let reloaded = server.document(ids[0]).await;
     assert_eq!(reloaded["version"], added["version"]);
-    assert_eq!(shown(&reloaded)[1], "USER accepted [[25,32]] de\u{301}lire T:2");
+    assert_eq!(shown(&reloaded)[1], "USER accepted [[24,31]] de\u{301}lire T:2");
 
     // Predictions come with their confidence, and say why.
     let job = server.predict(project).await;
     assert_eq!((&job["state"], &job["progress"]), (&json!("SUCCEEDED"), &json!(1.0)));
     let queue = server.get(&format!("/projects/{project}/queue")).await;
-    let rows: Vec<(&str, &Value)> = queue["documents"].as_array().unwrap().iter()
-        .map(|row| (row["external_id"].as_str().unwrap(), &row["confidence"])).collect();
+    let rows: Vec<(&str, &Value)> = queue["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["external_id"].as_str().unwrap(), &row["confidence"]))
+        .collect();
     // Nothing was predicted in 3; 1 has {.92, 1.15}, 2 has {1.00}.
     assert_eq!(rows, [("3", &Value::Null), ("1", &json!(0.92)), ("2", &json!(1.0))]);
-    assert_eq!(queue["documents"][1]["reason"], "“delirium” has confidence .92: margin .02 between Delirium and Confusion");
+    assert_eq!(
+        queue["documents"][1]["reason"],
+        "“delirium” has confidence .92: margin .02 between Delirium and Confusion"
+    );
     assert_eq!(queue["documents"][1]["n_open"], 2);
 
     // Accept one, correct the other, and reject a third.
@@ -97,7 +130,7 @@ async fn the_whole_flow_of_an_annotator() {
     let accepted = server.decide(ids[0], json!({"kind": "accept", "mark": delirium})).await;
     assert_eq!((&accepted["marks"][0]["source"], &accepted["marks"][0]["state"]), (&json!("USER"), &json!("accepted")));
     assert_eq!(accepted["marks"][0]["model"], "first");
-    server.decide(ids[0], json!({"kind": "spans", "mark": confused, "spans": [[55, 67]]})).await;
+    server.decide(ids[0], json!({"kind": "spans", "mark": confused, "spans": [[54, 66]]})).await;
     let pepcid = mark_of(&server.document(ids[1]).await, "pepcid");
     let rejected = server.decide(ids[1], json!({"kind": "reject", "mark": pepcid})).await;
     assert_eq!((&rejected["removed"], &rejected["marks"]), (&json!([pepcid]), &json!([])));
@@ -128,9 +161,9 @@ async fn the_whole_flow_of_an_annotator() {
         1|t|🧪 Famotidine-associated délire.
         1|a|She had delirium and was confused.
         1	2	12	Famotidine	Chemical	T:5
-        1	25	32	délire	Disorder	T:2
-        1	42	50	delirium	Disorder	T:2
-        1	55	67	was confused	Disorder	T:3
+        1	24	31	délire	Disorder	T:2
+        1	41	49	delirium	Disorder	T:2
+        1	54	66	was confused	Disorder	T:3
 
         2|t|Breast cancer cells.
         2|a|Nothing of pepcid.
@@ -148,14 +181,18 @@ async fn the_whole_flow_of_an_annotator() {
     assert_eq!(server.text(&format!("/projects/{again}/export?format=pubtator")).await, exported);
 
     let history = server.get(&format!("/documents/{}/history", ids[1])).await;
-    let what: Vec<&str> = history["events"].as_array().unwrap().iter().map(|event| event["what"].as_str().unwrap()).collect();
-    assert_eq!(what, [
-        "imported the document with 2 marks",
-        "predicted: 1 mark changed",
-        "rejected “pepcid”",
-        "took a decision on 1 mark back",
-        "finished the document and accepted 1 mark",
-    ]);
+    let what: Vec<&str> =
+        history["events"].as_array().unwrap().iter().map(|event| event["what"].as_str().unwrap()).collect();
+    assert_eq!(
+        what,
+        [
+            "imported the document with 2 marks",
+            "predicted: 1 mark changed",
+            "rejected “pepcid”",
+            "took a decision on 1 mark back",
+            "finished the document and accepted 1 mark",
+        ]
+    );
 }
 
 #[tokio::test]
@@ -168,7 +205,10 @@ async fn each_kind_of_decision_does_what_it_says() {
     let steps = [
         (json!({"kind": "concept", "mark": outer, "concept": "3"}), "USER accepted [[0,13]] Breast cancer T:3"),
         (json!({"kind": "nil", "mark": outer}), "USER accepted [[0,13]] Breast cancer NIL"),
-        (json!({"kind": "spans", "mark": outer, "spans": [[0, 6], [14, 19]]}), "USER accepted [[0,6],[14,19]] Breast cells NIL"),
+        (
+            json!({"kind": "spans", "mark": outer, "spans": [[0, 6], [14, 19]]}),
+            "USER accepted [[0,6],[14,19]] Breast cells NIL",
+        ),
     ];
     for (decision, expected) in steps {
         server.decide(id, decision).await;
@@ -202,9 +242,20 @@ async fn the_same_decision_for_all_that_are_alike() {
     let path = format!("/projects/{project}/alike");
     assert_eq!(server.post(&path, ask("document", false)).await["matches"].as_array().unwrap().len(), 2);
     let preview = server.post(&path, ask("project", false)).await;
-    let places: Vec<String> = preview["matches"].as_array().unwrap().iter()
-        .map(|row| format!("{} {} {} {}", row["external_id"], row["spans"], row["text"], row["mark"].is_null())).collect();
-    assert_eq!(places, ["\"1\" [[13,21]] \"delirium\" false", "\"1\" [[23,31]] \"DELIRIUM\" true", "\"2\" [[3,11]] \"delirium\" false"]);
+    let places: Vec<String> = preview["matches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {} {} {}", row["external_id"], row["spans"], row["text"], row["mark"].is_null()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "\"1\" [[13,21]] \"delirium\" false",
+            "\"1\" [[23,31]] \"DELIRIUM\" true",
+            "\"2\" [[3,11]] \"delirium\" false"
+        ]
+    );
     assert_eq!(server.post(&path, ask("project", true)).await["applied"], 3);
     assert!(server.post(&path, ask("project", false)).await["matches"].as_array().unwrap().is_empty());
     assert_eq!(shown(&server.document(ids[1]).await), ["USER accepted [[3,11]] delirium T:4"]);
@@ -223,11 +274,11 @@ async fn candidates_come_from_the_model_spelling_and_what_was_chosen_of_late() {
         let rows = answer["candidates"].as_array().unwrap().clone();
         rows.iter().map(|row| format!("{} {}", row["id"].as_str().unwrap(), row["how"].as_str().unwrap())).collect()
     };
-    let choices = server.get(&format!("/documents/{id}/candidates?start=42&end=50")).await;
+    let choices = server.get(&format!("/documents/{id}/candidates?start=41&end=49")).await;
     assert_eq!(choices["candidates"][1]["definition"], "A state of being confused.");
-    assert_eq!(choices["candidates"][0]["path"], json!(["Mental disorder", "Delirium"]));
+    assert_eq!(choices["candidates"][0]["path"], json!(["Mental disorder", "Delirium", "Emergence Delirium"]));
     assert_eq!(show(choices), ["T:4 model", "T:2 model", "T:6 recent"]);
-    let typed = server.get(&format!("/documents/{id}/candidates?start=42&end=50&q=conf")).await;
+    let typed = server.get(&format!("/documents/{id}/candidates?start=41&end=49&q=conf")).await;
     assert_eq!(show(typed), ["T:3 prefix"]);
 }
 
@@ -240,7 +291,9 @@ async fn a_document_is_left_through_pages_without_loss() {
     let (mut cursor, mut seen) = (String::new(), Vec::new());
     loop {
         let page = server.get(&format!("/projects/{project}/documents?limit=3&cursor={cursor}")).await;
-        seen.extend(page["documents"].as_array().unwrap().iter().map(|row| row["external_id"].as_str().unwrap().to_owned()));
+        seen.extend(
+            page["documents"].as_array().unwrap().iter().map(|row| row["external_id"].as_str().unwrap().to_owned()),
+        );
         match page["next_cursor"].as_str() {
             Some(next) => cursor = next.to_owned(),
             None => break,
@@ -258,7 +311,8 @@ async fn comments_and_settings_are_kept() {
     let comment = server.post(&format!("/documents/{id}/comments"), json!({"text": " look here "})).await;
     assert_eq!((&comment["text"], &comment["by"]), (&json!("look here"), &json!("local")));
     assert_eq!(server.document(id).await["comments"], json!([comment]));
-    let patched = server.patch(&format!("/projects/{project}"), json!({"strategy": "margin", "guideline": "Mark it."})).await;
+    let patched =
+        server.patch(&format!("/projects/{project}"), json!({"strategy": "margin", "guideline": "Mark it."})).await;
     assert_eq!((&patched["strategy"], &patched["guideline"]), (&json!("margin"), &json!("Mark it.")));
     assert_eq!(server.get(&format!("/projects/{project}/queue")).await["strategy"], "margin");
 }

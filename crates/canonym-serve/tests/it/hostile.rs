@@ -4,7 +4,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::flow::CORPUS;
-use crate::support::{Server, config, Ruled, rules};
+use crate::support::{Ruled, Server, config, rules};
 
 async fn import(server: &Server, query: &str, body: impl Into<axum::body::Body>) -> (u16, Value) {
     let project = server.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
@@ -41,7 +41,8 @@ async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
     let server = Server::new(folder.path());
     let project = server.project(CORPUS).await;
     let lines = "{\"id\":\"1\",\"text\":\"Again.\"}\n{\"id\":\"9\",\"text\":\"New.\"}\nnonsense\n{\"id\":\"10\",\"text\":\"Newer.\",\"annotations\":[{\"spans\":[[0,99]]}]}\n";
-    let response = server.send(Method::POST, &format!("/api/v1/projects/{project}/import?filename=x.jsonl"), lines).await;
+    let response =
+        server.send(Method::POST, &format!("/api/v1/projects/{project}/import?filename=x.jsonl"), lines).await;
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let report: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(1), &json!(3)));
@@ -70,7 +71,10 @@ async fn names_of_files_lead_nowhere() {
     }
     // Addresses of the application that are no files are shown by it.
     let page = server.send(Method::GET, "/projects/7", "").await;
-    assert_eq!((page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()), (200, "text/html; charset=utf-8"));
+    assert_eq!(
+        (page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()),
+        (200, "text/html; charset=utf-8")
+    );
 }
 
 #[tokio::test]
@@ -81,8 +85,16 @@ async fn offsets_that_make_no_sense_are_refused() {
     let id = server.documents(project).await[0];
     let path = format!("/documents/{id}/decisions");
     let mut bodies = Vec::new();
-    for spans in [json!([]), json!([[3, 3]]), json!([[5, 2]]), json!([[0, 10_000]]), json!([[0, 4], [2, 6]]), json!([[-1, 2]]),
-        json!("0-4"), json!([[0, 18_446_744_073_709_551_615_u64]])] {
+    for spans in [
+        json!([]),
+        json!([[3, 3]]),
+        json!([[5, 2]]),
+        json!([[0, 10_000]]),
+        json!([[0, 4], [2, 6]]),
+        json!([[-1, 2]]),
+        json!("0-4"),
+        json!([[0, 18_446_744_073_709_551_615_u64]]),
+    ] {
         bodies.push(json!({"decisions": [{"kind": "add", "spans": spans}]}).to_string());
     }
     for decision in [
@@ -94,7 +106,9 @@ async fn offsets_that_make_no_sense_are_refused() {
     ] {
         bodies.push(json!({"decisions": [decision]}).to_string());
     }
-    bodies.extend(["", "{", "[]", "null", "{\"decisions\": 1}", "{\"decisions\": [], \"client_id\": \"\"}"].map(str::to_owned));
+    bodies.extend(
+        ["", "{", "[]", "null", "{\"decisions\": 1}", "{\"decisions\": [], \"client_id\": \"\"}"].map(str::to_owned),
+    );
     bodies.push("[".repeat(10_000));
     let before = server.document(id).await;
     for body in bodies {
@@ -112,22 +126,49 @@ async fn unknown_things_are_not_found() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let project = server.project(CORPUS).await;
-    let gets = ["/projects/99", "/projects/x", "/projects/99/documents", "/projects/99/queue", "/projects/99/export", "/projects/99/stats",
-        "/projects/99/jobs", "/projects/99/changes", "/documents/99", "/documents/99999999999999999999", "/documents/99/history",
-        "/documents/99/candidates?start=0&end=1", "/jobs/99", "/kb/concepts/T:99", "/kb/concepts/%F0%9F%A7%AA", "/nothing"];
+    let gets = [
+        "/projects/99",
+        "/projects/x",
+        "/projects/99/documents",
+        "/projects/99/queue",
+        "/projects/99/export",
+        "/projects/99/stats",
+        "/projects/99/jobs",
+        "/projects/99/changes",
+        "/documents/99",
+        "/documents/99999999999999999999",
+        "/documents/99/history",
+        "/documents/99/candidates?start=0&end=1",
+        "/jobs/99",
+        "/kb/concepts/T:99",
+        "/kb/concepts/%F0%9F%A7%AA",
+        "/nothing",
+    ];
     for path in gets {
         assert_eq!(server.fail(Method::GET, path, "").await.0, 404, "{path}");
     }
-    let posts = [("/documents/99/decisions", json!({"decisions": []})), ("/documents/99/undo", json!({})),
-        ("/documents/99/comments", json!({"text": "x"})), ("/jobs/99/cancel", json!({})), ("/projects/99/import?format=text", json!({})),
-        ("/projects/99/jobs", json!({"kind": "predict"}))];
+    let posts = [
+        ("/documents/99/decisions", json!({"decisions": []})),
+        ("/documents/99/undo", json!({})),
+        ("/documents/99/comments", json!({"text": "x"})),
+        ("/jobs/99/cancel", json!({})),
+        ("/projects/99/import?format=text", json!({})),
+        ("/projects/99/jobs", json!({"kind": "predict"})),
+    ];
     for (path, body) in posts {
         assert_eq!(server.fail(Method::POST, path, body.to_string()).await.0, 404, "{path}");
     }
     let alike = json!({"mark": 99, "scope": "project"}).to_string();
     assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/alike"), alike).await.0, 404);
     assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/models/99/use"), "").await.0, 404);
-    for path in ["/documents?cursor=x", "/documents?limit=0", "/documents?state=odd", "/queue?strategy=odd", "/export?format=odd", "/export?sources=odd"] {
+    for path in [
+        "/documents?cursor=x",
+        "/documents?limit=0",
+        "/documents?state=odd",
+        "/queue?strategy=odd",
+        "/export?format=odd",
+        "/export?sources=odd",
+    ] {
         assert_eq!(server.fail(Method::GET, &format!("/projects/{project}{path}"), "").await.0, 400, "{path}");
     }
     assert_eq!(server.send(Method::DELETE, "/api/v1/projects/1", "").await.status(), 405);

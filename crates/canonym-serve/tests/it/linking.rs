@@ -23,10 +23,18 @@ async fn one_text_is_linked_as_the_command_line_does() {
         }],
     });
     assert_eq!(linked, expected);
-    let linked = server.post("/link", json!({"documents": [{"id": "a", "text": "x"}, {"text": "pepcid"}], "explain": true})).await;
+    let linked = server
+        .post("/link", json!({"documents": [{"id": "a", "text": "x"}, {"text": "pepcid"}], "explain": true}))
+        .await;
     assert_eq!((&linked["documents"][0]["id"], &linked["documents"][1]["id"]), (&json!("a"), &json!("2")));
-    for body in [json!({}), json!({"text": "x", "documents": []}), json!({"text": "x", "top_k": 0}), json!({"text": "x", "min_score": 2}),
-        json!({"text": "x", "typo": 1}), json!({"text": 7})] {
+    for body in [
+        json!({}),
+        json!({"text": "x", "documents": []}),
+        json!({"text": "x", "top_k": 0}),
+        json!({"text": "x", "min_score": 2}),
+        json!({"text": "x", "typo": 1}),
+        json!({"text": 7}),
+    ] {
         assert_eq!(server.fail(Method::POST, "/link", body.to_string()).await.0, 400, "{body}");
     }
 }
@@ -101,12 +109,19 @@ async fn names_and_concepts_are_found() {
     assert_eq!(mapped["results"][1], json!({"query": "zzzz", "nil": true, "candidates": []}));
     let found = server.get("/kb/search?q=acute%20confusional&top_k=5").await;
     let first = &found["results"][0];
-    assert_eq!((&first["id"], &first["how"], &first["matched"]), (&json!("T:2"), &json!("prefix"), &json!("acute confusional state")));
+    assert_eq!(
+        (&first["id"], &first["how"], &first["matched"]),
+        (&json!("T:2"), &json!("prefix"), &json!("acute confusional state"))
+    );
     assert_eq!(first["synonyms"], json!(["acute confusional state"]));
     let page = server.get("/kb/concepts/T%3A2").await;
     assert_eq!(page["parents"], json!([{"id": "T:1", "name": "Mental disorder"}]));
     assert_eq!(page["children"], json!([{"id": "T:4", "name": "Emergence Delirium"}]));
-    assert_eq!(server.get("/kb/concepts/T:4").await["path"], json!([{"id": "T:1", "name": "Mental disorder"}, {"id": "T:2", "name": "Delirium"}]));
+    assert_eq!(
+        server.get("/kb/concepts/T:4").await["path"],
+        json!([{"id": "T:1", "name": "Mental disorder"}, {"id": "T:2", "name": "Delirium"},
+        {"id": "T:4", "name": "Emergence Delirium"}])
+    );
     let (_, answer) = server.fail(Method::GET, "/kb/concepts/T:22", "").await;
     assert_eq!(answer["error"]["hint"], "did you mean T:2 (Delirium)?");
 }
@@ -116,7 +131,10 @@ async fn the_server_says_what_it_is_and_how_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let about = server.get("/about").await;
-    assert_eq!((&about["model"]["name"], &about["kb"]["n_concepts"], &about["needs_login"]), (&json!("first"), &json!(6), &json!(false)));
+    assert_eq!(
+        (&about["model"]["name"], &about["kb"]["n_concepts"], &about["needs_login"]),
+        (&json!("first"), &json!(6), &json!(false))
+    );
     assert_eq!(about["user"], json!({"id": 0, "name": "local", "role": "admin"}));
     for path in ["/health", "/ready", "/metrics", "/api/v1/health", "/api/v1/ready", "/api/v1/metrics"] {
         assert_eq!(server.send(Method::GET, path, Body::empty()).await.status(), 200, "{path}");
@@ -136,8 +154,10 @@ async fn the_description_names_every_address_and_every_type() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let document = server.get("/openapi.json").await;
-    assert_eq!(document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum::<usize>(),
-        canonym_serve::api::routes().len());
+    assert_eq!(
+        document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum::<usize>(),
+        canonym_serve::api::routes().len()
+    );
     let text = document.to_string();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     for reference in text.split("\"#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {

@@ -26,7 +26,13 @@ async fn from_the_first_account_on_everybody_logs_in() {
     let server = Server::new(folder.path());
     let person = |name: &str, role: &str| json!({"name": name, "password": PASSWORD, "role": role});
     assert_eq!(server.fail(Method::POST, "/people", person("ann", "annotator").to_string()).await.0, 409);
-    assert_eq!(server.fail(Method::POST, "/people", json!({"name": "x", "password": "short", "role": "admin"}).to_string()).await.0, 400);
+    assert_eq!(
+        server
+            .fail(Method::POST, "/people", json!({"name": "x", "password": "short", "role": "admin"}).to_string())
+            .await
+            .0,
+        400
+    );
     server.post("/people", person("ada", "admin")).await;
     let (status, answer) = server.fail(Method::GET, "/projects", "").await;
     assert_eq!((status, &answer["error"]["code"]), (401, &json!("unauthorized")));
@@ -43,6 +49,12 @@ async fn from_the_first_account_on_everybody_logs_in() {
     let id = ann.documents(project).await[0];
     let decided = ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     assert_eq!(decided["marks"][0]["by"], "ann");
+    // Others are told who works on a document.
+    ann.document(id).await;
+    let locked = async |server: &Server| {
+        server.get(&format!("/projects/{project}/documents")).await["documents"][0]["locked_by"].clone()
+    };
+    assert_eq!((locked(&admin).await, locked(&ann).await), (json!("ann"), Value::Null));
     assert_eq!(ann.fail(Method::POST, "/projects", json!({"name": "x"}).to_string()).await.0, 403);
     assert_eq!(ann.fail(Method::POST, "/people", person("eve", "admin").to_string()).await.0, 403);
     // Nobody undoes what another decided.
