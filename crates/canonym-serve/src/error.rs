@@ -22,7 +22,7 @@ pub struct ApiError {
     /// Seconds after which to try again.
     pub retry_after: Option<u64>,
     /// What else stands in the answer, beside `error`.
-    pub beside: Option<(&'static str, Value)>,
+    pub beside: Option<Box<(&'static str, Value)>>,
 }
 
 /// What stands under `error`.
@@ -112,7 +112,7 @@ impl ApiError {
     /// The same with something beside the error.
     #[must_use]
     pub fn beside(mut self, name: &'static str, value: Value) -> ApiError {
-        self.beside = Some((name, value));
+        self.beside = Some(Box::new((name, value)));
         self
     }
 }
@@ -129,7 +129,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = ErrorBody { code: self.code.to_owned(), message: self.message, hint: self.hint };
         let mut answer = serde_json::to_value(ErrorAnswer { error: body }).unwrap_or_default();
-        if let Some((name, value)) = self.beside {
+        if let Some((name, value)) = self.beside.map(|beside| *beside) {
             answer[name] = value;
         }
         let mut response = (self.status, axum::Json(answer)).into_response();

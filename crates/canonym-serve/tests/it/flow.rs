@@ -158,10 +158,10 @@ async fn the_whole_flow_of_an_annotator() {
 
     let exported = server.text(&format!("/projects/{project}/export?format=pubtator&sources=gold,user")).await;
     expect![[r#"
-        1|t|🧪 Famotidine-associated délire.
+        1|t|🧪 Famotidine-associated délire.
         1|a|She had delirium and was confused.
         1	2	12	Famotidine	Chemical	T:5
-        1	24	31	délire	Disorder	T:2
+        1	24	31	délire	Disorder	T:2
         1	41	49	delirium	Disorder	T:2
         1	54	66	was confused	Disorder	T:3
 

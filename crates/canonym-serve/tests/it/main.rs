@@ -1,5 +1,7 @@
 //! The interface without a socket: every request goes straight to the router.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod durable;
 mod flow;
 mod hostile;

@@ -18,31 +18,33 @@ use canonym_serve::{App, Engine, LinkOptions, ServeConfig, Trainer};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+/// Id, preferred name, another name, type and parent of a concept; empty where there is none.
+type Row = [&'static str; 5];
+
 /// A small terminology; ids have their prefix added, as those of MeSH do.
 pub fn kb() -> KnowledgeBase {
-    let rows: [(&str, &str, &[&str], &str, &[&str]); 6] = [
-        ("T:1", "Mental disorder", &[], "Disorder", &[]),
-        ("T:2", "Delirium", &["acute confusional state"], "Disorder", &["T:1"]),
-        ("T:3", "Confusion", &["confused state"], "Disorder", &["T:1"]),
-        ("T:4", "Emergence Delirium", &[], "Disorder", &["T:2"]),
-        ("T:5", "Famotidine", &["pepcid"], "Chemical", &[]),
-        ("T:6", "Breast cancer", &["mammary cancer"], "Disorder", &[]),
+    let rows: [Row; 6] = [
+        ["T:1", "Mental disorder", "", "Disorder", ""],
+        ["T:2", "Delirium", "acute confusional state", "Disorder", "T:1"],
+        ["T:3", "Confusion", "confused state", "Disorder", "T:1"],
+        ["T:4", "Emergence Delirium", "", "Disorder", "T:2"],
+        ["T:5", "Famotidine", "pepcid", "Chemical", ""],
+        ["T:6", "Breast cancer", "mammary cancer", "Disorder", ""],
     ];
+    let list = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
     let mut builder = KnowledgeBaseBuilder::new();
-    for (id, name, synonyms, kind, parents) in rows {
-        let name = |text: &str, scope| NameRecord { text: text.to_owned(), scope };
-        let mut names = vec![name(rows.iter().find(|row| row.0 == id).unwrap().1, Scope::Preferred)];
-        names.extend(synonyms.iter().map(|text| name(text, Scope::Exact)));
-        builder
-            .add(ConceptRecord {
-                id: id.to_owned(),
-                names,
-                types: vec![kind.to_owned()],
-                definition: (id == "T:2").then(|| "A state of being confused.".to_owned()),
-                parents: parents.iter().map(|parent| (*parent).to_owned()).collect(),
-                ..ConceptRecord::default()
-            })
-            .unwrap();
+    for [id, preferred, other, kind, parent] in rows {
+        let name = |(text, scope): (String, Scope)| NameRecord { text, scope };
+        let others = list(other).into_iter().map(|text| (text, Scope::Exact));
+        let record = ConceptRecord {
+            id: id.to_owned(),
+            names: [(preferred.to_owned(), Scope::Preferred)].into_iter().chain(others).map(name).collect(),
+            types: list(kind),
+            definition: (id == "T:2").then(|| "A state of being confused.".to_owned()),
+            parents: list(parent),
+            ..ConceptRecord::default()
+        };
+        builder.add(record).unwrap();
     }
     let meta = Meta { name: "test".to_owned(), added_prefixes: vec!["T".to_owned()], ..Meta::default() };
     KnowledgeBase::from_vec(builder.to_bytes(meta).unwrap(), "test").unwrap()
