@@ -10,6 +10,7 @@ mod eval_report;
 mod explain;
 mod filter;
 mod help;
+mod interrupt;
 mod kb;
 mod knowledge;
 mod link;
@@ -22,6 +23,7 @@ mod progress;
 mod queries;
 mod reading;
 mod rerank;
+mod serve;
 mod sink;
 mod system;
 mod train;
@@ -63,6 +65,8 @@ enum Command {
     Train(train::TrainArguments),
     /// Measure what a neural model of names looks at.
     Probe(probe::ProbeArguments),
+    /// Serve the HTTP interface and the web application.
+    Serve(serve::ServeArguments),
     /// Print the completions of a shell.
     Completions(manual::CompletionsArguments),
     /// Write the manual pages of all commands.
@@ -76,10 +80,7 @@ fn main() -> ExitCode {
     progress::set_quiet(arguments.quiet);
     start_tracing(arguments.verbose);
     // A half-written file never survives an interrupt; 130 is what shells expect after one.
-    let handler = ctrlc::set_handler(|| {
-        canonym::artifact::remove_unfinished();
-        std::process::exit(130);
-    });
+    let handler = ctrlc::set_handler(interrupt::handle);
     if let Err(error) = handler {
         tracing::warn!("interrupts end the program without tidying up: {error}");
     }
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
         Command::Help(arguments) => help::run(&arguments, Arguments::command()),

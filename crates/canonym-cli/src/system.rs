@@ -244,7 +244,8 @@ fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, r
     }
 }
 
-fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
+/// The candidates of a link as files carry them.
+pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
     let record = |candidate: &canonym::link::Candidate| CandidateRecord {
         id: knowledge::shown_id(kb, candidate.concept, raw),
         name: kb.preferred_name(candidate.concept).to_owned(),

@@ -25,4 +25,5 @@ mod output;
 mod pipeline;
 mod rescnn;
 mod rivals;
+mod serve;
 mod support;

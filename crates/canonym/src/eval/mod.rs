@@ -22,6 +22,7 @@
 //! Conventions: a ratio of nothing is 0; F1 is 0 where precision and recall are; corpus scores are micro scores, sums
 //! of counts over documents; nothing is rounded before it is printed.
 
+pub mod agreement;
 pub mod assignment;
 pub mod bootstrap;
 pub mod compare;

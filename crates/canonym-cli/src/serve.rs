@@ -1,0 +1,96 @@
+//! `canonym serve`: the HTTP interface, annotation projects and the web application.
+
+mod engine;
+
+use std::io::Read;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym_serve::{ApiError, App, ServeConfig};
+
+use crate::errors::usage;
+use crate::{interrupt, knowledge, progress};
+
+/// The variable that holds the password of `--add-admin`.
+const PASSWORD: &str = "CANONYM_PASSWORD";
+
+/// Arguments of `canonym serve`.
+#[derive(Debug, clap::Args)]
+pub struct ServeArguments {
+    /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
+    #[arg(long, value_name = "FILE.kb")]
+    kb: Option<PathBuf>,
+    /// The model: `default`, `lexical`, or a bundle.
+    #[arg(long, value_name = "BUNDLE", default_value = "default")]
+    model: String,
+    /// The folder where projects are kept; it is made where it is missing.
+    #[arg(long, value_name = "DIR", default_value = "canonym-data")]
+    data: PathBuf,
+    /// The address to listen at. Others than this machine are let in only where an account exists.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+    bind: String,
+    /// Add an admin, or give one a new password, and end: the password is read from CANONYM_PASSWORD, else from standard input.
+    #[arg(long, value_name = "NAME")]
+    add_admin: Option<String>,
+    /// Threads; all cores where not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
+    knowledge::use_threads(arguments.threads)?;
+    let address = address(&arguments.bind)?;
+    let mut config = ServeConfig::new(&arguments.data);
+    config.is_loopback = address.ip().is_loopback();
+    config.runs_jobs = arguments.add_admin.is_none();
+    // Who only adds somebody needs no large model.
+    let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
+    let engine = engine::open(arguments.kb.as_deref(), model)?;
+    let app = App::open(Arc::new(engine), None, config).context("the folder of data cannot be used")?;
+    if let Some(name) = &arguments.add_admin {
+        app.put_admin(name, &password()?).map_err(of_server)?;
+        progress::say(&format!("{name} is an admin in {}", arguments.data.display()));
+        return Ok(());
+    }
+    if !address.ip().is_loopback() && !app.has_admin() {
+        let message = format!("{address} can be reached by others, and nobody has an account");
+        return Err(usage(message, "add an admin with `canonym serve --add-admin NAME`, or leave `--bind` out"));
+    }
+    let stopping = Arc::downgrade(&app);
+    interrupt::instead(move || {
+        progress::say("stops; a second interrupt ends it at once");
+        if let Some(app) = stopping.upgrade() {
+            app.stop();
+        }
+    });
+    let listening = |address: SocketAddr| {
+        progress::say(&format!("canonym is at http://{address}/ and keeps projects in {}", arguments.data.display()));
+    };
+    canonym_serve::run(&app, address, listening).map_err(|error| {
+        let hint = "another program may be there; give another port with `--bind 127.0.0.1:0`";
+        canonym::Error::invalid(format!("cannot listen at {address}: {error}")).with_hint(hint).into()
+    })
+}
+
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let hint = "give an address and a port, such as 127.0.0.1:7878";
+    let mut found = text.to_socket_addrs().map_err(|error| usage(format!("`{text}` is no address: {error}"), hint))?;
+    found.next().ok_or_else(|| usage(format!("`{text}` is no address"), hint))
+}
+
+fn password() -> anyhow::Result<String> {
+    if let Some(password) = std::env::var(PASSWORD).ok().filter(|password| !password.is_empty()) {
+        return Ok(password);
+    }
+    let mut text = String::new();
+    std::io::stdin().take(4096).read_to_string(&mut text).context("the password cannot be read")?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn of_server(error: ApiError) -> anyhow::Error {
+    let hint = error.hint.unwrap_or_else(|| "correct it and try again".to_owned());
+    usage(error.message, &hint)
+}

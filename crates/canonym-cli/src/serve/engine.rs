@@ -1,0 +1,162 @@
+//! The systems of the command line as an engine of the server.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use canonym::corpus::AnnotatedDocument;
+use canonym::kb::KnowledgeBase;
+use canonym::link::explain::Explanation;
+use canonym::link::lexical::LinkConfig;
+use canonym::link::{Link, Linker, Marked};
+use canonym::text::Mention;
+use canonym_serve::{Engine, LinkOptions};
+
+use crate::knowledge::{self, Models, NameLinker};
+use crate::system::{Mentions, System, SystemConfig, records};
+
+/// Systems that are kept, one for each way to link: they are made when they are asked for first.
+const MAX_SYSTEMS: usize = 4;
+
+/// Candidates that names get at least, so that one linker serves most questions.
+const USUAL_TOP_K: usize = 10;
+
+/// A knowledge base and a model, ready to link.
+pub struct ServeEngine {
+    kb: Arc<KnowledgeBase>,
+    models: Models,
+    name: String,
+    systems: Mutex<Vec<(LinkOptions, Arc<System>)>>,
+    linkers: Mutex<Vec<(usize, Arc<NameLinker>)>>,
+}
+
+/// Opens a knowledge base and a model, and makes what is asked for first.
+pub fn open(kb: Option<&Path>, model: &str) -> anyhow::Result<ServeEngine> {
+    let models = knowledge::models(model)?;
+    let kb = knowledge::open_for(kb, model)?;
+    let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
+    let engine = ServeEngine { kb, models, name, systems: Mutex::default(), linkers: Mutex::default() };
+    engine.make_system(&LinkOptions::default())?;
+    engine.linker(USUAL_TOP_K)?;
+    Ok(engine)
+}
+
+impl ServeEngine {
+    fn make_system(&self, options: &LinkOptions) -> anyhow::Result<Arc<System>> {
+        let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = systems.iter().position(|(other, _)| other == options) {
+            let found = systems.remove(at);
+            let system = found.1.clone();
+            systems.push(found);
+            return Ok(system);
+        }
+        let config = SystemConfig {
+            mentions: Mentions::Detect,
+            top_k: options.top_k,
+            min_score: options.min_score,
+            nested: options.nested,
+            raw_ids: false,
+            subset: None,
+        };
+        let system = Arc::new(System::new(&self.kb, self.models.clone(), &config)?);
+        if systems.len() >= MAX_SYSTEMS {
+            systems.remove(0);
+        }
+        systems.push((*options, system.clone()));
+        Ok(system)
+    }
+
+    fn system(&self, options: &LinkOptions) -> canonym::Result<Arc<System>> {
+        self.make_system(options).map_err(of_program)
+    }
+
+    fn linker(&self, top_k: usize) -> canonym::Result<Arc<NameLinker>> {
+        let top_k = if top_k <= USUAL_TOP_K { USUAL_TOP_K } else { 100 };
+        let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, linker)) = linkers.iter().find(|(other, _)| *other == top_k) {
+            return Ok(linker.clone());
+        }
+        let config = LinkConfig { top_k, min_score: 0.0 };
+        let linker = Arc::new(NameLinker::new(&self.kb, &self.models, config, None).map_err(of_program)?);
+        linkers.push((top_k, linker.clone()));
+        Ok(linker)
+    }
+}
+
+/// An error of the program as one of the library, which is where most of them come from.
+fn of_program(error: anyhow::Error) -> canonym::Error {
+    match error.downcast::<canonym::Error>() {
+        Ok(error) => error,
+        Err(error) => {
+            let hint =
+                error.chain().find_map(|cause| cause.downcast_ref::<canonym::Error>()?.hint().map(str::to_owned));
+            let plain = canonym::Error::invalid(format!("{error:#}"));
+            match hint {
+                Some(hint) => plain.with_hint(hint),
+                None => plain,
+            }
+        }
+    }
+}
+
+impl Engine for ServeEngine {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn link(
+        &self,
+        documents: Vec<AnnotatedDocument>,
+        options: &LinkOptions,
+    ) -> canonym::Result<Vec<AnnotatedDocument>> {
+        self.system(options)?.link(documents).map_err(of_program)
+    }
+
+    fn explain(
+        &self,
+        documents: Vec<AnnotatedDocument>,
+        options: &LinkOptions,
+    ) -> canonym::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        self.system(options)?.explain(documents).map_err(of_program)
+    }
+
+    fn link_mentions(
+        &self,
+        mut documents: Vec<AnnotatedDocument>,
+        top_k: usize,
+    ) -> canonym::Result<Vec<AnnotatedDocument>> {
+        let mention =
+            |spans: &[canonym::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
+        let mentions: Vec<Vec<Mention>> = documents
+            .iter()
+            .map(|document| document.annotations.iter().map(|one| mention(&one.spans)).collect())
+            .collect();
+        let marked = |(document, mentions)| {
+            let document: &AnnotatedDocument = document;
+            let mentions: &Vec<Mention> = mentions;
+            Marked { document: &document.document, mentions }
+        };
+        let inputs: Vec<Marked<'_>> = documents.iter().zip(&mentions).map(marked).collect();
+        let links = self.linker(top_k)?.link(&inputs)?;
+        for (document, links) in documents.iter_mut().zip(links) {
+            for (annotation, mut link) in document.annotations.iter_mut().zip(links) {
+                link.candidates.truncate(top_k);
+                annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+                annotation.nil = link.nil;
+                annotation.candidates = records(&self.kb, &link, false);
+            }
+        }
+        Ok(documents)
+    }
+
+    fn map(&self, names: &[String], top_k: usize) -> canonym::Result<Vec<Link>> {
+        let mut links = self.linker(top_k)?.link_names(names)?;
+        for link in &mut links {
+            link.candidates.truncate(top_k);
+        }
+        Ok(links)
+    }
+}

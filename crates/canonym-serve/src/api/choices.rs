@@ -1,0 +1,164 @@
+//! Concepts that a mark may get: what the model thinks, what is spelled alike, and what was chosen of late.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::State;
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::kb::search::{Found, search};
+use canonym::text::offsets::OffsetMap;
+use canonym::text::{Document, Span};
+use rusqlite::params;
+use serde::Deserialize;
+
+use super::kb::{check_query, concept, path};
+use super::{Ask, At};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::marks::{CandidateRow, MarkState};
+use crate::spans::{from_pairs, surface};
+use crate::store::documents::{self, Kept};
+use crate::store::people::Person;
+use crate::wire::{Choice, Choices};
+
+/// Concepts by spelling.
+const N_SPELLED: usize = 20;
+
+/// Concepts of the model.
+const N_MODEL: usize = 8;
+
+/// Concepts that were chosen of late.
+const N_RECENT: usize = 5;
+
+/// Synonyms that are shown.
+const N_SYNONYMS: usize = 5;
+
+/// Bytes of text on either side of a mention that the model is shown, so that the answer does not depend on the length of the document.
+const WINDOW: usize = 2000;
+
+/// Of which mention, and what was typed.
+#[derive(Debug, Default, Deserialize)]
+pub struct ChoiceQuery {
+    mark: Option<i64>,
+    start: Option<usize>,
+    end: Option<usize>,
+    #[serde(default)]
+    q: String,
+}
+
+/// `GET /documents/{d}/candidates`.
+pub async fn choices(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<i64>,
+    Ask(query): Ask<ChoiceQuery>,
+) -> ApiResult<axum::Json<Choices>> {
+    check_query(&query.q)?;
+    let chosen = app.blocking(move |app| {
+        let kept = app.store.read(|connection| documents::get(connection, id))?;
+        let (spans, mark) = place(app, &kept, &query)?;
+        let typed = query.q.trim();
+        let mut list = List { app, seen: HashSet::new(), choices: Vec::new() };
+        let of_model = of_model(app, &kept, &spans, mark.as_ref())?;
+        if typed.is_empty() {
+            of_model.iter().for_each(|row| list.push(&row.id, Some(row.score), "model"));
+        }
+        let text = surface(&kept.text, &spans);
+        let words = if typed.is_empty() { text.as_str() } else { typed };
+        let words: String = words.chars().take(200).collect();
+        let kb = app.engine.kb();
+        for hit in search(kb, &words, N_SPELLED) {
+            let how = if hit.found == Found::Id { "exact" } else { hit.found.word() };
+            // What the model thinks of a concept is worth more than its spelling.
+            let score = of_model.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
+            let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
+            list.push(kb.id(hit.concept), Some(score), how);
+        }
+        if typed.is_empty() {
+            let recent = app.store.read(|connection| recent(connection, person.id, kept.project))?;
+            recent.iter().for_each(|id| list.push(id, None, "recent"));
+        }
+        Ok(Choices { candidates: list.choices })
+    });
+    Ok(axum::Json(chosen.await?))
+}
+
+/// Where the mention stands, and its mark.
+fn place(app: &App, kept: &Kept, query: &ChoiceQuery) -> ApiResult<(Vec<Span>, Option<MarkState>)> {
+    if let Some(mark) = query.mark {
+        let mut held = app.store.read(|connection| documents::marks(connection, kept.id))?;
+        let held = held.remove(&mark).filter(|held| !held.mark.is_deleted);
+        let held = held.ok_or_else(|| ApiError::not_found(format!("this document has no mark {mark}")))?;
+        return Ok((held.mark.spans(), Some(held.mark)));
+    }
+    let (Some(start), Some(end)) = (query.start, query.end) else {
+        return Err(ApiError::bad("give `mark`, or `start` and `end`"));
+    };
+    Ok((from_pairs(&OffsetMap::new(&kept.text), &[(start, end)])?, None))
+}
+
+/// What the model thinks; nothing where it is busy, since a picker does not wait.
+fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) -> ApiResult<Vec<CandidateRow>> {
+    if let Some(mark) = mark.filter(|mark| !mark.candidates.is_empty()) {
+        return Ok(mark.candidates.clone());
+    }
+    let Ok(_permit) = app.side.try_acquire() else { return Ok(Vec::new()) };
+    let (first, last) = (spans[0].start as usize, spans[spans.len() - 1].end as usize);
+    let text = &kept.text;
+    let mut start = first.saturating_sub(WINDOW);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    let mut end = (last + WINDOW).min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let moved = |span: &Span| Span::new(span.start as usize - start, span.end as usize - start);
+    let annotation =
+        Annotation { spans: spans.iter().map(moved).collect(), text: surface(text, spans), ..Annotation::default() };
+    let document = Document { id: String::new(), text: text[start..end].to_owned(), sections: Vec::new() };
+    let marked = AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() };
+    let linked = app.engine.link_mentions(vec![marked], N_MODEL)?;
+    let found = linked.iter().flat_map(|document| &document.annotations).flat_map(|one| &one.candidates);
+    Ok(found.map(CandidateRow::of).collect())
+}
+
+/// The concepts that somebody chose last in a project.
+fn recent(connection: &rusqlite::Connection, person: i64, project: i64) -> ApiResult<Vec<String>> {
+    let sql = "SELECT json_extract(m.body, '$.concept.id') AS concept, max(m.event_id) AS last
+        FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE d.project_id = ?1 AND m.source = 'USER' AND NOT m.is_deleted
+            AND json_extract(m.body, '$.by') = ?2 AND concept IS NOT NULL
+        GROUP BY concept ORDER BY last DESC LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![project, person, N_RECENT as i64], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+struct List<'a> {
+    app: &'a App,
+    seen: HashSet<String>,
+    choices: Vec<Choice>,
+}
+
+impl List<'_> {
+    fn push(&mut self, id: &str, score: Option<f64>, how: &'static str) {
+        let kb = self.app.engine.kb();
+        let Some(found) = kb.find(id) else { return };
+        if !self.seen.insert(kb.id(found).to_owned()) {
+            return;
+        }
+        let mut shown = concept(kb, found);
+        shown.synonyms.truncate(N_SYNONYMS);
+        self.choices.push(Choice {
+            id: shown.id,
+            name: shown.name,
+            types: shown.types,
+            definition: shown.definition,
+            synonyms: shown.synonyms,
+            path: path(kb, found).into_iter().map(|step| kb.preferred_name(step).to_owned()).collect(),
+            score,
+            how,
+        });
+    }
+}

@@ -1,0 +1,242 @@
+//! Documents: lists, one of them, the queue, what happened to one, and remarks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use rusqlite::params;
+use serde::Deserialize;
+
+use super::show::{document, names, row};
+use super::{Ask, At, Json, within};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::events::DocumentVersion;
+use crate::marks::{Changes, MarkState};
+use crate::queue::{Strategy, Waiting, rank};
+use crate::store::documents::{self, Kept};
+use crate::store::events::{self, Event, NewEvent};
+use crate::store::people::Person;
+use crate::store::projects;
+use crate::times::rfc3339;
+use crate::wire::{Comment, DocumentOut, DocumentPage, DocumentRow, History, HistoryRow, NewComment, Queue, QueueRow};
+
+/// The longest remark, in bytes.
+const MAX_COMMENT: usize = 10_000;
+
+/// A part of a list.
+#[derive(Debug, Default, Deserialize)]
+pub struct PageQuery {
+    cursor: Option<String>,
+    limit: Option<usize>,
+    state: Option<String>,
+}
+
+/// `GET /projects/{p}/documents`: documents in the order in which they came.
+pub async fn list(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(project): At<i64>,
+    Ask(query): Ask<PageQuery>,
+) -> ApiResult<axum::Json<DocumentPage>> {
+    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    let after = match query.cursor.as_deref() {
+        None | Some("") => 0,
+        Some(cursor) => cursor.parse().map_err(|_| {
+            ApiError::bad("the cursor is not one that was given").hint("use `next_cursor` of the page before")
+        })?,
+    };
+    let finished = match query.state.as_deref() {
+        None | Some("all" | "") => None,
+        Some("open") => Some(false),
+        Some("finished") => Some(true),
+        Some(_) => return Err(ApiError::bad("there is no such state of documents").hint("give open, finished or all")),
+    };
+    let page = app.blocking(move |app| {
+        app.store.read(|connection| {
+            projects::check(connection, project)?;
+            let counts = documents::counts(connection, project)?;
+            let mut page = documents::page(connection, project, (after, limit + 1), finished)?;
+            let has_more = page.len() > limit;
+            page.truncate(limit);
+            let next_cursor = page.last().filter(|_| has_more).map(|last| last.id.to_string());
+            let now = app.now();
+            let row =
+                |kept: &Kept| DocumentRow { locked_by: app.desks.other(kept.id, &person, now), ..row(kept, &counts) };
+            Ok(DocumentPage { documents: page.iter().map(row).collect(), next_cursor })
+        })
+    });
+    Ok(axum::Json(page.await?))
+}
+
+/// How the queue is asked for.
+#[derive(Debug, Default, Deserialize)]
+pub struct QueueQuery {
+    strategy: Option<String>,
+    limit: Option<usize>,
+    seed: Option<u64>,
+}
+
+/// `GET /projects/{p}/queue`: which documents to look at next.
+pub async fn queue(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(project): At<i64>,
+    Ask(query): Ask<QueueQuery>,
+) -> ApiResult<axum::Json<Queue>> {
+    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    let queue = app.blocking(move |app| {
+        app.store.read(|connection| {
+            let name = projects::get(connection, project)?.strategy;
+            let strategy = Strategy::parse(query.strategy.as_deref().unwrap_or(&name))?;
+            let all = documents::page(connection, project, (0, i64::MAX as usize), None)?;
+            let marks = documents::marks_of_project(connection, project)?;
+            let counts = documents::counts(connection, project)?;
+            let (finished, open): (Vec<&Kept>, Vec<&Kept>) = all.iter().partition(|kept| kept.is_finished);
+            let waiting: Vec<Waiting<'_>> = open.iter().map(|kept| waiting(kept, &marks)).collect();
+            let done: Vec<&str> = finished.iter().map(|kept| kept.text.as_str()).collect();
+            let seed = query.seed.unwrap_or(project as u64);
+            let now = app.now();
+            let row =
+                |kept: &Kept| DocumentRow { locked_by: app.desks.other(kept.id, &person, now), ..row(kept, &counts) };
+            let queue_row = |ranked: crate::queue::Ranked| QueueRow {
+                document: row(open[ranked.row]),
+                confidence: ranked.confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
+                reason: ranked.reason,
+            };
+            let ranked = rank(strategy, &waiting, &done, limit, seed);
+            Ok(Queue { strategy: strategy.name().to_owned(), documents: ranked.into_iter().map(queue_row).collect() })
+        })
+    });
+    Ok(axum::Json(queue.await?))
+}
+
+fn waiting<'a>(kept: &'a Kept, marks: &'a HashMap<i64, Vec<(i64, MarkState)>>) -> Waiting<'a> {
+    let marks = || marks.get(&kept.id).into_iter().flatten().map(|(_, mark)| mark);
+    Waiting {
+        text: &kept.text,
+        open: marks().filter(|mark| mark.is_open()).collect(),
+        was_read: marks().any(|mark| mark.model.is_some()),
+    }
+}
+
+/// How a document is asked for.
+#[derive(Debug, Default, Deserialize)]
+pub struct ShowQuery {
+    #[serde(default)]
+    all: Option<String>,
+}
+
+/// `GET /documents/{d}`: a document with its marks.
+pub async fn get(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<i64>,
+    Ask(query): Ask<ShowQuery>,
+) -> ApiResult<axum::Json<DocumentOut>> {
+    let all = matches!(query.all.as_deref(), Some("1" | "true"));
+    let shown = app.blocking(move |app| {
+        let shown = app.store.read(|connection| document(connection, documents::get(connection, id)?, all))?;
+        app.desks.take(id, &person, app.now());
+        Ok(shown)
+    });
+    Ok(axum::Json(shown.await?))
+}
+
+/// `GET /documents/{d}/history`: what happened to a document.
+pub async fn history(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> ApiResult<axum::Json<History>> {
+    let history = app.blocking(move |app| {
+        app.store.read(|connection| {
+            documents::get(connection, id)?;
+            let names = names(connection)?;
+            let row = |event: &Event| HistoryRow {
+                id: event.id,
+                kind: event.kind.clone(),
+                by: event.person.and_then(|person| names.get(&person).cloned()).or_else(|| event.model.clone()),
+                at: rfc3339(event.at),
+                what: sentence(event),
+            };
+            Ok(History { events: events::of_document(connection, id)?.iter().map(row).collect() })
+        })
+    });
+    Ok(axum::Json(history.await?))
+}
+
+/// What happened, in words.
+fn sentence(event: &Event) -> String {
+    let n = event.changes.marks.len();
+    let several = |n: usize| if n == 1 { "1 mark".to_owned() } else { format!("{n} marks") };
+    let change = event.changes.marks.first();
+    let mark = change.and_then(|change| change.after.as_ref().or(change.before.as_ref()));
+    let text = mark.map(|mark| format!("“{}”", mark.text)).unwrap_or_default();
+    let concept = match mark {
+        Some(MarkState { concept: Some(concept), .. }) => format!("{} ({})", concept.name, concept.id),
+        Some(MarkState { is_nil: true, .. }) => "no concept".to_owned(),
+        _ => "no concept yet".to_owned(),
+    };
+    match event.kind.as_str() {
+        "import" => format!("imported the document with {}", several(n)),
+        "predict" => format!("predicted: {} changed", several(n)),
+        "add" => format!("marked {text} as {concept}"),
+        "accept" => format!("accepted {text} as {concept}"),
+        "reject" => format!("rejected {text}"),
+        "concept" => format!("linked {text} to {concept}"),
+        "nil" => format!("said that {text} has no concept"),
+        "unsure" if mark.is_some_and(|mark| mark.is_unsure) => format!("is not sure of {text}"),
+        "unsure" => format!("is sure of {text}"),
+        "spans" => format!("moved the ends of a mark, now {text}"),
+        "type" => format!("changed the type of {text} to {}", mark.map(|mark| mark.kind.as_str()).unwrap_or_default()),
+        "delete" => format!("deleted the mark {text}"),
+        "finish" if event.changes.finished.is_some_and(|(_, after)| after) => match n {
+            0 => "finished the document".to_owned(),
+            n => format!("finished the document and accepted {}", several(n)),
+        },
+        "finish" => "opened the document again".to_owned(),
+        "undo" => format!("took a decision on {} back", several(n)),
+        "redo" => format!("brought a decision on {} back", several(n)),
+        "comment" => "wrote a comment".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// `POST /documents/{d}/comments`: a remark.
+pub async fn comment(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<i64>,
+    Json(new): Json<NewComment>,
+) -> ApiResult<(StatusCode, axum::Json<Comment>)> {
+    let comment = app.blocking(move |app| {
+        let text = new.text.trim();
+        if text.is_empty() || text.len() > MAX_COMMENT {
+            return Err(ApiError::bad(format!("a comment has from 1 to {MAX_COMMENT} bytes")));
+        }
+        let now = app.now();
+        let (project, version, comment) = app.store.write(|transaction| {
+            let kept = documents::get(transaction, id)?;
+            if let Some(mark) = new.mark
+                && documents::of_mark(transaction, mark)? != id
+            {
+                return Err(ApiError::not_found(format!("this document has no mark {mark}")));
+            }
+            let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
+            transaction.execute(sql, params![id, new.mark, person.id, now, text])?;
+            let comment = transaction.last_insert_rowid();
+            let event =
+                NewEvent { document: id, person: Some(person.id), at: now, kind: "comment", ..NewEvent::default() };
+            let version = events::add(transaction, &event, &Changes::default())?;
+            let comment = Comment {
+                id: comment,
+                mark: new.mark,
+                text: text.to_owned(),
+                by: person.name.clone(),
+                at: rfc3339(now),
+            };
+            Ok((kept.project, version, comment))
+        })?;
+        app.hub.tell(project, "document", &DocumentVersion { id, version });
+        Ok(comment)
+    });
+    Ok((StatusCode::CREATED, axum::Json(comment.await?)))
+}

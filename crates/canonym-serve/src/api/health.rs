@@ -1,0 +1,64 @@
+//! Whether the server is there, what it is, and its counts.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::store::people::Person;
+use crate::wire::{About, AboutKb, AboutModel};
+
+/// A word.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Status {
+    status: &'static str,
+}
+
+/// `GET /health`: the process answers.
+pub async fn health() -> Json<Status> {
+    Json(Status { status: "ok" })
+}
+
+/// `GET /ready`: it can read its data and takes requests.
+pub async fn ready(State(app): State<Arc<App>>) -> ApiResult<Json<Status>> {
+    if *app.stopping().borrow() {
+        return Err(ApiError::unavailable("the server is stopping"));
+    }
+    app.blocking(|app| app.store.read(crate::store::people::local)).await?;
+    Ok(Json(Status { status: "ready" }))
+}
+
+/// `GET /metrics`: counts.
+pub async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let text = app.metrics.text(app.lane.n_waiting());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+/// `GET /about`: what the server is.
+pub async fn about(State(app): State<Arc<App>>, person: Option<axum::Extension<Person>>) -> Json<About> {
+    let kb = app.engine.kb();
+    let person = person.map(|person| person.0);
+    Json(About {
+        version: env!("CARGO_PKG_VERSION"),
+        kb: AboutKb {
+            name: kb.meta().name.clone(),
+            n_concepts: kb.n_concepts(),
+            n_names: kb.n_names(),
+            fingerprint: app.kb_fingerprint(),
+        },
+        model: AboutModel { name: app.engine.name().to_owned() },
+        needs_login: app.has_accounts() && person.is_none(),
+        user: person,
+        can_train: app.trainer.is_some(),
+    })
+}
+
+/// `GET /openapi.json`: the interface, for programs.
+pub async fn openapi() -> Json<serde_json::Value> {
+    Json(crate::openapi::document())
+}

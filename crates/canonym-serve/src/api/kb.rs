@@ -1,0 +1,110 @@
+//! The terminology: search, and one concept.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use canonym::kb::search::{children, nearest_ids, search};
+use canonym::kb::{ConceptId, KnowledgeBase};
+use serde::Deserialize;
+
+use super::{Ask, At, within};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::marks::{Named, rounded};
+use crate::wire::{Concept, ConceptPage, Hit, Hits};
+
+/// The longest query, in bytes.
+pub const MAX_QUERY: usize = 500;
+
+/// Steps to the root; hierarchies with rings end here.
+const MAX_DEPTH: usize = 40;
+
+/// A search.
+#[derive(Debug, Deserialize)]
+pub struct Search {
+    #[serde(default)]
+    q: String,
+    top_k: Option<usize>,
+}
+
+/// `GET /kb/search`: concepts by name or id.
+pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResult<Json<Hits>> {
+    let top_k = within(ask.top_k, (1, 20, 200), "top_k")?;
+    check_query(&ask.q)?;
+    let results = app.blocking(move |app| {
+        let kb = app.engine.kb();
+        let hit = |hit: &canonym::kb::search::SearchHit| Hit {
+            concept: concept(kb, hit.concept),
+            matched: kb.name(hit.name).to_owned(),
+            how: hit.found.word(),
+            score: rounded(hit.similarity),
+        };
+        Ok(search(kb, &ask.q, top_k).iter().map(hit).collect())
+    });
+    Ok(Json(Hits { results: results.await? }))
+}
+
+/// Refuses queries that are too long to be names.
+pub fn check_query(query: &str) -> ApiResult<()> {
+    match query.len() > MAX_QUERY {
+        true => Err(ApiError::bad(format!("a query has at most {MAX_QUERY} bytes"))),
+        false => Ok(()),
+    }
+}
+
+/// `GET /kb/concepts/{id}`: a concept with its place in the hierarchy.
+pub async fn show(State(app): State<Arc<App>>, At(id): At<String>) -> ApiResult<Json<ConceptPage>> {
+    let page = app.blocking(move |app| {
+        let kb = app.engine.kb();
+        let Some(found) = kb.find(id.trim()) else {
+            let near = nearest_ids(kb, &id, 3);
+            let near: Vec<String> =
+                near.iter().map(|near| format!("{} ({})", kb.id(*near), kb.preferred_name(*near))).collect();
+            let hint = match near.is_empty() {
+                true => "find it by name with GET /api/v1/kb/search".to_owned(),
+                false => format!("did you mean {}?", near.join(" or ")),
+            };
+            let shown: String = id.chars().take(80).collect();
+            return Err(ApiError::not_found(format!("the terminology has no concept `{shown}`")).hint(hint));
+        };
+        Ok(ConceptPage {
+            concept: concept(kb, found),
+            parents: kb.parents(found).map(|parent| named(kb, parent)).collect(),
+            children: children(kb, found).into_iter().map(|child| named(kb, child)).collect(),
+            path: path(kb, found).into_iter().map(|step| named(kb, step)).collect(),
+        })
+    });
+    Ok(Json(page.await?))
+}
+
+/// A concept as it is shown.
+pub fn concept(kb: &KnowledgeBase, id: ConceptId) -> Concept {
+    let name = kb.preferred_name(id);
+    Concept {
+        id: kb.id(id).to_owned(),
+        name: name.to_owned(),
+        synonyms: kb.names(id).map(|other| kb.name(other)).filter(|other| *other != name).map(str::to_owned).collect(),
+        definition: kb.definition(id).map(str::to_owned),
+        types: kb.types(id).map(str::to_owned).collect(),
+    }
+}
+
+fn named(kb: &KnowledgeBase, id: ConceptId) -> Named {
+    Named { id: kb.id(id).to_owned(), name: kb.preferred_name(id).to_owned() }
+}
+
+/// A way from the root to a concept, by the first parent of each; the concept is the last step.
+pub fn path(kb: &KnowledgeBase, id: ConceptId) -> Vec<ConceptId> {
+    let mut steps: Vec<ConceptId> = vec![id];
+    let mut at = id;
+    while let Some(parent) = kb.parents(at).next() {
+        if steps.len() >= MAX_DEPTH || steps.contains(&parent) {
+            break;
+        }
+        steps.push(parent);
+        at = parent;
+    }
+    steps.reverse();
+    steps
+}

@@ -1,0 +1,77 @@
+//! Projects.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::{At, Json};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::guard::Curator;
+use crate::queue::Strategy;
+use crate::store::people::Person;
+use crate::store::projects;
+use crate::wire::{NewProject, Project, ProjectPatch, Projects};
+
+/// The longest name, in bytes.
+const MAX_NAME: usize = 200;
+
+/// `GET /projects`: every project.
+pub async fn all(State(app): State<Arc<App>>, _: Person) -> ApiResult<axum::Json<Projects>> {
+    let projects = app.blocking(|app| app.store.read(projects::all)).await?;
+    Ok(axum::Json(Projects { projects }))
+}
+
+/// `GET /projects/{p}`: one project.
+pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> ApiResult<axum::Json<Project>> {
+    Ok(axum::Json(app.blocking(move |app| app.store.read(|connection| projects::get(connection, id))).await?))
+}
+
+/// `POST /projects`: makes a project.
+pub async fn add(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    Json(new): Json<NewProject>,
+) -> ApiResult<(StatusCode, axum::Json<Project>)> {
+    let project = app.blocking(move |app| {
+        check_name(&new.name)?;
+        let (kb, now) = (app.kb_fingerprint(), app.now());
+        app.store.write(|transaction| {
+            let id = projects::add(transaction, &new, (&kb, Strategy::LeastConfident.name()), now)?;
+            projects::get(transaction, id)
+        })
+    });
+    Ok((StatusCode::CREATED, axum::Json(project.await?)))
+}
+
+/// `PATCH /projects/{p}`: changes what is given.
+pub async fn patch(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    At(id): At<i64>,
+    Json(patch): Json<ProjectPatch>,
+) -> ApiResult<axum::Json<Project>> {
+    let project = app.blocking(move |app| {
+        if let Some(name) = &patch.name {
+            check_name(name)?;
+        }
+        if let Some(strategy) = &patch.strategy {
+            Strategy::parse(strategy)?;
+        }
+        app.store.write(|transaction| {
+            projects::check(transaction, id)?;
+            projects::patch(transaction, id, &patch)?;
+            projects::get(transaction, id)
+        })
+    });
+    Ok(axum::Json(project.await?))
+}
+
+fn check_name(name: &str) -> ApiResult<()> {
+    let name = name.trim();
+    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(ApiError::bad(format!("the name of a project is a line of 1 to {MAX_NAME} bytes")));
+    }
+    Ok(())
+}

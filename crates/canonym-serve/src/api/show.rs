@@ -1,0 +1,134 @@
+//! Documents and marks as the interface shows them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use canonym::text::offsets::OffsetMap;
+use rusqlite::{Connection, params};
+
+use crate::error::ApiResult;
+use crate::marks::predict::disagrees;
+use crate::marks::{MarkState, Source};
+use crate::queue::{Strategy, reason};
+use crate::spans::to_pairs;
+use crate::store::documents::{self, HeldMark, Kept};
+use crate::store::{people, projects};
+use crate::times::rfc3339;
+use crate::wire::{Comment, DocumentOut, DocumentRow, Mark, SectionOut};
+
+/// Characters of a text that stand for its title.
+const TITLE: usize = 80;
+
+/// The names of everybody by number.
+pub fn names(connection: &Connection) -> ApiResult<HashMap<i64, String>> {
+    Ok(people::all(connection)?.into_iter().map(|person| (person.id, person.name)).collect())
+}
+
+/// Marks of one document as they are shown; `wanted` of them, all that are listed are compared.
+pub fn marks(
+    text: &str,
+    held: &BTreeMap<i64, HeldMark>,
+    names: &HashMap<i64, String>,
+    wanted: impl Fn(i64, &MarkState) -> bool,
+) -> Vec<Mark> {
+    let map = OffsetMap::new(text);
+    let listed: Vec<(i64, &MarkState)> =
+        held.iter().filter(|(_, held)| held.mark.is_listed()).map(|(id, held)| (*id, &held.mark)).collect();
+    let mut shown: Vec<(i64, &MarkState)> =
+        held.iter().map(|(id, held)| (*id, &held.mark)).filter(|(id, mark)| wanted(*id, mark)).collect();
+    shown.sort_by_key(|(id, mark)| {
+        (mark.spans.first().copied(), std::cmp::Reverse(mark.spans.last().map(|last| last.1)), *id)
+    });
+    let others = |mark: &MarkState| -> Vec<i64> {
+        let across = |(_, other): &&(i64, &MarkState)| match mark.source {
+            Source::Pred => disagrees(other, mark),
+            Source::Gold | Source::User => disagrees(mark, other),
+        };
+        listed.iter().filter(across).map(|(id, _)| *id).collect()
+    };
+    shown
+        .into_iter()
+        .map(|(id, mark)| Mark {
+            id,
+            spans: to_pairs(&map, &mark.spans()),
+            text: mark.text.clone(),
+            kind: mark.kind.clone(),
+            source: mark.source,
+            state: mark.state,
+            concept: mark.concept.clone(),
+            is_nil: mark.is_nil,
+            is_unsure: mark.is_unsure,
+            score: mark.score,
+            candidates: mark.candidates.clone(),
+            disagrees: others(mark),
+            by: mark.by.and_then(|by| names.get(&by).cloned()),
+            at: rfc3339(mark.at),
+            model: mark.model.clone(),
+        })
+        .collect()
+}
+
+/// A document as it is shown; rejected and deleted marks, too, where `all` is set.
+pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<DocumentOut> {
+    let names = names(connection)?;
+    let held = documents::marks(connection, kept.id)?;
+    let map = OffsetMap::new(&kept.text);
+    let place = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
+    let sections = kept.beside.sections();
+    let sections = sections.iter().map(|section| SectionOut {
+        kind: section.kind.clone(),
+        start: place(section.span.start),
+        end: place(section.span.end),
+    });
+    let strategy = projects::get(connection, kept.project)?.strategy;
+    let strategy = Strategy::parse(&strategy).unwrap_or(Strategy::LeastConfident);
+    let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
+    let was_read = held.values().any(|held| held.mark.model.is_some());
+    Ok(DocumentOut {
+        id: kept.id,
+        project_id: kept.project,
+        sections: sections.collect(),
+        version: kept.version,
+        is_finished: kept.is_finished,
+        reason: (!kept.is_finished).then(|| reason(strategy, &open, was_read).1),
+        marks: marks(&kept.text, &held, &names, |_, mark| all || mark.is_listed()),
+        comments: comments(connection, kept.id, &names)?,
+        external_id: kept.external_id,
+        text: kept.text,
+    })
+}
+
+/// Remarks on a document, oldest first.
+pub fn comments(connection: &Connection, document: i64, names: &HashMap<i64, String>) -> ApiResult<Vec<Comment>> {
+    let sql = "SELECT id, mark_id, text, person_id, at FROM comments WHERE document_id = ?1 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![document], |row| {
+        Ok(Comment {
+            id: row.get(0)?,
+            mark: row.get(1)?,
+            text: row.get(2)?,
+            by: names.get(&row.get(3)?).cloned().unwrap_or_default(),
+            at: rfc3339(row.get(4)?),
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// A document in a list.
+pub fn row(kept: &Kept, counts: &HashMap<i64, (usize, usize)>) -> DocumentRow {
+    let (n_marks, n_open) = counts.get(&kept.id).copied().unwrap_or_default();
+    let start: String = kept.text.trim_start().chars().take(TITLE + 1).collect();
+    let line = start.lines().next().unwrap_or_default();
+    let title = match line.chars().count() > TITLE {
+        true => format!("{}…", line.chars().take(TITLE).collect::<String>()),
+        false => line.to_owned(),
+    };
+    DocumentRow {
+        id: kept.id,
+        external_id: kept.external_id.clone(),
+        title,
+        n_marks,
+        n_open,
+        is_finished: kept.is_finished,
+        locked_by: None,
+    }
+}

@@ -1,0 +1,140 @@
+//! Linking of texts that come one a line, answered one a line as soon as they are linked.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::Ask;
+use super::link::{document, how};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::lane::How;
+use crate::wire::{LinkedOut, TextIn};
+
+/// Bytes of lines that are linked together.
+const BATCH_BYTES: usize = 128 << 10;
+
+/// Options of a stream.
+#[derive(Debug, Default, Deserialize)]
+pub struct StreamOptions {
+    top_k: Option<usize>,
+    min_score: Option<f32>,
+    #[serde(default)]
+    nested: bool,
+    #[serde(default)]
+    explain: bool,
+}
+
+type Out = mpsc::Sender<Result<Bytes, Infallible>>;
+
+/// `POST /link/stream`: a line that cannot be linked is answered with its error, and the next one goes on.
+pub async fn stream(
+    State(app): State<Arc<App>>,
+    Ask(options): Ask<StreamOptions>,
+    request: Request<Body>,
+) -> ApiResult<Response> {
+    let how = how(options.top_k, options.min_score, (options.nested, options.explain))?;
+    let (sender, receiver) = mpsc::channel(8);
+    tokio::spawn(async move { read(&app, request.into_body(), how, &sender).await });
+    let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
+}
+
+async fn read(app: &Arc<App>, body: Body, how: How, out: &Out) {
+    let mut chunks = body.into_data_stream();
+    let mut buffer: Vec<u8> = Vec::new();
+    let mut row = 0;
+    while let Some(Ok(chunk)) = chunks.next().await {
+        buffer.extend_from_slice(&chunk);
+        if buffer.len() > app.config.max_link_bytes {
+            let _ = out.send(Ok(error_line(row, &ApiError::too_large(app.config.max_link_bytes)))).await;
+            return;
+        }
+        let Some(end) = buffer.iter().rposition(|byte| *byte == b'\n') else { continue };
+        let rest = buffer.split_off(end + 1);
+        let lines = std::mem::replace(&mut buffer, rest);
+        if link_lines(app, &lines, how, (&mut row, out)).await.is_err() {
+            return;
+        }
+    }
+    let _ = link_lines(app, &buffer, how, (&mut row, out)).await;
+}
+
+/// Links whole lines and sends the answers; an error where the client left.
+async fn link_lines(app: &Arc<App>, lines: &[u8], how: How, (row, out): (&mut usize, &Out)) -> Result<(), ()> {
+    let mut batch = Vec::new();
+    let mut n_bytes = 0;
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+        let text: Result<TextIn, _> = serde_json::from_slice(line);
+        *row += 1;
+        match text {
+            Ok(text) => {
+                n_bytes += text.text.len();
+                batch.push(document(text, *row - 1));
+            }
+            Err(error) => {
+                send(app, std::mem::take(&mut batch), how, out).await?;
+                n_bytes = 0;
+                let error = ApiError::bad(format!("line {row} is no text: {error}"))
+                    .hint("each line is one JSON object with `id` and `text`");
+                out.send(Ok(error_line(*row, &error))).await.map_err(|_| ())?;
+            }
+        }
+        if n_bytes >= BATCH_BYTES {
+            send(app, std::mem::take(&mut batch), how, out).await?;
+            n_bytes = 0;
+        }
+    }
+    send(app, batch, how, out).await
+}
+
+async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, how: How, out: &Out) -> Result<(), ()> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let n_bytes = batch.iter().map(|one| one.document.text.len()).sum();
+    let mut lines = Vec::new();
+    match link_when_free(app, batch, how).await {
+        Ok(linked) => {
+            app.metrics.linked(linked.len(), n_bytes);
+            for (document, reasons) in linked {
+                let line = serde_json::to_vec(&LinkedOut::of(document, reasons)).map_err(|_| ())?;
+                lines.extend_from_slice(&line);
+                lines.push(b'\n');
+            }
+        }
+        Err(error) => lines.extend_from_slice(&error_line(0, &error)),
+    }
+    out.send(Ok(Bytes::from(lines))).await.map_err(|_| ())
+}
+
+/// A stream waits where a single request is told to come again: its client is already waiting.
+async fn link_when_free(
+    app: &Arc<App>,
+    batch: Vec<canonym::corpus::AnnotatedDocument>,
+    how: How,
+) -> ApiResult<crate::lane::Linked> {
+    for _ in 0..600 {
+        match app.lane.link(batch.clone(), how).await {
+            Err(error) if error.retry_after.is_some() => {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await
+            }
+            result => return result,
+        }
+    }
+    app.lane.link(batch, how).await
+}
+
+fn error_line(row: usize, error: &ApiError) -> Bytes {
+    let line = json!({"line": row, "error": {"code": error.code, "message": error.message, "hint": error.hint}});
+    Bytes::from(format!("{line}\n"))
+}

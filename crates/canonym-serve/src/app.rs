@@ -1,0 +1,226 @@
+//! What all requests share.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+
+use crate::engine::{Engine, Trainer};
+use crate::error::{ApiError, ApiResult};
+use crate::events::Hub;
+use crate::jobs::Runner;
+use crate::lane::{Lane, LaneConfig};
+use crate::metrics::Metrics;
+use crate::people::{Desks, Limiter};
+use crate::store::{Store, jobs, models, people, projects};
+use crate::times::Clock;
+
+/// How the server works.
+#[derive(Debug, Clone)]
+pub struct ServeConfig {
+    /// The folder of data.
+    pub data: PathBuf,
+    /// Whether only this machine can reach the server: then the name by which it is called must be one of this machine.
+    pub is_loopback: bool,
+    /// How long a request may take.
+    pub timeout: Duration,
+    /// The longest body of a request that links, in bytes.
+    pub max_link_bytes: usize,
+    /// The longest file that is imported, in bytes.
+    pub max_upload_bytes: usize,
+    /// What may wait in front of the model.
+    pub lane: LaneConfig,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Whether jobs run by themselves; tests run them one by one.
+    pub runs_jobs: bool,
+}
+
+impl ServeConfig {
+    /// The usual limits, on loopback.
+    pub fn new(data: impl Into<PathBuf>) -> ServeConfig {
+        ServeConfig {
+            data: data.into(),
+            is_loopback: true,
+            timeout: Duration::from_secs(120),
+            max_link_bytes: 8 << 20,
+            max_upload_bytes: 64 << 20,
+            lane: LaneConfig::default(),
+            clock: Clock::system(),
+            runs_jobs: true,
+        }
+    }
+}
+
+/// Questions to the model that are answered beside the lane: names and candidates of one mention.
+const SIDE_QUESTIONS: usize = 2;
+
+/// What all requests share.
+pub struct App {
+    /// The model that the server was started with.
+    pub engine: Arc<dyn Engine>,
+    /// Makes models, where that is possible.
+    pub trainer: Option<Arc<dyn Trainer>>,
+    /// What is kept.
+    pub store: Store,
+    /// What waits for the model.
+    pub lane: Lane,
+    /// Who listens to what happens.
+    pub hub: Hub,
+    /// Counts.
+    pub metrics: Metrics,
+    /// Settings.
+    pub config: ServeConfig,
+    /// Failed logins.
+    pub limiter: Limiter,
+    /// Jobs.
+    pub runner: Runner,
+    /// The number of the model that the server was started with.
+    pub base_model: i64,
+    /// Questions beside the lane.
+    pub side: Semaphore,
+    /// Who works on which document.
+    pub desks: Desks,
+    has_accounts: AtomicBool,
+    engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
+    stopping: watch::Sender<bool>,
+}
+
+impl App {
+    /// Opens the folder of data and starts what works beside requests.
+    pub fn open(
+        engine: Arc<dyn Engine>,
+        trainer: Option<Arc<dyn Trainer>>,
+        config: ServeConfig,
+    ) -> canonym::Result<Arc<App>> {
+        let store = Store::open(&config.data)?;
+        let now = config.clock.now();
+        let prepared = store.write(|transaction| {
+            people::ensure_local(transaction, now)?;
+            jobs::end_stopped(transaction, now)?;
+            Ok((models::ensure_base(transaction, engine.name(), now)?, people::has_accounts(transaction)?))
+        });
+        let (base_model, has_accounts) = prepared.map_err(|error| canonym::Error::invalid(error.message))?;
+        let runs_jobs = config.runs_jobs;
+        let app = Arc::new(App {
+            lane: Lane::new(engine.clone(), config.lane),
+            engine,
+            trainer,
+            store,
+            hub: Hub::default(),
+            metrics: Metrics::default(),
+            config,
+            limiter: Limiter::default(),
+            runner: Runner::default(),
+            base_model,
+            side: Semaphore::new(SIDE_QUESTIONS),
+            desks: Desks::default(),
+            has_accounts: AtomicBool::new(has_accounts),
+            engines: Mutex::default(),
+            stopping: watch::Sender::new(false),
+        });
+        if runs_jobs {
+            Runner::start(&app);
+        }
+        Ok(app)
+    }
+
+    /// The time.
+    pub fn now(&self) -> i64 {
+        self.config.clock.now()
+    }
+
+    /// Whether people have to log in.
+    pub fn has_accounts(&self) -> bool {
+        self.has_accounts.load(Ordering::Relaxed)
+    }
+
+    /// From now on people have to log in.
+    pub fn accounts_exist(&self) {
+        self.has_accounts.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody may let others in: without that a server that others can reach does not start.
+    pub fn has_admin(&self) -> bool {
+        self.store.read(people::has_admin).unwrap_or(false)
+    }
+
+    /// Adds an admin, or gives one a new password.
+    pub fn put_admin(&self, name: &str, password: &str) -> ApiResult<()> {
+        let name = crate::people::checked_name(name)?;
+        let hash = crate::people::hash(password)?;
+        let now = self.now();
+        self.store.write(|transaction| people::put(transaction, name, (people::Role::Admin, &hash), now))?;
+        self.accounts_exist();
+        Ok(())
+    }
+
+    /// What tells the terminology from others.
+    pub fn kb_fingerprint(&self) -> String {
+        format!("{:032x}", self.engine.kb().container().fingerprint())
+    }
+
+    /// Runs what blocks on a thread that may.
+    pub async fn blocking<T: Send + 'static>(
+        self: &Arc<App>,
+        work: impl FnOnce(&App) -> ApiResult<T> + Send + 'static,
+    ) -> ApiResult<T> {
+        let app = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&app)).await;
+        done.unwrap_or_else(|error| Err(ApiError::internal(&error)))
+    }
+
+    /// The number and the engine of the model that a project uses.
+    pub fn engine_of(&self, project: i64) -> ApiResult<(i64, Arc<dyn Engine>)> {
+        let model = self.store.read(|connection| projects::model(connection, project))?.unwrap_or(self.base_model);
+        Ok((model, self.engine_of_model(model)?))
+    }
+
+    fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
+        if let Some(engine) = self.engines().get(&model) {
+            return Ok(engine.clone());
+        }
+        let kept = self.store.read(|connection| models::get(connection, model))?;
+        let engine = match (&kept.folder, &self.trainer) {
+            // A model of an earlier start has no folder of its own; that of this start takes its place.
+            (None, _) => self.engine.clone(),
+            (Some(folder), Some(trainer)) => trainer.open(folder).map_err(|error| {
+                let hint = "use an older model of the project";
+                ApiError::unavailable(format!("the model {} cannot be opened: {error}", kept.model.name)).hint(hint)
+            })?,
+            (Some(_), None) => {
+                let hint = "use the model of the server in this project";
+                return Err(ApiError::unavailable("this server cannot open trained models").hint(hint));
+            }
+        };
+        let mut engines = self.engines();
+        // Models are large: the last one that was asked for stays.
+        engines.clear();
+        engines.insert(model, engine.clone());
+        Ok(engine)
+    }
+
+    fn engines(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<dyn Engine>>> {
+        self.engines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what does not end by itself: jobs and streams of events.
+    pub fn stop(&self) {
+        self.runner.stop();
+        self.stopping.send_replace(true);
+    }
+
+    /// Tells when the server stops.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("App").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! What happens, told to those who listen: server-sent events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tokio::sync::{broadcast, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::app::App;
+
+/// Events that a slow listener may be behind before it misses some.
+const CAPACITY: usize = 256;
+
+/// How often a silent stream says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The project.
+    pub project: i64,
+    /// `job`, `document` or `import`.
+    pub event: &'static str,
+    /// What, as JSON.
+    pub data: String,
+}
+
+/// Who listens.
+#[derive(Debug)]
+pub struct Hub(broadcast::Sender<Told>);
+
+impl Default for Hub {
+    fn default() -> Hub {
+        Hub(broadcast::Sender::new(CAPACITY))
+    }
+}
+
+impl Hub {
+    /// Tells everybody who listens.
+    pub fn tell(&self, project: i64, event: &'static str, data: &impl Serialize) {
+        let data = serde_json::to_string(data).unwrap_or_default();
+        // Nobody may be listening.
+        let _ = self.0.send(Told { project, event, data });
+    }
+
+    /// Listens from now on.
+    pub fn listen(&self) -> broadcast::Receiver<Told> {
+        self.0.subscribe()
+    }
+}
+
+/// A version of a document.
+#[derive(Debug, Clone, Serialize)]
+pub struct DocumentVersion {
+    /// The document.
+    pub id: i64,
+    /// Its last event.
+    pub version: i64,
+}
+
+/// A stream of what happens in a project, or everywhere, until the client leaves or the server stops.
+pub fn stream(app: &Arc<App>, project: Option<i64>) -> Response {
+    let mut told = app.hub.listen();
+    let mut stopping = app.stopping();
+    let (sender, receiver) = mpsc::channel::<Result<Bytes, std::convert::Infallible>>(16);
+    tokio::spawn(async move {
+        let mut line = ": listening\n\n".to_owned();
+        loop {
+            if sender.send(Ok(Bytes::from(std::mem::take(&mut line)))).await.is_err() {
+                return;
+            }
+            line = tokio::select! {
+                _ = stopping.wait_for(|stops| *stops) => return,
+                () = sender.closed() => return,
+                () = tokio::time::sleep(HEARTBEAT) => ": alive\n\n".to_owned(),
+                heard = next(&mut told, project) => match heard {
+                    Some(line) => line,
+                    None => return,
+                },
+            };
+        }
+    });
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (headers, Body::from_stream(ReceiverStream::new(receiver))).into_response()
+}
+
+/// The next event of a project. The stream of who missed some ends: browsers connect again, and then read what they show anew.
+async fn next(told: &mut broadcast::Receiver<Told>, project: Option<i64>) -> Option<String> {
+    loop {
+        match told.recv().await {
+            Ok(told) if project.is_none_or(|project| project == told.project) => {
+                return Some(format!("event: {}\ndata: {}\n\n", told.event, told.data));
+            }
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What every request passes: who asks, from where, and how long it may take.
+//!
+//! On loopback the name by which the server is called must be one of this machine: a page that makes its own name point here (DNS rebinding) is
+//! refused. What changes something needs the header `X-Canonym`, which a page from elsewhere cannot send, and an `Origin`, where there is one, that is
+//! this server. Tokens are not sent by browsers on their own and need neither.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::people::key_hash;
+use crate::store::people::{self, Person, Role};
+
+/// The cookie of a login.
+pub const COOKIE: &str = "canonym_session";
+
+/// The header that only our own pages and programs send.
+pub const HEADER: &str = "x-canonym";
+
+/// What may be asked without a login.
+const OPEN: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/logout"];
+
+/// Questions that are posted because they are long; they change nothing.
+const QUESTIONS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
+
+const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+    object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+/// Lets a request pass, or answers it with an error.
+pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let mut response = match admit(&app, &mut request).await {
+        Ok(()) => match tokio::time::timeout(app.config.timeout, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => {
+                let seconds = app.config.timeout.as_secs();
+                let error = ApiError::unavailable(format!("the request took more than {seconds} s"));
+                error.hint("send less at once, or try again later").into_response()
+            }
+        },
+        Err(error) => error.into_response(),
+    };
+    protect(response.headers_mut());
+    app.metrics.answered(method.as_str(), response.status().as_u16(), started.elapsed());
+    response
+}
+
+fn protect(headers: &mut HeaderMap) {
+    let rows = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    for (name, value) in rows {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // Answers hold texts that nobody else is to find in a cache; files of the application say otherwise.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
+    let headers = request.headers();
+    let host = text(headers, header::HOST.as_str()).or_else(|| request.uri().authority().map(|host| host.as_str()));
+    if app.config.is_loopback && !host.is_none_or(is_this_machine) {
+        return Err(ApiError::forbidden("the server was called by the name of another machine")
+            .hint("call it as 127.0.0.1 or localhost"));
+    }
+    if let (Some(origin), Some(host)) = (text(headers, header::ORIGIN.as_str()), host)
+        && origin.split_once("://").map(|(_, rest)| rest) != Some(host)
+    {
+        return Err(ApiError::forbidden("the request comes from a page of another server"));
+    }
+    let token = text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
+    let path = request.uri().path();
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if changes && token.is_none() && !QUESTIONS.contains(&path) && text(headers, HEADER) != Some("1") {
+        return Err(ApiError::forbidden("what changes something needs the header `X-Canonym: 1`")
+            .hint("add the header, or send a token as `Authorization: Bearer …`"));
+    }
+    let is_open = !path.starts_with("/api/") || OPEN.contains(&path) || is_probe(path);
+    let session = cookie(headers);
+    let key = match (token, session) {
+        (Some(token), _) => Some((key_hash(token.trim()), "token")),
+        (None, Some(session)) => Some((key_hash(session), "session")),
+        (None, None) => None,
+    };
+    let person = app.blocking(move |app| who(app, key)).await?;
+    match person {
+        Some(person) => {
+            request.extensions_mut().insert(person);
+            Ok(())
+        }
+        None if is_open => Ok(()),
+        None => Err(ApiError::no_login()),
+    }
+}
+
+fn is_probe(path: &str) -> bool {
+    matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
+}
+
+/// Who asks: the holder of a key, or where there are no accounts the one who works at this machine.
+fn who(app: &App, key: Option<(String, &'static str)>) -> ApiResult<Option<Person>> {
+    if !app.has_accounts() {
+        return app.store.read(people::local).map(Some);
+    }
+    let Some((hash, kind)) = key else { return Ok(None) };
+    let now = app.now();
+    app.store.read(|connection| people::by_key(connection, &hash, kind, now))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The key of a login.
+pub fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = text(headers, header::COOKIE.as_str())?;
+    cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// Whether a name and port name this machine.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_address = name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    name.eq_ignore_ascii_case("localhost") || is_address
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Person {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Person> {
+        parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::no_login)
+    }
+}
+
+/// Somebody who may change projects.
+pub struct Curator(pub Person);
+
+/// Somebody who may add people.
+pub struct Admin(pub Person);
+
+fn at_least(parts: &Parts, role: Role) -> ApiResult<Person> {
+    let person = parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::no_login)?;
+    match person.role >= role {
+        true => Ok(person),
+        false => Err(ApiError::forbidden("your role does not allow this").hint("ask somebody who is an admin")),
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Curator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Curator> {
+        at_least(parts, Role::Curator).map(Curator)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Admin> {
+        at_least(parts, Role::Admin).map(Admin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_machine_are_known() {
+        for host in ["localhost", "localhost:7878", "127.0.0.1:7878", "127.8.0.1", "[::1]:7878", "LOCALHOST:1"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example:7878", "192.168.0.7", "", "localhost.evil.example"] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}

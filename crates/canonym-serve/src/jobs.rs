@@ -1,0 +1,252 @@
+//! Jobs: predictions over all documents of a project, and trainings. They run one after the other beside the requests.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use canonym::corpus::AnnotatedDocument;
+use canonym::text::Document;
+
+use crate::api::for_each_document;
+use crate::app::App;
+use crate::engine::{Engine, LinkOptions, Progress, Training, TrainingDocument};
+use crate::error::{ApiError, ApiResult};
+use crate::events::DocumentVersion;
+use crate::marks::{Changes, MarkState, convert, predict};
+use crate::store::events::{self, NewEvent};
+use crate::store::jobs::{self, End, STOPPED};
+use crate::store::{documents, models};
+use crate::wire::Job;
+
+/// Documents that are predicted together; requests are answered in between.
+const BATCH: usize = 8;
+
+/// What the thread of jobs and the requests share.
+#[derive(Debug, Default)]
+pub struct Runner {
+    cancelled: Mutex<HashSet<i64>>,
+    woken: Mutex<bool>,
+    wakes: Condvar,
+    stops: AtomicBool,
+}
+
+impl Runner {
+    /// Starts the thread that runs jobs; it ends with the app.
+    pub fn start(app: &Arc<App>) {
+        let app = Arc::downgrade(app);
+        std::thread::spawn(move || {
+            while let Some(app) = app.upgrade() {
+                if app.runner.stops.load(Ordering::Relaxed) {
+                    return;
+                }
+                if !run_next(&app) {
+                    app.runner.wait();
+                }
+            }
+        });
+    }
+
+    /// Waits for work, and looks every few seconds whether the app is still there.
+    fn wait(&self) {
+        let woken = lock(&self.woken);
+        let waited = self.wakes.wait_timeout_while(woken, std::time::Duration::from_secs(2), |woken| !*woken);
+        let (mut woken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *woken = false;
+    }
+
+    /// There is work.
+    pub fn wake(&self) {
+        *lock(&self.woken) = true;
+        self.wakes.notify_all();
+    }
+
+    /// A job is to end as soon as it can.
+    pub fn cancel(&self, id: i64) {
+        lock(&self.cancelled).insert(id);
+    }
+
+    /// Every job is to end, since the server does.
+    pub fn stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn ends(&self, id: i64) -> Option<End> {
+        if lock(&self.cancelled).contains(&id) {
+            return Some(End::Cancelled);
+        }
+        self.stops.load(Ordering::Relaxed).then(|| End::Failed(STOPPED.to_owned()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the job that waits longest; whether there was one.
+pub fn run_next(app: &App) -> bool {
+    let now = app.now();
+    let next = app.store.write(|transaction| {
+        let Some(id) = jobs::next(transaction)? else { return Ok(None) };
+        jobs::start(transaction, id, now)?;
+        Ok(Some((jobs::get(transaction, id, now)?, jobs::settings(transaction, id)?)))
+    });
+    let (job, settings) = match next {
+        Ok(Some(next)) => next,
+        Ok(None) => return false,
+        Err(error) => {
+            tracing::error!("jobs cannot be read: {error}");
+            return false;
+        }
+    };
+    app.hub.tell(job.project_id, "job", &job);
+    let work = std::panic::AssertUnwindSafe(|| match job.kind.as_str() {
+        "train" => train(app, &job, settings),
+        _ => predict_all(app, &job),
+    });
+    let end = match std::panic::catch_unwind(work) {
+        Ok(Ok(end)) => end,
+        Ok(Err(error)) => app.runner.ends(job.id).unwrap_or(End::Failed(with_hint(&error))),
+        Err(_) => End::Failed("the model panicked; the log of the server says where".to_owned()),
+    };
+    lock(&app.runner.cancelled).remove(&job.id);
+    let now = app.now();
+    let ended = app.store.write(|transaction| {
+        jobs::end(transaction, job.id, &end, now)?;
+        jobs::get(transaction, job.id, now)
+    });
+    match ended {
+        Ok(job) => app.hub.tell(job.project_id, "job", &job),
+        Err(error) => tracing::error!("the end of job {} cannot be kept: {error}", job.id),
+    }
+    true
+}
+
+fn with_hint(error: &ApiError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message.clone(),
+    }
+}
+
+fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
+    let now = app.now();
+    let job = app.store.write(|transaction| {
+        jobs::progress(transaction, job.id, progress)?;
+        jobs::get(transaction, job.id, now)
+    })?;
+    app.hub.tell(job.project_id, "job", &job);
+    Ok(())
+}
+
+/// Predicts in every document of a project. Each batch is kept by itself: what was done stays where the rest is not done.
+fn predict_all(app: &App, job: &Job) -> ApiResult<End> {
+    let (_, engine) = app.engine_of(job.project_id)?;
+    let numbers = app.store.read(|connection| documents::numbers(connection, job.project_id))?;
+    let mut n_changed = 0;
+    for (at, batch) in numbers.chunks(BATCH).enumerate() {
+        if let Some(end) = app.runner.ends(job.id) {
+            return Ok(end);
+        }
+        n_changed += predict_batch(app, job, engine.as_ref(), batch)?;
+        let n_done = (at * BATCH + batch.len()).min(numbers.len());
+        let progress = Progress {
+            done: n_done as f64 / numbers.len() as f64,
+            message: format!("{n_done} of {} documents", numbers.len()),
+            point: None,
+        };
+        tell(app, job, &progress)?;
+    }
+    let message = format!("read {} documents, the predictions of {n_changed} changed", numbers.len());
+    Ok(End::Succeeded(message, None))
+}
+
+fn predict_batch(app: &App, job: &Job, engine: &dyn Engine, batch: &[i64]) -> ApiResult<usize> {
+    let texts = app.store.read(|connection| {
+        let text = |id: &i64| {
+            let kept = documents::get(connection, *id)?;
+            let document = Document { id: kept.external_id, sections: kept.beside.sections(), text: kept.text };
+            Ok(AnnotatedDocument { document, ..AnnotatedDocument::default() })
+        };
+        batch.iter().map(text).collect::<ApiResult<Vec<AnnotatedDocument>>>()
+    })?;
+    let linked = engine.link(texts, &LinkOptions::default())?;
+    let now = app.now();
+    let versions = app.store.write(|transaction| {
+        let mut versions = Vec::new();
+        let mut next = events::next_mark(transaction)?;
+        for (id, linked) in batch.iter().zip(&linked) {
+            let marks: BTreeMap<i64, MarkState> =
+                documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
+            let predicted = linked.annotations.iter().map(|one| convert::of_model(one, engine.name(), now)).collect();
+            let changes = predict::replace(&marks, predicted, &mut next);
+            if changes.is_empty() {
+                continue;
+            }
+            let event = NewEvent {
+                document: *id,
+                at: now,
+                kind: "predict",
+                model: Some(engine.name()),
+                job: Some(job.id),
+                ..NewEvent::default()
+            };
+            let version = events::add(transaction, &event, &Changes { marks: changes, finished: None })?;
+            versions.push(DocumentVersion { id: *id, version });
+        }
+        events::set_next_mark(transaction, next)?;
+        Ok(versions)
+    })?;
+    for version in &versions {
+        app.hub.tell(job.project_id, "document", version);
+    }
+    Ok(versions.len())
+}
+
+/// Trains a model on what people decided: GOLD, and what they made, confirmed or corrected.
+fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
+    let Some(trainer) = &app.trainer else {
+        return Ok(End::Failed("this server cannot train models".to_owned()));
+    };
+    let mut training_documents = Vec::new();
+    let (parent, parent_folder) = app.store.read(|connection| {
+        for_each_document((app.engine.kb(), connection), job.project_id, MarkState::is_human, |kept, document| {
+            training_documents.push(TrainingDocument { document, is_finished: kept.is_finished });
+            Ok(())
+        })?;
+        let parent = crate::store::projects::model(connection, job.project_id)?.unwrap_or(app.base_model);
+        Ok((parent, models::get(connection, parent)?.folder))
+    })?;
+    let folder = app.config.data.join("models").join(format!("job-{}", job.id));
+    if let Some(above) = folder.parent() {
+        std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
+    }
+    let training = Training {
+        documents: training_documents,
+        parent: parent_folder,
+        output: folder.clone(),
+        settings,
+        seed: job.id as u64,
+    };
+    let mut told = |progress: Progress| {
+        if let Err(error) = tell(app, job, &progress) {
+            tracing::warn!("the progress of job {} cannot be kept: {error}", job.id);
+        }
+        match app.runner.ends(job.id) {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    };
+    let trained = trainer.train(&training, &mut told);
+    if let Some(end) = app.runner.ends(job.id) {
+        return Ok(end);
+    }
+    let trained = trained?;
+    let now = app.now();
+    let model = app.store.write(|transaction| {
+        let of = (job.project_id, Some(parent));
+        models::add(transaction, of, (&folder.to_string_lossy(), &trained), now)
+    })?;
+    Ok(End::Succeeded(format!("trained {}", trained.name), Some(model)))
+}

@@ -1,0 +1,188 @@
+//! The queue in front of the model: bounded, so that a server with too much to do says so at once, and what waits together is linked together.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use canonym::corpus::AnnotatedDocument;
+use canonym::link::explain::Explanation;
+use tokio::sync::oneshot;
+
+use crate::engine::{Engine, LinkOptions};
+use crate::error::{ApiError, ApiResult};
+
+/// What may wait, and what is linked together.
+#[derive(Debug, Clone, Copy)]
+pub struct LaneConfig {
+    /// Requests that may wait.
+    pub max_requests: usize,
+    /// Bytes of text that may wait; one request may be longer where nothing else waits.
+    pub max_bytes: usize,
+    /// Bytes of text that are linked together.
+    pub batch_bytes: usize,
+}
+
+impl Default for LaneConfig {
+    fn default() -> LaneConfig {
+        LaneConfig { max_requests: 64, max_bytes: 32 << 20, batch_bytes: 256 << 10 }
+    }
+}
+
+/// Linked documents with the reasons of their annotations, none where none were asked for.
+pub type Linked = Vec<(AnnotatedDocument, Vec<Explanation>)>;
+
+/// How a request is linked; those that are alike can be linked together.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct How {
+    /// The options.
+    pub options: LinkOptions,
+    /// Whether reasons are asked for.
+    pub explain: bool,
+}
+
+struct Request {
+    documents: Vec<AnnotatedDocument>,
+    how: How,
+    n_bytes: usize,
+    reply: oneshot::Sender<ApiResult<Linked>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<Request>,
+    n_bytes: usize,
+    is_closed: bool,
+}
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    config: LaneConfig,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next requests that can be linked together; none at the end. Those that gave up waiting are dropped.
+    fn next(&self) -> Option<Vec<Request>> {
+        let mut waiting = self.lock();
+        loop {
+            if waiting.is_closed {
+                return None;
+            }
+            if let Some(first) = waiting.requests.pop_front() {
+                waiting.n_bytes -= first.n_bytes;
+                if first.reply.is_closed() {
+                    continue;
+                }
+                return Some(self.with_others(first, &mut waiting));
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn with_others(&self, first: Request, waiting: &mut Waiting) -> Vec<Request> {
+        let (how, mut n_bytes) = (first.how, first.n_bytes);
+        let mut batch = vec![first];
+        while let Some(next) = waiting.requests.front()
+            && next.how == how
+            && n_bytes + next.n_bytes <= self.config.batch_bytes
+        {
+            n_bytes += next.n_bytes;
+            waiting.n_bytes -= next.n_bytes;
+            batch.extend(waiting.requests.pop_front());
+        }
+        batch
+    }
+}
+
+/// The queue. Its thread ends when it is dropped.
+pub struct Lane {
+    shared: Arc<Shared>,
+}
+
+impl Lane {
+    /// A queue in front of `engine`.
+    pub fn new(engine: Arc<dyn Engine>, config: LaneConfig) -> Lane {
+        let shared = Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new(), config });
+        let of_thread = shared.clone();
+        std::thread::spawn(move || {
+            while let Some(batch) = of_thread.next() {
+                answer(engine.as_ref(), batch);
+            }
+        });
+        Lane { shared }
+    }
+
+    /// Links documents when it is their turn; an error at once where too much waits.
+    pub async fn link(&self, documents: Vec<AnnotatedDocument>, how: How) -> ApiResult<Linked> {
+        let n_bytes = documents.iter().map(|document| document.document.text.len()).sum();
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut waiting = self.shared.lock();
+            let LaneConfig { max_requests, max_bytes, .. } = self.shared.config;
+            let is_full = waiting.requests.len() >= max_requests
+                || (!waiting.requests.is_empty() && waiting.n_bytes + n_bytes > max_bytes);
+            if is_full {
+                return Err(ApiError::busy("too many texts wait to be linked", 1));
+            }
+            waiting.n_bytes += n_bytes;
+            waiting.requests.push_back(Request { documents, how, n_bytes, reply });
+        }
+        self.shared.changed.notify_one();
+        answer.await.unwrap_or_else(|_| Err(ApiError::unavailable("the server is stopping")))
+    }
+
+    /// Requests that wait.
+    pub fn n_waiting(&self) -> usize {
+        self.shared.lock().requests.len()
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let mut waiting = self.shared.lock();
+        waiting.is_closed = true;
+        waiting.requests.clear();
+        drop(waiting);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Links a batch and answers each request; where the batch fails, each is linked alone, so that one does not spoil the others.
+fn answer(engine: &dyn Engine, mut batch: Vec<Request>) {
+    let how = batch[0].how;
+    if batch.len() > 1 {
+        let counts: Vec<usize> = batch.iter().map(|request| request.documents.len()).collect();
+        let all = batch.iter().flat_map(|request| request.documents.iter().cloned()).collect();
+        if let Ok(linked) = link(engine, all, how) {
+            let mut linked = linked.into_iter();
+            for (request, n) in batch.into_iter().zip(counts) {
+                // Nobody waits for it any more: nothing is lost.
+                let _ = request.reply.send(Ok(linked.by_ref().take(n).collect()));
+            }
+            return;
+        }
+    }
+    for request in batch.drain(..) {
+        let _ = request.reply.send(link(engine, request.documents, how));
+    }
+}
+
+fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, how: How) -> ApiResult<Linked> {
+    let n_documents = documents.len();
+    let work = || -> canonym::Result<Linked> {
+        match how.explain {
+            true => engine.explain(documents, &how.options),
+            false => Ok(engine.link(documents, &how.options)?.into_iter().map(|one| (one, Vec::new())).collect()),
+        }
+    };
+    let linked = std::panic::catch_unwind(AssertUnwindSafe(work));
+    let linked = linked.map_err(|_| ApiError::internal(&"the model panicked"))??;
+    match linked.len() == n_documents {
+        true => Ok(linked),
+        false => Err(ApiError::internal(&"the model gave back another number of documents")),
+    }
+}

@@ -1,0 +1,131 @@
+//! Mentions of the same words: where a text has them, and how they get the decision of the one that is decided.
+
+use std::collections::BTreeMap;
+
+use canonym::text::Span;
+use canonym::text::offsets::OffsetMap;
+
+use super::decide::Decision;
+use super::{MarkState, State};
+use crate::spans::{overlap, to_pairs};
+
+/// Characters of context on either side.
+const CONTEXT: usize = 40;
+
+/// A place with the same words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Where.
+    pub span: Span,
+    /// The open prediction that stands exactly there.
+    pub mark: Option<i64>,
+}
+
+/// The places of `text` that have the words of a mark, and on which nobody decided. Case counts only where the mark is all upper case. Of a rejected
+/// mark they are those where a model predicted the same.
+pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, (mark, id): (&MarkState, i64)) -> Vec<Occurrence> {
+    let [_] = mark.spans.as_slice() else { return Vec::new() };
+    let is_decided = |span: Span| {
+        marks.values().any(|other| {
+            let same_place = other.spans == [(span.start, span.end)];
+            (other.is_human() && overlap(&other.spans(), &[span]))
+                || (other.state == State::Rejected && !other.is_deleted && same_place)
+        })
+    };
+    let open_at = |span: Span| {
+        let open = marks.iter().filter(|(_, other)| other.is_open() && other.spans == [(span.start, span.end)]);
+        open.map(|(id, _)| *id).find(|other| *other != id)
+    };
+    let found = places(text, &mark.text).into_iter().filter(|span| !is_decided(*span));
+    found
+        .map(|span| Occurrence { span, mark: open_at(span) })
+        .filter(|one| mark.state != State::Rejected || one.mark.is_some())
+        .collect()
+}
+
+/// Where `words` stand in `text` as words of their own.
+fn places(text: &str, words: &str) -> Vec<Span> {
+    let all_upper = words.chars().any(char::is_uppercase) && !words.chars().any(char::is_lowercase);
+    let same = |a: char, b: char| a == b || (!all_upper && a.to_lowercase().eq(b.to_lowercase()));
+    let mut found = Vec::new();
+    let (mut before, mut free_from) = (None::<char>, 0);
+    for (start, first) in text.char_indices() {
+        let is_inside = before.is_some_and(char::is_alphanumeric);
+        before = Some(first);
+        if is_inside || start < free_from || words.is_empty() {
+            continue;
+        }
+        let mut rest = text[start..].chars();
+        let mut n_bytes = 0;
+        let equal = words.chars().all(|wanted| {
+            rest.next().is_some_and(|letter| {
+                n_bytes += letter.len_utf8();
+                same(letter, wanted)
+            })
+        });
+        if equal && !rest.next().is_some_and(char::is_alphanumeric) {
+            found.push(Span::new(start, start + n_bytes));
+            free_from = start + n_bytes;
+        }
+    }
+    found
+}
+
+/// What is decided on an occurrence so that it says what `mark` says.
+pub fn decisions(text: &str, mark: &MarkState, occurrence: &Occurrence) -> Vec<Decision> {
+    if mark.state == State::Rejected {
+        return occurrence.mark.map(|mark| Decision::Reject { mark }).into_iter().collect();
+    }
+    let concept = mark.concept_id().map(str::to_owned);
+    match occurrence.mark {
+        None => vec![Decision::Add {
+            spans: to_pairs(&OffsetMap::new(text), &[occurrence.span]),
+            kind: Some(mark.kind.clone()),
+            is_nil: concept.is_none() && mark.is_nil,
+            concept,
+        }],
+        Some(id) => match concept {
+            Some(concept) => vec![Decision::Concept { mark: id, concept }],
+            None if mark.is_nil => vec![Decision::Nil { mark: id }],
+            None => vec![Decision::Accept { mark: id }],
+        },
+    }
+}
+
+/// What stands around a place.
+pub fn context(text: &str, span: Span) -> String {
+    let (before, rest) = text.split_at(span.start as usize);
+    let start = before.char_indices().rev().nth(CONTEXT - 1).map_or(0, |(at, _)| at);
+    let behind = &rest[span.len()..];
+    let end = behind.char_indices().nth(CONTEXT).map_or(behind.len(), |(at, _)| at);
+    let whole = &text[start..span.end as usize + end];
+    whole.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, words: &str, expected: &[&str]) {
+        let found: Vec<String> =
+            places(text, words).iter().map(|span| format!("{}:{}", span.start, span.of(text))).collect();
+        assert_eq!(found, expected, "{words} in {text}");
+    }
+
+    #[test]
+    fn the_same_words_are_found_as_words() {
+        check("Fever, fevers, hay fever: FEVER", "fever", &["0:Fever", "19:fever", "26:FEVER"]);
+        check("A CT of the ct-guided kind", "CT", &["2:CT"]);
+        check("🧪 Öl, öl", "öl", &["5:Öl", "10:öl"]);
+        check("aa aa aa", "aa aa", &["0:aa aa"]);
+        check("x", "", &[]);
+    }
+
+    #[test]
+    fn context_is_cut_at_letters() {
+        let text = format!("{}fever{}", "é".repeat(50), "🧪".repeat(50));
+        let start = text.find("fever").unwrap();
+        let shown = context(&text, Span::new(start, start + 5));
+        assert_eq!(shown, format!("{}fever{}", "é".repeat(40), "🧪".repeat(40)));
+    }
+}

@@ -1,0 +1,304 @@
+//! What people decide on marks, and what each decision changes.
+
+use std::collections::BTreeMap;
+
+use canonym::kb::KnowledgeBase;
+use canonym::kb::search::nearest_ids;
+use canonym::text::offsets::OffsetMap;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Change, Changes, MarkState, Named, Source, State, stored};
+use crate::error::{ApiError, ApiResult};
+use crate::spans::{Pairs, from_pairs, surface};
+use crate::times::Millis;
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Decision {
+    /// A new mark.
+    Add {
+        /// Where.
+        #[schema(value_type = Vec<Vec<usize>>)]
+        spans: Pairs,
+        /// Its type.
+        #[serde(default, rename = "type")]
+        kind: Option<String>,
+        /// Its concept.
+        #[serde(default)]
+        concept: Option<String>,
+        /// Whether there is none.
+        #[serde(default)]
+        is_nil: bool,
+    },
+    /// A mark is right.
+    Accept {
+        /// Which.
+        mark: i64,
+    },
+    /// A mark is wrong.
+    Reject {
+        /// Which.
+        mark: i64,
+    },
+    /// Another concept is meant.
+    Concept {
+        /// Which mark.
+        mark: i64,
+        /// The concept.
+        concept: String,
+    },
+    /// No concept is meant.
+    Nil {
+        /// Which mark.
+        mark: i64,
+    },
+    /// Whether one is sure.
+    Unsure {
+        /// Which mark.
+        mark: i64,
+        /// Whether not.
+        value: bool,
+    },
+    /// It stands elsewhere.
+    Spans {
+        /// Which mark.
+        mark: i64,
+        /// Where.
+        #[schema(value_type = Vec<Vec<usize>>)]
+        spans: Pairs,
+    },
+    /// A mark that somebody made is taken away.
+    Delete {
+        /// Which mark.
+        mark: i64,
+    },
+    /// It has another type.
+    Type {
+        /// Which mark.
+        mark: i64,
+        /// The type.
+        #[serde(rename = "type")]
+        kind: String,
+    },
+    /// The document is done, or not.
+    Finish {
+        /// Whether it is.
+        value: bool,
+    },
+}
+
+impl Decision {
+    /// The word under which it is kept.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Decision::Add { .. } => "add",
+            Decision::Accept { .. } => "accept",
+            Decision::Reject { .. } => "reject",
+            Decision::Concept { .. } => "concept",
+            Decision::Nil { .. } => "nil",
+            Decision::Unsure { .. } => "unsure",
+            Decision::Spans { .. } => "spans",
+            Decision::Delete { .. } => "delete",
+            Decision::Type { .. } => "type",
+            Decision::Finish { .. } => "finish",
+        }
+    }
+
+    /// The mark that it is about.
+    pub fn mark(&self) -> Option<i64> {
+        match self {
+            Decision::Add { .. } | Decision::Finish { .. } => None,
+            Decision::Accept { mark }
+            | Decision::Reject { mark }
+            | Decision::Nil { mark }
+            | Decision::Delete { mark }
+            | Decision::Concept { mark, .. }
+            | Decision::Unsure { mark, .. }
+            | Decision::Spans { mark, .. }
+            | Decision::Type { mark, .. } => Some(*mark),
+        }
+    }
+}
+
+/// A document on which somebody decides.
+pub struct Desk<'a> {
+    /// Where concepts are looked up.
+    pub kb: &'a KnowledgeBase,
+    /// The text.
+    pub text: &'a str,
+    /// Its marks, those that are not shown included.
+    pub marks: BTreeMap<i64, MarkState>,
+    /// Whether it is finished.
+    pub is_finished: bool,
+    /// Who decides.
+    pub user: i64,
+    /// When.
+    pub at: Millis,
+    /// The id of the next mark.
+    pub next_mark: i64,
+}
+
+impl Desk<'_> {
+    /// What a decision changes; later decisions build on it.
+    pub fn decide(&mut self, decision: &Decision) -> ApiResult<Changes> {
+        let mut changes = Changes::default();
+        match decision {
+            Decision::Add { spans, kind, concept, is_nil } => {
+                let mark = self.added(spans, kind.as_deref(), concept.as_deref(), *is_nil)?;
+                let id = self.next_mark;
+                self.next_mark += 1;
+                changes.marks.push(Change { id, before: None, after: Some(mark) });
+            }
+            Decision::Finish { value } => {
+                if *value {
+                    let open: Vec<i64> =
+                        self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
+                    for id in open {
+                        changes.marks.push(self.changed(id, |mark| mark.state = State::Accepted)?);
+                    }
+                }
+                changes.finished = Some((self.is_finished, *value));
+            }
+            Decision::Accept { mark } => changes.marks.push(self.changed(*mark, |_| ())?),
+            Decision::Reject { mark } => changes.marks.push(self.rejected(*mark)?),
+            Decision::Concept { mark, concept } => {
+                let named = self.concept(concept)?;
+                let change = self.changed(*mark, |mark| {
+                    mark.concept = Some(named);
+                    mark.is_nil = false;
+                })?;
+                changes.marks.push(change);
+            }
+            Decision::Nil { mark } => {
+                let change = self.changed(*mark, |mark| {
+                    mark.concept = None;
+                    mark.is_nil = true;
+                })?;
+                changes.marks.push(change);
+            }
+            Decision::Unsure { mark, value } => {
+                let before = self.get(*mark)?.clone();
+                let after = MarkState { is_unsure: *value, at: self.at, by: Some(self.user), ..before.clone() };
+                changes.marks.push(Change { id: *mark, before: Some(before), after: Some(after) });
+            }
+            Decision::Spans { mark, spans } => {
+                let spans = from_pairs(&OffsetMap::new(self.text), spans)?;
+                let text = surface(self.text, &spans);
+                let change = self.changed(*mark, |mark| {
+                    mark.spans = stored(&spans);
+                    mark.text = text;
+                })?;
+                changes.marks.push(change);
+            }
+            Decision::Type { mark, kind } => {
+                let kind = checked_type(kind)?;
+                changes.marks.push(self.changed(*mark, |mark| mark.kind = kind)?);
+            }
+            Decision::Delete { mark } => changes.marks.push(self.deleted(*mark)?),
+        }
+        self.apply(&changes);
+        Ok(changes)
+    }
+
+    /// Takes a change over into the marks at hand.
+    pub fn apply(&mut self, changes: &Changes) {
+        for change in &changes.marks {
+            match &change.after {
+                Some(mark) => self.marks.insert(change.id, mark.clone()),
+                None => self.marks.remove(&change.id),
+            };
+        }
+        if let Some((_, after)) = changes.finished {
+            self.is_finished = after;
+        }
+    }
+
+    fn get(&self, id: i64) -> ApiResult<&MarkState> {
+        self.marks.get(&id).filter(|mark| !mark.is_deleted).ok_or_else(|| {
+            ApiError::not_found(format!("this document has no mark {id}"))
+                .hint("read the document again; it may have been deleted")
+        })
+    }
+
+    /// A change that makes the mark one of the user.
+    fn changed(&self, id: i64, change: impl FnOnce(&mut MarkState)) -> ApiResult<Change> {
+        let before = self.get(id)?.clone();
+        let mut after = MarkState {
+            source: Source::User,
+            state: State::Accepted,
+            by: Some(self.user),
+            at: self.at,
+            ..before.clone()
+        };
+        change(&mut after);
+        Ok(Change { id, before: Some(before), after: Some(after) })
+    }
+
+    fn rejected(&self, id: i64) -> ApiResult<Change> {
+        let before = self.get(id)?.clone();
+        let after = MarkState { state: State::Rejected, by: Some(self.user), at: self.at, ..before.clone() };
+        Ok(Change { id, before: Some(before), after: Some(after) })
+    }
+
+    fn deleted(&self, id: i64) -> ApiResult<Change> {
+        let before = self.get(id)?.clone();
+        if before.source != Source::User {
+            let message = format!("mark {id} is {} and was not made by a person", before.source.word());
+            return Err(ApiError::bad(message).hint("reject it; a rejected mark is hidden and never trained on"));
+        }
+        let after = MarkState { is_deleted: true, by: Some(self.user), at: self.at, ..before.clone() };
+        Ok(Change { id, before: Some(before), after: Some(after) })
+    }
+
+    fn added(&self, spans: &Pairs, kind: Option<&str>, concept: Option<&str>, is_nil: bool) -> ApiResult<MarkState> {
+        let spans = from_pairs(&OffsetMap::new(self.text), spans)?;
+        if concept.is_some() && is_nil {
+            return Err(ApiError::bad("a mark has a concept or is said to have none, not both"));
+        }
+        let concept = concept.map(|id| self.concept(id)).transpose()?;
+        let of_concept = concept.as_ref().and_then(|concept| {
+            let found = self.kb.find(&concept.id)?;
+            self.kb.types(found).next().map(str::to_owned)
+        });
+        Ok(MarkState {
+            text: surface(self.text, &spans),
+            spans: stored(&spans),
+            kind: kind.map(checked_type).transpose()?.or(of_concept).unwrap_or_default(),
+            source: Source::User,
+            state: State::Accepted,
+            concept,
+            is_nil,
+            is_unsure: false,
+            score: None,
+            candidates: Vec::new(),
+            by: Some(self.user),
+            at: self.at,
+            model: None,
+            is_deleted: false,
+            original: None,
+        })
+    }
+
+    fn concept(&self, id: &str) -> ApiResult<Named> {
+        let Some(found) = self.kb.find(id.trim()) else {
+            let near = nearest_ids(self.kb, id, 1).first().map(|near| self.kb.id(*near).to_owned());
+            let hint = match near {
+                Some(near) => format!("did you mean {near}?"),
+                None => "find it by name with GET /api/v1/kb/search".to_owned(),
+            };
+            let shown: String = id.chars().take(80).collect();
+            return Err(ApiError::bad(format!("the terminology has no concept `{shown}`")).hint(hint));
+        };
+        Ok(Named { id: self.kb.id(found).to_owned(), name: self.kb.preferred_name(found).to_owned() })
+    }
+}
+
+fn checked_type(kind: &str) -> ApiResult<String> {
+    let kind = kind.trim();
+    if kind.len() > 200 || kind.chars().any(char::is_control) {
+        return Err(ApiError::bad("a type is a line of up to 200 bytes"));
+    }
+    Ok(kind.to_owned())
+}

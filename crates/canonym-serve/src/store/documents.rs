@@ -1,0 +1,208 @@
+//! Documents, and the marks that they have.
+
+use std::collections::{BTreeMap, HashMap};
+
+use canonym::corpus::{AnnotatedDocument, Argument, Attribute, Relation, Residue};
+use canonym::text::{Document, Section, Span};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::found;
+use crate::error::{ApiError, ApiResult};
+use crate::marks::MarkState;
+
+/// What a document has beside its text and its marks, as files carry it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    sections: Vec<(String, u32, u32)>,
+    relations: Vec<Row2>,
+    attributes: Vec<(String, String)>,
+    residue: Option<(String, serde_json::Value)>,
+}
+
+/// A relation: key, kind, arguments, attributes.
+type Row2 = (String, String, Vec<(String, String)>, Vec<(String, String)>);
+
+impl Beside {
+    /// What is kept of a document that was read.
+    pub fn of(read: &AnnotatedDocument) -> Beside {
+        let pairs = |attributes: &[Attribute]| -> Vec<(String, String)> {
+            attributes.iter().map(|one| (one.name.clone(), one.value.clone())).collect()
+        };
+        let section = |one: &Section| (one.kind.clone(), one.span.start, one.span.end);
+        let relation = |one: &Relation| {
+            let arguments = one.arguments.iter().map(|end| (end.role.clone(), end.target.clone())).collect();
+            (one.key.clone(), one.kind.clone(), arguments, pairs(&one.attributes))
+        };
+        Beside {
+            sections: read.document.sections.iter().map(section).collect(),
+            relations: read.relations.iter().map(relation).collect(),
+            attributes: pairs(&read.attributes),
+            residue: read.residue.as_ref().map(|rest| (rest.format.name().to_owned(), rest.content.clone())),
+        }
+    }
+
+    /// The sections of the text.
+    pub fn sections(&self) -> Vec<Section> {
+        let section = |(kind, start, end): &(String, u32, u32)| Section {
+            kind: kind.clone(),
+            span: Span { start: *start, end: *end },
+        };
+        self.sections.iter().map(section).collect()
+    }
+
+    /// The document again, without marks.
+    pub fn restore(&self, id: &str, text: &str) -> AnnotatedDocument {
+        let attributes = |pairs: &[(String, String)]| -> Vec<Attribute> {
+            pairs.iter().map(|(name, value)| Attribute { name: name.clone(), value: value.clone() }).collect()
+        };
+        let argument = |(role, target): &(String, String)| Argument { role: role.clone(), target: target.clone() };
+        let relation = |(key, kind, arguments, pairs): &Row2| Relation {
+            key: key.clone(),
+            kind: kind.clone(),
+            arguments: arguments.iter().map(argument).collect(),
+            attributes: attributes(pairs),
+        };
+        let residue = self.residue.as_ref().and_then(|(format, content)| {
+            Some(Box::new(Residue { format: format.parse().ok()?, content: content.clone() }))
+        });
+        AnnotatedDocument {
+            document: Document { id: id.to_owned(), text: text.to_owned(), sections: self.sections() },
+            annotations: Vec::new(),
+            relations: self.relations.iter().map(relation).collect(),
+            attributes: attributes(&self.attributes),
+            residue,
+        }
+    }
+}
+
+/// A document as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// The number.
+    pub id: i64,
+    /// The project.
+    pub project: i64,
+    /// The id in its source.
+    pub external_id: String,
+    /// The text.
+    pub text: String,
+    /// What stands beside it.
+    pub beside: Beside,
+    /// Whether it is finished.
+    pub is_finished: bool,
+    /// Its last event.
+    pub version: i64,
+}
+
+const COLUMNS: &str = "SELECT id, project_id, external_id, text, beside, is_finished, version FROM documents";
+
+fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
+    let beside: String = row.get(4)?;
+    Ok(Kept {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        external_id: row.get(2)?,
+        text: row.get(3)?,
+        beside: serde_json::from_str(&beside).unwrap_or_default(),
+        is_finished: row.get(5)?,
+        version: row.get(6)?,
+    })
+}
+
+/// One document.
+pub fn get(connection: &Connection, id: i64) -> ApiResult<Kept> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
+    found(statement.query_row([id], kept), &format!("document {id}"))
+}
+
+/// Up to `limit` documents of a project behind the one numbered `after`; only open or finished ones where that is asked for.
+pub fn page(
+    connection: &Connection,
+    project: i64,
+    (after, limit): (i64, usize),
+    finished: Option<bool>,
+) -> ApiResult<Vec<Kept>> {
+    let sql = format!(
+        "{COLUMNS} WHERE project_id = ?1 AND id > ?2 AND (?3 IS NULL OR is_finished = ?3) ORDER BY id LIMIT ?4"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![project, after, finished, limit as i64], kept)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The numbers of all documents of a project, in order.
+pub fn numbers(connection: &Connection, project: i64) -> ApiResult<Vec<i64>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM documents WHERE project_id = ?1 ORDER BY id")?;
+    let rows = statement.query_map([project], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Adds a document; `None` where the project has one of that id.
+pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> ApiResult<Option<i64>> {
+    let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2";
+    let is_there = connection.prepare_cached(sql)?.exists(params![project, read.document.id])?;
+    if is_there {
+        return Ok(None);
+    }
+    let beside = serde_json::to_string(&Beside::of(read))?;
+    let sql = "INSERT INTO documents (project_id, external_id, text, beside, is_finished, version)
+        VALUES (?1, ?2, ?3, ?4, 0, 0)";
+    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, beside])?;
+    Ok(Some(connection.last_insert_rowid()))
+}
+
+/// A mark with the last event that changed it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeldMark {
+    /// The event.
+    pub event: i64,
+    /// The mark.
+    pub mark: MarkState,
+}
+
+/// All marks of a document, those that are not shown included.
+pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, HeldMark>> {
+    let sql = "SELECT id, event_id, body FROM marks WHERE document_id = ?1 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([document])?;
+    let mut marks = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let body: String = row.get(2)?;
+        marks.insert(row.get(0)?, HeldMark { event: row.get(1)?, mark: serde_json::from_str(&body)? });
+    }
+    Ok(marks)
+}
+
+/// All marks of a project by document.
+pub fn marks_of_project(connection: &Connection, project: i64) -> ApiResult<HashMap<i64, Vec<(i64, MarkState)>>> {
+    let sql = "SELECT m.document_id, m.id, m.body FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE d.project_id = ?1 ORDER BY m.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([project])?;
+    let mut marks: HashMap<i64, Vec<(i64, MarkState)>> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let body: String = row.get(2)?;
+        marks.entry(row.get(0)?).or_default().push((row.get(1)?, serde_json::from_str(&body)?));
+    }
+    Ok(marks)
+}
+
+/// Where a mark stands: the document.
+pub fn of_mark(connection: &Connection, mark: i64) -> ApiResult<i64> {
+    let row =
+        connection.query_row("SELECT document_id FROM marks WHERE id = ?1", [mark], |row| row.get(0)).optional()?;
+    row.ok_or_else(|| ApiError::not_found(format!("there is no mark {mark}")))
+}
+
+/// The numbers of shown marks and of open predictions of each document of a project.
+pub fn counts(connection: &Connection, project: i64) -> ApiResult<HashMap<i64, (usize, usize)>> {
+    let sql = "SELECT m.document_id, count(*), coalesce(sum(m.source = 'PRED' AND m.state = 'open'), 0)
+        FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected' GROUP BY m.document_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project], |row| {
+        Ok((row.get(0)?, (row.get::<_, i64>(1)? as usize, row.get::<_, i64>(2)? as usize)))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

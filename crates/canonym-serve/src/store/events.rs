@@ -1,0 +1,229 @@
+//! Events: written once, never changed; the marks follow from them.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::error::{ApiError, ApiResult};
+use crate::marks::Changes;
+use crate::times::Millis;
+
+/// An event that is to be written.
+#[derive(Debug, Clone, Default)]
+pub struct NewEvent<'a> {
+    /// The document.
+    pub document: i64,
+    /// The first event of those that are made together; itself where `None`.
+    pub batch: Option<i64>,
+    /// Who made it; nobody where a model did.
+    pub person: Option<i64>,
+    /// When.
+    pub at: Millis,
+    /// What it is: the word of a decision, `import`, `predict`, `undo`, `redo`, `alike` or `comment`.
+    pub kind: &'a str,
+    /// The model that made the marks that it is about.
+    pub model: Option<&'a str>,
+    /// What the client calls the request.
+    pub client_id: Option<&'a str>,
+    /// The job that made it.
+    pub job: Option<i64>,
+    /// The batch that it takes or brings back.
+    pub undoes: Option<i64>,
+}
+
+/// An event that was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The number.
+    pub id: i64,
+    /// The first of those that were made together.
+    pub batch: i64,
+    /// Who made it.
+    pub person: Option<i64>,
+    /// When.
+    pub at: Millis,
+    /// What it is.
+    pub kind: String,
+    /// The model behind it.
+    pub model: Option<String>,
+    /// The batch that it takes or brings back.
+    pub undoes: Option<i64>,
+    /// What it changed.
+    pub changes: Changes,
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let changes: String = row.get(7)?;
+    Ok(Event {
+        id: row.get(0)?,
+        batch: row.get(1)?,
+        person: row.get(2)?,
+        at: row.get(3)?,
+        kind: row.get(4)?,
+        model: row.get(5)?,
+        undoes: row.get(6)?,
+        changes: serde_json::from_str(&changes).unwrap_or_default(),
+    })
+}
+
+/// Writes an event and what it changes; its number.
+pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> ApiResult<i64> {
+    let body = serde_json::to_string(changes)?;
+    let sql = "INSERT INTO events (document_id, batch, person_id, at, kind, model, client_id, job_id, undoes, changes)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    connection.prepare_cached(sql)?.execute(params![
+        new.document,
+        new.batch.unwrap_or(0),
+        new.person,
+        new.at,
+        new.kind,
+        new.model,
+        new.client_id,
+        new.job,
+        new.undoes,
+        body
+    ])?;
+    let id = connection.last_insert_rowid();
+    if new.batch.is_none() {
+        connection.prepare_cached("UPDATE events SET batch = id WHERE id = ?1")?.execute([id])?;
+    }
+    apply(connection, new.document, id, changes)?;
+    connection.prepare_cached("UPDATE documents SET version = ?2 WHERE id = ?1")?.execute([new.document, id])?;
+    Ok(id)
+}
+
+/// Takes the changes of an event over into the tables that follow from events.
+fn apply(connection: &Connection, document: i64, event: i64, changes: &Changes) -> ApiResult<()> {
+    for change in &changes.marks {
+        let Some(mark) = &change.after else {
+            connection.prepare_cached("DELETE FROM marks WHERE id = ?1")?.execute([change.id])?;
+            continue;
+        };
+        let body = serde_json::to_string(mark)?;
+        let sql = "INSERT OR REPLACE INTO marks (id, document_id, source, state, is_deleted, event_id, body)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        connection.prepare_cached(sql)?.execute(params![
+            change.id,
+            document,
+            mark.source.word(),
+            mark.state.word(),
+            mark.is_deleted,
+            event,
+            body
+        ])?;
+    }
+    if let Some((_, after)) = changes.finished {
+        connection
+            .prepare_cached("UPDATE documents SET is_finished = ?2 WHERE id = ?1")?
+            .execute(params![document, after])?;
+    }
+    Ok(())
+}
+
+/// Makes the marks anew from the events alone.
+pub fn rebuild(connection: &Connection) -> ApiResult<()> {
+    connection.execute("DELETE FROM marks", [])?;
+    connection.execute("UPDATE documents SET is_finished = 0, version = 0", [])?;
+    let mut statement = connection.prepare("SELECT id, document_id, changes FROM events ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, document): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let changes: String = row.get(2)?;
+        apply(connection, document, id, &serde_json::from_str(&changes)?)?;
+        connection.execute("UPDATE documents SET version = ?2 WHERE id = ?1", [document, id])?;
+    }
+    Ok(())
+}
+
+/// The events of a document, oldest first.
+pub fn of_document(connection: &Connection, document: i64) -> ApiResult<Vec<Event>> {
+    let sql =
+        "SELECT id, batch, person_id, at, kind, model, undoes, changes FROM events WHERE document_id = ?1 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([document], event)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The events of a project with their documents, oldest first.
+pub fn of_project(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, Event)>> {
+    let sql = "SELECT e.id, e.batch, e.person_id, e.at, e.kind, e.model, e.undoes, e.changes, e.document_id
+        FROM events e JOIN documents d ON d.id = e.document_id WHERE d.project_id = ?1 ORDER BY e.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project], |row| Ok((row.get(8)?, event(row)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The events of a job with the document of each.
+pub fn of_job(connection: &Connection, job: i64) -> ApiResult<Vec<(i64, Event)>> {
+    let sql = "SELECT id, batch, person_id, at, kind, model, undoes, changes, document_id FROM events
+        WHERE job_id = ?1 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([job], |row| Ok((row.get(8)?, event(row)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Whether a batch took anything over from another person or a model: who made the event.
+pub fn person_of(connection: &Connection, event: i64) -> ApiResult<Option<i64>> {
+    let sql = "SELECT person_id FROM events WHERE id = ?1";
+    Ok(connection.query_row(sql, [event], |row| row.get(0)).optional()?.flatten())
+}
+
+/// The next number of a mark, and how it is put back after some were taken.
+pub fn next_mark(connection: &Connection) -> ApiResult<i64> {
+    Ok(connection.query_row("SELECT next FROM counters WHERE name = 'mark'", [], |row| row.get(0))?)
+}
+
+/// Keeps the next number of a mark.
+pub fn set_next_mark(connection: &Connection, next: i64) -> ApiResult<()> {
+    connection.execute("UPDATE counters SET next = ?1 WHERE name = 'mark'", [next])?;
+    Ok(())
+}
+
+/// The answer to an earlier request of the same id.
+pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i64) -> ApiResult<Option<String>> {
+    let sql = "SELECT document_id, answer FROM answers WHERE person_id = ?1 AND client_id = ?2";
+    let row: Option<(i64, String)> =
+        connection.query_row(sql, params![person, client_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    match row {
+        Some((of, _)) if of != document => {
+            Err(ApiError::conflict("the client id was used for another document")
+                .hint("make a new one for each request"))
+        }
+        Some((_, answer)) => Ok(Some(answer)),
+        None => Ok(None),
+    }
+}
+
+/// Keeps the answer to a request.
+pub fn keep_answer(
+    connection: &Connection,
+    person: i64,
+    client_id: &str,
+    (document, answer): (i64, &str),
+) -> ApiResult<()> {
+    let sql = "INSERT INTO answers (person_id, client_id, document_id, answer) VALUES (?1, ?2, ?3, ?4)";
+    connection.execute(sql, params![person, client_id, document, answer])?;
+    Ok(())
+}
+
+/// The batches of one person on one document that can be undone and redone, the last one last.
+pub fn stacks(events: &[Event], person: i64) -> (Vec<i64>, Vec<i64>) {
+    let (mut done, mut undone): (Vec<i64>, Vec<i64>) = Default::default();
+    for event in events.iter().filter(|event| event.person == Some(person)) {
+        match (event.kind.as_str(), event.undoes) {
+            ("import" | "comment", _) => {}
+            ("undo", Some(batch)) => {
+                done.retain(|other| *other != batch);
+                undone.push(batch);
+            }
+            ("redo", Some(batch)) => {
+                undone.retain(|other| *other != batch);
+                done.push(batch);
+            }
+            _ if done.last() != Some(&event.batch) => {
+                done.push(event.batch);
+                undone.clear();
+            }
+            _ => {}
+        }
+    }
+    (done, undone)
+}

@@ -1,0 +1,126 @@
+//! Jobs.
+
+use rusqlite::{Connection, Row, params};
+
+use super::found;
+use crate::engine::Progress;
+use crate::error::ApiResult;
+use crate::times::{Millis, rfc3339};
+use crate::wire::{Job, JobState};
+
+/// What a job that was running when the program ended failed of.
+pub const STOPPED: &str = "the server was stopped";
+
+const COLUMNS: &str =
+    "SELECT id, project_id, kind, state, progress, message, error, started_at, ended_at, curve, model_id FROM jobs";
+
+fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
+    let (started, ended): (Option<Millis>, Option<Millis>) = (row.get(7)?, row.get(8)?);
+    let state = JobState::of(&row.get::<_, String>(3)?);
+    let progress: f64 = row.get(4)?;
+    let curve: String = row.get(9)?;
+    let passed = started.map_or(0, |started| now - started) as f64 / 1000.0;
+    let is_known = state == JobState::Running && progress > 0.01;
+    Ok(Job {
+        id: row.get(0)?,
+        project_id: row.get(1)?,
+        kind: row.get(2)?,
+        state,
+        progress,
+        message: row.get(5)?,
+        error: row.get(6)?,
+        started_at: started.map(rfc3339),
+        ended_at: ended.map(rfc3339),
+        eta_seconds: is_known.then(|| (passed * (1.0 - progress) / progress).round().max(0.0)),
+        curve: serde_json::from_str(&curve).unwrap_or_default(),
+        model: row.get(10)?,
+    })
+}
+
+/// The jobs of a project, newest first.
+pub fn of_project(connection: &Connection, project: i64, now: Millis) -> ApiResult<Vec<Job>> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE project_id = ?1 ORDER BY id DESC"))?;
+    let rows = statement.query_map([project], |row| job(row, now))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// One job.
+pub fn get(connection: &Connection, id: i64, now: Millis) -> ApiResult<Job> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
+    found(statement.query_row([id], |row| job(row, now)), &format!("job {id}"))
+}
+
+/// What was set when the job was made.
+pub fn settings(connection: &Connection, id: i64) -> ApiResult<serde_json::Value> {
+    let text: String = connection.query_row("SELECT settings FROM jobs WHERE id = ?1", [id], |row| row.get(0))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Makes a job that waits; its number.
+pub fn add(
+    connection: &Connection,
+    project: i64,
+    (kind, settings): (&str, &serde_json::Value),
+    at: Millis,
+) -> ApiResult<i64> {
+    let sql = "INSERT INTO jobs (project_id, kind, state, progress, message, made_at, settings, curve)
+        VALUES (?1, ?2, 'QUEUED', 0, 'waits for its turn', ?3, ?4, '[]')";
+    connection.execute(sql, params![project, kind, at, settings.to_string()])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// The oldest job that waits.
+pub fn next(connection: &Connection) -> ApiResult<Option<i64>> {
+    use rusqlite::OptionalExtension;
+    let sql = "SELECT id FROM jobs WHERE state = 'QUEUED' ORDER BY id LIMIT 1";
+    Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
+}
+
+/// Says that a job runs.
+pub fn start(connection: &Connection, id: i64, at: Millis) -> ApiResult<bool> {
+    let sql =
+        "UPDATE jobs SET state = 'RUNNING', message = 'starts', started_at = ?2 WHERE id = ?1 AND state = 'QUEUED'";
+    Ok(connection.execute(sql, params![id, at])? > 0)
+}
+
+/// Keeps how far a job is.
+pub fn progress(connection: &Connection, id: i64, progress: &Progress) -> ApiResult<()> {
+    let sql = "UPDATE jobs SET progress = ?2, message = ?3 WHERE id = ?1";
+    connection.execute(sql, params![id, progress.done.clamp(0.0, 1.0), progress.message])?;
+    if let Some(point) = &progress.point {
+        let sql = "UPDATE jobs SET curve = json_insert(curve, '$[#]', json(?2)) WHERE id = ?1";
+        connection.execute(sql, params![id, serde_json::to_string(point)?])?;
+    }
+    Ok(())
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// It did what it was to do: what it says, and the model that it made.
+    Succeeded(String, Option<i64>),
+    /// It could not.
+    Failed(String),
+    /// Somebody ended it.
+    Cancelled,
+}
+
+/// Says how a job ended.
+pub fn end(connection: &Connection, id: i64, end: &End, at: Millis) -> ApiResult<()> {
+    let (state, message, error, model) = match end {
+        End::Succeeded(message, model) => ("SUCCEEDED", message.as_str(), None, *model),
+        End::Failed(error) => ("FAILED", "failed", Some(error.as_str()), None),
+        End::Cancelled => ("CANCELLED", "was cancelled", None, None),
+    };
+    let sql = "UPDATE jobs SET state = ?2, message = ?3, error = ?4, model_id = ?5, ended_at = ?6,
+        progress = CASE ?2 WHEN 'SUCCEEDED' THEN 1 ELSE progress END WHERE id = ?1";
+    connection.execute(sql, params![id, state, message, error, model, at])?;
+    Ok(())
+}
+
+/// Ends the jobs that ran when the program last ended; what waits goes on waiting.
+pub fn end_stopped(connection: &Connection, at: Millis) -> ApiResult<()> {
+    let sql = "UPDATE jobs SET state = 'FAILED', message = 'failed', error = ?1, ended_at = ?2 WHERE state = 'RUNNING'";
+    connection.execute(sql, params![STOPPED, at])?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Projects.
+
+use rusqlite::{Connection, Row, params};
+
+use super::found;
+use crate::error::ApiResult;
+use crate::times::{Millis, rfc3339};
+use crate::wire::{NewProject, Project, ProjectPatch};
+
+const COLUMNS: &str = "SELECT p.id, p.name, p.description, p.guideline, p.strategy,
+    (SELECT count(*) FROM documents d WHERE d.project_id = p.id),
+    (SELECT count(*) FROM documents d WHERE d.project_id = p.id AND d.is_finished),
+    (SELECT count(*) FROM events e JOIN documents d ON d.id = e.document_id WHERE d.project_id = p.id
+        AND e.person_id IS NOT NULL AND e.kind NOT IN ('import', 'comment', 'undo', 'redo')),
+    p.kb_fingerprint, p.made_at FROM projects p";
+
+fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
+    Ok(Project {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        description: row.get(2)?,
+        guideline: row.get(3)?,
+        strategy: row.get(4)?,
+        n_documents: row.get(5)?,
+        n_finished: row.get(6)?,
+        n_decisions: row.get(7)?,
+        kb_fingerprint: row.get(8)?,
+        created_at: rfc3339(row.get(9)?),
+    })
+}
+
+/// Every project, oldest first.
+pub fn all(connection: &Connection) -> ApiResult<Vec<Project>> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} ORDER BY p.id"))?;
+    let rows = statement.query_map([], project)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// One project.
+pub fn get(connection: &Connection, id: i64) -> ApiResult<Project> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE p.id = ?1"))?;
+    found(statement.query_row([id], project), &format!("project {id}"))
+}
+
+/// Fails where there is no such project.
+pub fn check(connection: &Connection, id: i64) -> ApiResult<()> {
+    let row = connection.query_row("SELECT 1 FROM projects WHERE id = ?1", [id], |_| Ok(()));
+    found(row, &format!("project {id}"))
+}
+
+/// Makes a project; its number.
+pub fn add(connection: &Connection, new: &NewProject, (kb, strategy): (&str, &str), at: Millis) -> ApiResult<i64> {
+    let sql = "INSERT INTO projects (name, description, guideline, strategy, kb_fingerprint, made_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let description = new.description.as_deref().unwrap_or_default();
+    let guideline = new.guideline.as_deref().unwrap_or_default();
+    connection.execute(sql, params![new.name.trim(), description, guideline, strategy, kb, at])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// Changes what is given.
+pub fn patch(connection: &Connection, id: i64, patch: &ProjectPatch) -> ApiResult<()> {
+    let sql = "UPDATE projects SET name = coalesce(?2, name), description = coalesce(?3, description),
+        guideline = coalesce(?4, guideline), strategy = coalesce(?5, strategy) WHERE id = ?1";
+    let name = patch.name.as_deref().map(str::trim);
+    connection.execute(sql, params![id, name, patch.description, patch.guideline, patch.strategy])?;
+    Ok(())
+}
+
+/// The number of the model that the project uses; `None` for that of the server.
+pub fn model(connection: &Connection, id: i64) -> ApiResult<Option<i64>> {
+    let row = connection.query_row("SELECT model_id FROM projects WHERE id = ?1", [id], |row| row.get(0));
+    found(row, &format!("project {id}"))
+}
+
+/// Uses another model.
+pub fn use_model(connection: &Connection, id: i64, model: i64) -> ApiResult<()> {
+    connection.execute("UPDATE projects SET model_id = ?2 WHERE id = ?1", params![id, model])?;
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! From an empty folder to an exported project, as annotators go.
+
+use axum::body::Body;
+use axum::http::Method;
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::support::{Server, mark_of, shown};
+
+/// Three documents: one with an emoji and a combining mark, one with a nested mention, one with a mention without concept.
+pub const CORPUS: &str = "1|t|🧪 Famotidine-associated de\u{301}lire.
+1|a|She had delirium and was confused.
+1\t2\t12\tFamotidine\tChemical\tT:5
+
+2|t|Breast cancer cells.
+2|a|Nothing of pepcid.
+2\t0\t13\tBreast cancer\tDisorder\t6
+2\t7\t13\tcancer\tDisorder\t6
+
+3|t|A new syndrome.
+3|a|The syndrome is unknown.
+3\t6\t14\tsyndrome\tDisorder\t-1
+
+";
+
+#[tokio::test]
+async fn gold_marks_are_shown_with_their_concepts() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    let mut lines = Vec::new();
+    for id in &ids {
+        lines.extend(shown(&server.document(*id).await));
+    }
+    expect![[r#"
+        GOLD accepted [[2,12]] Famotidine T:5
+        GOLD accepted [[0,13]] Breast cancer T:6
+        GOLD accepted [[7,13]] cancer T:6
+        GOLD accepted [[6,14]] syndrome NIL"#]]
+    .assert_eq(&lines.join("\n"));
+    let first = server.document(ids[0]).await;
+    assert_eq!(
+        first["sections"],
+        json!([{"kind": "title", "start": 0, "end": 32}, {"kind": "abstract", "start": 33, "end": 67}])
+    );
+    let row = &server.get(&format!("/projects/{project}/documents")).await["documents"][2];
+    assert_eq!(
+        (&row["title"], &row["n_marks"], &row["n_open"]),
+        (&json!("A new syndrome. The syndrome is unknown."), &json!(1), &json!(0))
+    );
+    let project = server.get(&format!("/projects/{project}")).await;
+    assert_eq!(
+        (&project["n_documents"], &project["n_finished"], &project["n_decisions"]),
+        (&json!(3), &json!(0), &json!(0))
+    );
+}
+
+#[tokio::test]
+async fn what_is_imported_is_exported_letter_by_letter() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let exported = server.text(&format!("/projects/{project}/export?format=pubtator")).await;
+    assert_eq!(exported, CORPUS);
+    let again = server.project(&exported).await;
+    assert_eq!(server.text(&format!("/projects/{again}/export?format=pubtator")).await, exported);
+    for format in ["jsonl", "bioc-xml", "bioc-json", "texoo", "conll"] {
+        let text = server.text(&format!("/projects/{project}/export?format={format}")).await;
+        assert!(text.contains("Famotidine"), "{format}: {text}");
+    }
+    let brat = server.send(Method::GET, &format!("/api/v1/projects/{project}/export?format=brat"), Body::empty()).await;
+    assert_eq!(brat.headers()["content-disposition"], "attachment; filename=\"Test.zip\"");
+}
+
+#[tokio::test]
+async fn new_ids_are_written_as_those_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    for (of_file, expected) in [("5", "2"), ("T:5", "T:2"), ("-1", "T:2")] {
+        let project =
+            server.project(&format!("1|t|Pepcid, delirium.\n1|a|\n1\t0\t6\tPepcid\tDrug\t{of_file}\n\n")).await;
+        let id = server.documents(project).await[0];
+        server.decide(id, json!({"kind": "add", "spans": [[8, 16]], "concept": "T:2"})).await;
+        let exported = server.text(&format!("/projects/{project}/export?format=pubtator")).await;
+        assert!(
+            exported.contains(&format!("Drug\t{of_file}\n1\t8\t16\tdelirium\tDisorder\t{expected}\n")),
+            "{exported}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_whole_flow_of_an_annotator() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+
+    // A mark of one's own on text behind an emoji is there after a reload.
+    let added = server.decide(ids[0], json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
+    assert_eq!(added["marks"][0]["text"], "de\u{301}lire");
+    assert_eq!(added["marks"][0]["type"], "Disorder");
+    assert_eq!(added["marks"][0]["by"], "local");
+    let reloaded = server.document(ids[0]).await;
+    assert_eq!(reloaded["version"], added["version"]);
+    assert_eq!(shown(&reloaded)[1], "USER accepted [[24,31]] de\u{301}lire T:2");
+
+    // Predictions come with their confidence, and say why.
+    let job = server.predict(project).await;
+    assert_eq!((&job["state"], &job["progress"]), (&json!("SUCCEEDED"), &json!(1.0)));
+    let queue = server.get(&format!("/projects/{project}/queue")).await;
+    let rows: Vec<(&str, &Value)> = queue["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["external_id"].as_str().unwrap(), &row["confidence"]))
+        .collect();
+    // Nothing was predicted in 3; 1 has {.92, 1.15}, 2 has {1.00}.
+    assert_eq!(rows, [("3", &Value::Null), ("1", &json!(0.92)), ("2", &json!(1.0))]);
+    assert_eq!(
+        queue["documents"][1]["reason"],
+        "“delirium” has confidence .92: margin .02 between Delirium and Confusion"
+    );
+    assert_eq!(queue["documents"][1]["n_open"], 2);
+
+    // Accept one, correct the other, and reject a third.
+    let predicted = server.document(ids[0]).await;
+    let (delirium, confused) = (mark_of(&predicted, "delirium"), mark_of(&predicted, "confused"));
+    let accepted = server.decide(ids[0], json!({"kind": "accept", "mark": delirium})).await;
+    assert_eq!((&accepted["marks"][0]["source"], &accepted["marks"][0]["state"]), (&json!("USER"), &json!("accepted")));
+    assert_eq!(accepted["marks"][0]["model"], "first");
+    server.decide(ids[0], json!({"kind": "spans", "mark": confused, "spans": [[54, 66]]})).await;
+    let pepcid = mark_of(&server.document(ids[1]).await, "pepcid");
+    let rejected = server.decide(ids[1], json!({"kind": "reject", "mark": pepcid})).await;
+    assert_eq!((&rejected["removed"], &rejected["marks"]), (&json!([pepcid]), &json!([])));
+    let all = server.get(&format!("/documents/{}?all=1", ids[1])).await;
+    assert!(shown(&all).contains(&"PRED rejected [[32,38]] pepcid T:5".to_owned()), "{all}");
+
+    // Undo and redo are there for each document, whatever was done elsewhere.
+    let undone = server.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
+    assert_eq!(undone["marks"][0]["state"], "open");
+    server.post(&format!("/documents/{}/undo", ids[0]), json!({})).await;
+    let undone = server.post(&format!("/documents/{}/undo", ids[0]), json!({})).await;
+    assert_eq!(undone["marks"][0]["source"], "PRED");
+    let redone = server.post(&format!("/documents/{}/redo", ids[0]), json!({})).await;
+    assert_eq!(redone["marks"][0]["source"], "USER");
+    server.post(&format!("/documents/{}/redo", ids[0]), json!({})).await;
+    let (status, _) = server.fail(Method::POST, &format!("/documents/{}/redo", ids[0]), "{}").await;
+    assert_eq!(status, 409);
+
+    // Finishing accepts what is open; the document leaves the queue.
+    let finished = server.decide(ids[1], json!({"kind": "finish", "value": true})).await;
+    assert_eq!(finished["is_finished"], true);
+    assert_eq!(finished["marks"][0]["source"], "USER");
+    let queue = server.get(&format!("/projects/{project}/queue")).await;
+    assert_eq!(queue["documents"].as_array().unwrap().len(), 2);
+
+    let exported = server.text(&format!("/projects/{project}/export?format=pubtator&sources=gold,user")).await;
+    expect![[r#"
+        1|t|🧪 Famotidine-associated délire.
+        1|a|She had delirium and was confused.
+        1	2	12	Famotidine	Chemical	T:5
+        1	24	31	délire	Disorder	T:2
+        1	41	49	delirium	Disorder	T:2
+        1	54	66	was confused	Disorder	T:3
+
+        2|t|Breast cancer cells.
+        2|a|Nothing of pepcid.
+        2	0	13	Breast cancer	Disorder	6
+        2	7	13	cancer	Disorder	6
+        2	32	38	pepcid	Disorder	T:5
+
+        3|t|A new syndrome.
+        3|a|The syndrome is unknown.
+        3	6	14	syndrome	Disorder	-1
+
+    "#]]
+    .assert_eq(&exported);
+    let again = server.project(&exported).await;
+    assert_eq!(server.text(&format!("/projects/{again}/export?format=pubtator")).await, exported);
+
+    let history = server.get(&format!("/documents/{}/history", ids[1])).await;
+    let what: Vec<&str> =
+        history["events"].as_array().unwrap().iter().map(|event| event["what"].as_str().unwrap()).collect();
+    assert_eq!(
+        what,
+        [
+            "imported the document with 2 marks",
+            "predicted: 1 mark changed",
+            "rejected “pepcid”",
+            "took a decision on 1 mark back",
+            "finished the document and accepted 1 mark",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn each_kind_of_decision_does_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[1];
+    let outer = mark_of(&server.document(id).await, "Breast cancer");
+    let steps = [
+        (json!({"kind": "concept", "mark": outer, "concept": "3"}), "USER accepted [[0,13]] Breast cancer T:3"),
+        (json!({"kind": "nil", "mark": outer}), "USER accepted [[0,13]] Breast cancer NIL"),
+        (
+            json!({"kind": "spans", "mark": outer, "spans": [[0, 6], [14, 19]]}),
+            "USER accepted [[0,6],[14,19]] Breast cells NIL",
+        ),
+    ];
+    for (decision, expected) in steps {
+        server.decide(id, decision).await;
+        assert!(shown(&server.document(id).await).contains(&expected.to_owned()), "{expected}");
+    }
+    let unsure = server.decide(id, json!({"kind": "unsure", "mark": outer, "value": true})).await;
+    assert_eq!(unsure["marks"][0]["is_unsure"], true);
+    let typed = server.decide(id, json!({"kind": "type", "mark": outer, "type": "Cell"})).await;
+    assert_eq!(typed["marks"][0]["type"], "Cell");
+    let deleted = server.decide(id, json!({"kind": "delete", "mark": outer})).await;
+    assert_eq!(deleted["removed"], json!([outer]));
+    // What came with the documents is rejected, not deleted.
+    let inner = mark_of(&server.document(id).await, "cancer");
+    let body = json!({"decisions": [{"kind": "delete", "mark": inner}]}).to_string();
+    assert_eq!(server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await.0, 400);
+    let exported = server.text(&format!("/projects/{project}/export?format=pubtator")).await;
+    assert!(!exported.contains("Breast cancer\t"), "{exported}");
+}
+
+#[tokio::test]
+async fn the_same_decision_for_all_that_are_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let corpus = "1|t|Delirium and delirium.\n1|a|DELIRIUM, deliriums.\n\n2|t|No delirium here.\n2|a|\n\n";
+    let project = server.project(corpus).await;
+    let ids = server.documents(project).await;
+    server.predict(project).await;
+    let added = server.decide(ids[0], json!({"kind": "add", "spans": [[0, 8]], "concept": "T:4"})).await;
+    let mark = added["marks"][0]["id"].as_i64().unwrap();
+    let ask = |scope: &str, apply: bool| json!({"mark": mark, "scope": scope, "apply": apply});
+    let path = format!("/projects/{project}/alike");
+    assert_eq!(server.post(&path, ask("document", false)).await["matches"].as_array().unwrap().len(), 2);
+    let preview = server.post(&path, ask("project", false)).await;
+    let places: Vec<String> = preview["matches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {} {} {}", row["external_id"], row["spans"], row["text"], row["mark"].is_null()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "\"1\" [[13,21]] \"delirium\" false",
+            "\"1\" [[23,31]] \"DELIRIUM\" true",
+            "\"2\" [[3,11]] \"delirium\" false"
+        ]
+    );
+    assert_eq!(server.post(&path, ask("project", true)).await["applied"], 3);
+    assert!(server.post(&path, ask("project", false)).await["matches"].as_array().unwrap().is_empty());
+    assert_eq!(shown(&server.document(ids[1]).await), ["USER accepted [[3,11]] delirium T:4"]);
+    server.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
+    assert_eq!(shown(&server.document(ids[1]).await), ["PRED open [[3,11]] delirium T:2"]);
+}
+
+#[tokio::test]
+async fn candidates_come_from_the_model_spelling_and_what_was_chosen_of_late() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    server.decide(id, json!({"kind": "add", "spans": [[2, 12]], "concept": "T:6"})).await;
+    let show = |answer: Value| -> Vec<String> {
+        let rows = answer["candidates"].as_array().unwrap().clone();
+        rows.iter().map(|row| format!("{} {}", row["id"].as_str().unwrap(), row["how"].as_str().unwrap())).collect()
+    };
+    let choices = server.get(&format!("/documents/{id}/candidates?start=41&end=49")).await;
+    assert_eq!(choices["candidates"][1]["definition"], "A state of being confused.");
+    assert_eq!(choices["candidates"][0]["path"], json!(["Mental disorder", "Delirium", "Emergence Delirium"]));
+    assert_eq!(show(choices), ["T:4 model", "T:2 model", "T:6 recent"]);
+    let typed = server.get(&format!("/documents/{id}/candidates?start=41&end=49&q=conf")).await;
+    assert_eq!(show(typed), ["T:3 prefix"]);
+}
+
+#[tokio::test]
+async fn a_document_is_left_through_pages_without_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let corpus: String = (0..7).map(|n| format!("{n}|t|Title {n}.\n{n}|a|\n\n")).collect();
+    let project = server.project(&corpus).await;
+    let (mut cursor, mut seen) = (String::new(), Vec::new());
+    loop {
+        let page = server.get(&format!("/projects/{project}/documents?limit=3&cursor={cursor}")).await;
+        seen.extend(
+            page["documents"].as_array().unwrap().iter().map(|row| row["external_id"].as_str().unwrap().to_owned()),
+        );
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen, ["0", "1", "2", "3", "4", "5", "6"]);
+}
+
+#[tokio::test]
+async fn comments_and_settings_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    let comment = server.post(&format!("/documents/{id}/comments"), json!({"text": " look here "})).await;
+    assert_eq!((&comment["text"], &comment["by"]), (&json!("look here"), &json!("local")));
+    assert_eq!(server.document(id).await["comments"], json!([comment]));
+    let patched =
+        server.patch(&format!("/projects/{project}"), json!({"strategy": "margin", "guideline": "Mark it."})).await;
+    assert_eq!((&patched["strategy"], &patched["guideline"]), (&json!("margin"), &json!("Mark it.")));
+    assert_eq!(server.get(&format!("/projects/{project}/queue")).await["strategy"], "margin");
+}

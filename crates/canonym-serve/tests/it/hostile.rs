@@ -1,0 +1,202 @@
+//! What nobody should send is answered with an error that says what to do, and changes nothing.
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::flow::CORPUS;
+use crate::support::{Ruled, Server, config, rules};
+
+async fn import(server: &Server, query: &str, body: impl Into<axum::body::Body>) -> (u16, Value) {
+    let project = server.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
+    let answer = server.fail(Method::POST, &format!("/projects/{project}/import?{query}"), body).await;
+    assert_eq!(server.get(&format!("/projects/{project}")).await["n_documents"], 0);
+    assert!(answer.1["error"]["hint"].is_string(), "{}", answer.1);
+    answer
+}
+
+#[tokio::test]
+async fn broken_files_are_refused_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    assert_eq!(import(&server, "", "").await.0, 422);
+    assert_eq!(import(&server, "format=text", vec![0xff, 0xfe, 0x00]).await.0, 422);
+    assert_eq!(import(&server, "format=pubtator", "1|t|Pain.\n1|a|\n1\t0\t9\tPain\tX\tT:2\n\n").await.0, 422);
+    assert_eq!(import(&server, "format=jsonl", "{\"id\": 1\n").await.0, 422);
+    assert_eq!(import(&server, "format=jsonl", "[".repeat(100_000)).await.0, 422);
+    assert_eq!(import(&server, "format=bioc-xml", "<collection><document>").await.0, 422);
+    assert_eq!(import(&server, "format=bioc-json", "{\"documents\": 7}").await.0, 422);
+    assert_eq!(import(&server, "format=texoo", "{}").await.0, 422);
+    assert_eq!(import(&server, "format=nothing", "x").await.0, 400);
+    assert_eq!(import(&server, "", "   \n").await.0, 422);
+    for packed in [&b"PK\x03\x04rest"[..], b"\x1f\x8brest", b"\x28\xb5\x2f\xfdrest"] {
+        let (status, answer) = import(&server, "filename=a.zip", packed.to_vec()).await;
+        assert_eq!(status, 422);
+        assert!(answer["error"]["message"].as_str().unwrap().contains("never unpacked"));
+    }
+}
+
+#[tokio::test]
+async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let lines = "{\"id\":\"1\",\"text\":\"Again.\"}\n{\"id\":\"9\",\"text\":\"New.\"}\nnonsense\n{\"id\":\"10\",\"text\":\"Newer.\",\"annotations\":[{\"spans\":[[0,99]]}]}\n";
+    let response =
+        server.send(Method::POST, &format!("/api/v1/projects/{project}/import?filename=x.jsonl"), lines).await;
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let report: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(1), &json!(3)));
+    let problems = report["problems"].as_array().unwrap();
+    assert_eq!(problems[0]["line"], 3);
+    assert_eq!(problems[1]["line"], 4);
+    assert_eq!(problems[2]["document"], "1");
+    assert!(problems[2]["hint"].as_str().unwrap().contains("nothing was overwritten"));
+}
+
+#[tokio::test]
+async fn names_of_files_lead_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.post("/projects", json!({"name": "../../etc"})).await["id"].as_i64().unwrap();
+    let path = format!("/projects/{project}/import?format=text&filename=..%2F..%2F..%2Fetc%2Fpasswd.txt");
+    let response = server.send(Method::POST, &format!("/api/v1{path}"), "Pain.").await;
+    assert!(response.status().is_success());
+    let list = server.get(&format!("/projects/{project}/documents")).await;
+    assert_eq!(list["documents"][0]["external_id"], "passwd");
+    let export = server.send(Method::GET, &format!("/api/v1/projects/{project}/export?format=jsonl"), "").await;
+    assert_eq!(export.headers()["content-disposition"], "attachment; filename=\"------etc.jsonl\"");
+    for path in ["/..%2f..%2fCargo.toml", "/assets/..%2f..%2fCargo.toml", "/api/v1/..%2fhealth", "/no/such/file.js"] {
+        let response = server.send(Method::GET, path, "").await;
+        assert_eq!(response.status(), 404, "{path}");
+    }
+    // Addresses of the application that are no files are shown by it.
+    let page = server.send(Method::GET, "/projects/7", "").await;
+    assert_eq!(
+        (page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()),
+        (200, "text/html; charset=utf-8")
+    );
+}
+
+#[tokio::test]
+async fn offsets_that_make_no_sense_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    let path = format!("/documents/{id}/decisions");
+    let mut bodies = Vec::new();
+    for spans in [
+        json!([]),
+        json!([[3, 3]]),
+        json!([[5, 2]]),
+        json!([[0, 10_000]]),
+        json!([[0, 4], [2, 6]]),
+        json!([[-1, 2]]),
+        json!("0-4"),
+        json!([[0, 18_446_744_073_709_551_615_u64]]),
+    ] {
+        bodies.push(json!({"decisions": [{"kind": "add", "spans": spans}]}).to_string());
+    }
+    for decision in [
+        json!({"kind": "add", "spans": [[0, 1]], "concept": "NO:1"}),
+        json!({"kind": "add", "spans": [[0, 1]], "concept": "T:2", "is_nil": true}),
+        json!({"kind": "explode"}),
+        json!({"kind": "type", "mark": 1, "type": "a\nb"}),
+        json!({}),
+    ] {
+        bodies.push(json!({"decisions": [decision]}).to_string());
+    }
+    bodies.extend(
+        ["", "{", "[]", "null", "{\"decisions\": 1}", "{\"decisions\": [], \"client_id\": \"\"}"].map(str::to_owned),
+    );
+    bodies.push("[".repeat(10_000));
+    let before = server.document(id).await;
+    for body in bodies {
+        let (status, _) = server.fail(Method::POST, &path, body.clone()).await;
+        assert_eq!(status, 400, "{body}");
+    }
+    assert_eq!(server.document(id).await, before);
+    for query in ["", "?start=1", "?start=5&end=2", "?start=0&end=9999", "?start=-1&end=2", "?mark=x"] {
+        assert_eq!(server.fail(Method::GET, &format!("/documents/{id}/candidates{query}"), "").await.0, 400, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_things_are_not_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let gets = [
+        "/projects/99",
+        "/projects/x",
+        "/projects/99/documents",
+        "/projects/99/queue",
+        "/projects/99/export",
+        "/projects/99/stats",
+        "/projects/99/jobs",
+        "/projects/99/changes",
+        "/documents/99",
+        "/documents/99999999999999999999",
+        "/documents/99/history",
+        "/documents/99/candidates?start=0&end=1",
+        "/jobs/99",
+        "/kb/concepts/T:99",
+        "/kb/concepts/%F0%9F%A7%AA",
+        "/nothing",
+    ];
+    for path in gets {
+        assert_eq!(server.fail(Method::GET, path, "").await.0, 404, "{path}");
+    }
+    let posts = [
+        ("/documents/99/decisions", json!({"decisions": []})),
+        ("/documents/99/undo", json!({})),
+        ("/documents/99/comments", json!({"text": "x"})),
+        ("/jobs/99/cancel", json!({})),
+        ("/projects/99/import?format=text", json!({})),
+        ("/projects/99/jobs", json!({"kind": "predict"})),
+    ];
+    for (path, body) in posts {
+        assert_eq!(server.fail(Method::POST, path, body.to_string()).await.0, 404, "{path}");
+    }
+    let alike = json!({"mark": 99, "scope": "project"}).to_string();
+    assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/alike"), alike).await.0, 404);
+    assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/models/99/use"), "").await.0, 404);
+    for path in [
+        "/documents?cursor=x",
+        "/documents?limit=0",
+        "/documents?state=odd",
+        "/queue?strategy=odd",
+        "/export?format=odd",
+        "/export?sources=odd",
+    ] {
+        assert_eq!(server.fail(Method::GET, &format!("/projects/{project}{path}"), "").await.0, 400, "{path}");
+    }
+    assert_eq!(server.send(Method::DELETE, "/api/v1/projects/1", "").await.status(), 405);
+}
+
+#[tokio::test]
+async fn huge_bodies_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    (config.max_link_bytes, config.max_upload_bytes) = (1000, 2000);
+    let server = Server::with(Ruled::new("first", rules()), None, config);
+    assert_eq!(server.fail(Method::POST, "/link", json!({"text": "x".repeat(2000)}).to_string()).await.0, 413);
+    let project = server.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
+    let path = format!("/projects/{project}/import?format=text");
+    assert_eq!(server.fail(Method::POST, &path, "x".repeat(3000)).await.0, 413);
+    assert_eq!(server.fail(Method::POST, "/projects", "x".repeat(2 << 20)).await.0, 413);
+    assert_eq!(server.fail(Method::GET, &format!("/kb/search?q={}", "x".repeat(600)), "").await.0, 400);
+}
+
+#[tokio::test]
+async fn a_model_that_panics_spoils_one_request_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let response = server.send(Method::POST, "/api/v1/link", json!({"text": "PANIC"}).to_string()).await;
+    assert_eq!(response.status(), 500);
+    let linked = server.post("/link", json!({"text": "delirium"})).await;
+    assert_eq!(linked["annotations"][0]["candidates"][0]["id"], "T:2");
+    // In a job it is the reason of the failure.
+    let project = server.project("1|t|PANIC\n1|a|\n\n").await;
+    assert_eq!(server.predict(project).await["state"], "FAILED");
+}

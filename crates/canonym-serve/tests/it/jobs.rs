@@ -1,0 +1,198 @@
+//! Predictions and trainings: progress, success, failure with its reason, and cancelling.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use axum::http::Method;
+use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training};
+use canonym_serve::{Engine, Trainer};
+use serde_json::json;
+
+use crate::flow::CORPUS;
+use crate::support::{Ruled, Server, config, mark_of, rules, shown};
+
+/// A trainer that does what it is told to, and keeps what it was given.
+#[derive(Default)]
+struct Told {
+    fails: bool,
+    /// Is called between two steps.
+    between: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    given: Mutex<Vec<String>>,
+}
+
+impl Trainer for Told {
+    fn train(
+        &self,
+        training: &Training,
+        told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> canonym::Result<Trained> {
+        let marks = training.documents.iter().flat_map(|one| &one.document.annotations);
+        *self.given.lock().unwrap() = marks.map(|one| format!("{} {}", one.text, one.ids.join("|"))).collect();
+        for step in 1..=2 {
+            let point = Some(CurvePoint { step, loss: 1.0 / step as f64, dev: None });
+            let progress = Progress { done: step as f64 / 2.0, message: format!("step {step}"), point };
+            if told(progress).is_break() {
+                return Err(canonym::Error::invalid("it was told to stop"));
+            }
+            if let Some(between) = self.between.lock().unwrap().take() {
+                between();
+            }
+        }
+        if self.fails {
+            return Err(canonym::Error::invalid("two marks are too few to learn from").with_hint("decide on more"));
+        }
+        std::fs::create_dir(&training.output).unwrap();
+        let dev = Some(DevFigures { strict_f1: Some(0.5), spans_f1: Some(0.6), accuracy: Some(0.7) });
+        Ok(Trained { name: "second".to_owned(), card: "Made of two steps.".to_owned(), dev })
+    }
+
+    fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>> {
+        assert!(folder.is_dir());
+        Ok(Ruled::new("second", vec![("delirium", 0.9, vec![("T:4", 0.9)]), ("unknown", 0.9, vec![])]))
+    }
+}
+
+fn with(trainer: Told, folder: &Path) -> (Server, Arc<Told>) {
+    let trainer = Arc::new(trainer);
+    (Server::with(Ruled::new("first", rules()), Some(trainer.clone()), config(folder)), trainer)
+}
+
+#[tokio::test]
+async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, trainer) = with(Told::default(), folder.path());
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.predict(project).await;
+    let predicted = server.document(ids[0]).await;
+    server.decide(ids[0], json!({"kind": "accept", "mark": mark_of(&predicted, "delirium")})).await;
+    let cancer = mark_of(&server.document(ids[1]).await, "cancer");
+    server.decide(ids[1], json!({"kind": "reject", "mark": cancer})).await;
+    let job =
+        server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train", "settings": {"steps": 2}})).await;
+    server.run_jobs().await;
+    let job = server.get(&format!("/jobs/{}", job["id"])).await;
+    assert_eq!((&job["state"], &job["message"]), (&json!("SUCCEEDED"), &json!("trained second")));
+    assert_eq!(job["curve"], json!([{"step": 1, "loss": 1.0, "dev": null}, {"step": 2, "loss": 0.5, "dev": null}]));
+    // Open predictions and what was rejected are not learned from.
+    let given = trainer.given.lock().unwrap().clone();
+    assert_eq!(given, ["Famotidine T:5", "delirium T:2", "Breast cancer 6", "syndrome -1"]);
+
+    let model = job["model"].as_i64().unwrap();
+    let models = server.get(&format!("/models?project={project}")).await;
+    assert_eq!((&models["models"][0]["is_current"], &models["models"][1]["is_current"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&models["models"][1]["parent"], &models["models"][1]["dev"]["strict_f1"]),
+        (&models["models"][0]["id"], &json!(0.5))
+    );
+    server.post(&format!("/projects/{project}/models/{model}/use"), json!({})).await;
+    let job = server.predict(project).await;
+    // The accepted mark stays, and the model now says otherwise of its place.
+    let document = server.document(ids[0]).await;
+    assert_eq!(
+        shown(&document),
+        [
+            "GOLD accepted [[2,12]] Famotidine T:5",
+            "USER accepted [[41,49]] delirium T:2",
+            "PRED open [[41,49]] delirium T:4"
+        ]
+    );
+    assert_eq!(document["marks"][1]["disagrees"], json!([document["marks"][2]["id"]]));
+    assert_eq!(document["marks"][2]["disagrees"], json!([document["marks"][1]["id"]]));
+    let changes = server.get(&format!("/projects/{project}/changes?from={}", job["id"])).await;
+    let row = |at: usize| {
+        let row = &changes["documents"][at];
+        (
+            row["external_id"].as_str().unwrap().to_owned(),
+            row["added"].clone(),
+            row["removed"].clone(),
+            row["changed"].clone(),
+        )
+    };
+    assert_eq!(row(0), ("1".to_owned(), json!(1), json!(1), json!(0)));
+    assert_eq!(row(2), ("3".to_owned(), json!(1), json!(0), json!(0)));
+
+    let first = models["models"][0]["id"].as_i64().unwrap();
+    server.post(&format!("/projects/{project}/models/{first}/use"), json!({})).await;
+    server.predict(project).await;
+    assert!(!shown(&server.document(ids[0]).await).iter().any(|mark| mark.contains("T:4")));
+    let stats = server.get(&format!("/projects/{project}/stats")).await;
+    assert_eq!(stats["models"][1]["dev"]["accuracy"], 0.7);
+}
+
+#[tokio::test]
+async fn a_training_that_fails_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = with(Told { fails: true, ..Told::default() }, folder.path());
+    let project = server.project(CORPUS).await;
+    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+    server.run_jobs().await;
+    let job = server.get("/jobs/1").await;
+    assert_eq!((&job["state"], &job["model"]), (&json!("FAILED"), &json!(null)));
+    assert_eq!(job["error"], "two marks are too few to learn from; decide on more");
+    assert_eq!(server.get("/models").await["models"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_job_is_cancelled_while_it_runs_or_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, trainer) = with(Told::default(), folder.path());
+    let project = server.project(CORPUS).await;
+    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+    let path = format!("/projects/{project}/jobs");
+    assert_eq!(server.fail(Method::POST, &path, json!({"kind": "train"}).to_string()).await.0, 409);
+    let app = server.app.clone();
+    *trainer.between.lock().unwrap() = Some(Box::new(move || app.runner.cancel(1)));
+    server.post(&path, json!({"kind": "predict"})).await;
+    assert_eq!(server.post("/jobs/2/cancel", json!({})).await["state"], "CANCELLED");
+    server.run_jobs().await;
+    let job = server.get("/jobs/1").await;
+    assert_eq!((&job["state"], &job["error"]), (&json!("CANCELLED"), &json!(null)));
+    assert_eq!(server.fail(Method::POST, "/jobs/1/cancel", "").await.0, 409);
+    // A server that stops says so of the job that runs.
+    server.post(&path, json!({"kind": "train"})).await;
+    let app = server.app.clone();
+    *trainer.between.lock().unwrap() = Some(Box::new(move || app.stop()));
+    server.run_jobs().await;
+    assert_eq!(server.get("/jobs/3").await["error"], "the server was stopped");
+}
+
+#[tokio::test]
+async fn without_a_trainer_the_error_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let (status, answer) =
+        server.fail(Method::POST, &format!("/projects/{project}/jobs"), json!({"kind": "train"}).to_string()).await;
+    assert_eq!(status, 400);
+    assert!(answer["error"]["hint"].as_str().unwrap().contains("canonym train"));
+    let empty = server.post("/projects", json!({"name": "Empty"})).await["id"].as_i64().unwrap();
+    assert_eq!(
+        server.fail(Method::POST, &format!("/projects/{empty}/jobs"), json!({"kind": "predict"}).to_string()).await.0,
+        409
+    );
+}
+
+#[tokio::test]
+async fn what_happens_is_told_to_those_who_listen() {
+    use axum::body::Body;
+    use tokio_stream::StreamExt;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let response = server.send(Method::GET, &format!("/api/v1/events?project={project}"), Body::empty()).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut stream = response.into_body().into_data_stream();
+    let mut next = async || String::from_utf8(stream.next().await.unwrap().unwrap().to_vec()).unwrap();
+    assert_eq!(next().await, ": listening\n\n");
+    server.project(CORPUS).await; // another project is not heard
+    let id = server.documents(project).await[0];
+    let decided = server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
+    assert_eq!(next().await, format!("event: document\ndata: {{\"id\":{id},\"version\":{}}}\n\n", decided["version"]));
+    server.predict(project).await;
+    let told = next().await;
+    assert!(told.starts_with("event: job\ndata: {\"id\":1,") && told.contains("QUEUED"), "{told}");
+    assert!(next().await.contains("RUNNING"));
+    server.app.stop();
+}

@@ -1,0 +1,167 @@
+//! Linking, names, the terminology, and what the server says of itself.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::Method;
+use canonym_serve::lane::LaneConfig;
+use serde_json::{Value, json};
+
+use crate::support::{Ruled, Server, config, rules};
+
+#[tokio::test]
+async fn one_text_is_linked_as_the_command_line_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let linked = server.post("/link", json!({"text": "🧪 e\u{301}: delirium"})).await;
+    let expected = json!({
+        "id": "text",
+        "text": "🧪 e\u{301}: delirium",
+        "annotations": [{
+            "spans": [[6, 14]], "text": "delirium", "type": "Disorder", "score": 0.9, "nil": false,
+            "candidates": [{"id": "T:2", "name": "Delirium", "score": 0.81}, {"id": "T:3", "name": "Confusion", "score": 0.79}],
+        }],
+    });
+    assert_eq!(linked, expected);
+    let linked = server
+        .post("/link", json!({"documents": [{"id": "a", "text": "x"}, {"text": "pepcid"}], "explain": true}))
+        .await;
+    assert_eq!((&linked["documents"][0]["id"], &linked["documents"][1]["id"]), (&json!("a"), &json!("2")));
+    for body in [
+        json!({}),
+        json!({"text": "x", "documents": []}),
+        json!({"text": "x", "top_k": 0}),
+        json!({"text": "x", "min_score": 2}),
+        json!({"text": "x", "typo": 1}),
+        json!({"text": 7}),
+    ] {
+        assert_eq!(server.fail(Method::POST, "/link", body.to_string()).await.0, 400, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn lines_are_linked_as_they_come_and_errors_stand_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let lines = "{\"id\":\"a\",\"text\":\"delirium\"}\n\nnonsense\n{\"text\":\"pepcid\"}";
+    let response = server.send(Method::POST, "/api/v1/link/stream", lines).await;
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 3);
+    assert_eq!((&rows[0]["id"], &rows[2]["id"]), (&json!("a"), &json!("3")));
+    assert_eq!(rows[1]["line"], 2);
+    assert_eq!(rows[2]["annotations"][0]["text"], "pepcid");
+}
+
+#[tokio::test]
+async fn what_waits_together_is_linked_together_and_too_much_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Ruled::new("first", rules());
+    let mut config = config(folder.path());
+    config.lane = LaneConfig { max_requests: 3, ..LaneConfig::default() };
+    let server = std::sync::Arc::new(Server::with(engine.clone(), None, config));
+    engine.gate.set(true);
+    let ask = |text: &'static str| {
+        let server = server.clone();
+        tokio::spawn(async move { server.post("/link", json!({"text": text})).await })
+    };
+    let first = ask("delirium");
+    // The first is at the model when nothing waits any more and a batch was begun.
+    while engine.batches.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let others = [ask("pepcid"), ask("confused"), ask("nothing")];
+    while server.app.lane.n_waiting() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let refused = server.send(Method::POST, "/api/v1/link", json!({"text": "x"}).to_string()).await;
+    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+    engine.gate.set(false);
+    assert_eq!(first.await.unwrap()["annotations"][0]["text"], "delirium");
+    let mut found = Vec::new();
+    for other in others {
+        found.push(other.await.unwrap()["annotations"][0]["text"].clone());
+    }
+    assert_eq!(found, [json!("pepcid"), json!("confused"), Value::Null]);
+    assert_eq!(*engine.batches.lock().unwrap(), [1, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_takes_too_long_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Ruled::new("first", rules());
+    let mut config = config(folder.path());
+    config.timeout = Duration::from_secs(5);
+    let server = Server::with(engine.clone(), None, config);
+    engine.gate.set(true);
+    let (status, answer) = server.fail(Method::POST, "/link", json!({"text": "x"}).to_string()).await;
+    assert_eq!((status, &answer["error"]["message"]), (503, &json!("the request took more than 5 s")));
+    engine.gate.set(false);
+}
+
+#[tokio::test]
+async fn names_and_concepts_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let mapped = server.post("/map", json!({"names": ["delirium", "zzzz"], "top_k": 1})).await;
+    assert_eq!(mapped["results"][0]["candidates"][0], json!({"id": "T:2", "name": "Delirium", "score": 0.9}));
+    assert_eq!(mapped["results"][1], json!({"query": "zzzz", "nil": true, "candidates": []}));
+    let found = server.get("/kb/search?q=acute%20confusional&top_k=5").await;
+    let first = &found["results"][0];
+    assert_eq!(
+        (&first["id"], &first["how"], &first["matched"]),
+        (&json!("T:2"), &json!("prefix"), &json!("acute confusional state"))
+    );
+    assert_eq!(first["synonyms"], json!(["acute confusional state"]));
+    let page = server.get("/kb/concepts/T%3A2").await;
+    assert_eq!(page["parents"], json!([{"id": "T:1", "name": "Mental disorder"}]));
+    assert_eq!(page["children"], json!([{"id": "T:4", "name": "Emergence Delirium"}]));
+    assert_eq!(
+        server.get("/kb/concepts/T:4").await["path"],
+        json!([{"id": "T:1", "name": "Mental disorder"}, {"id": "T:2", "name": "Delirium"},
+        {"id": "T:4", "name": "Emergence Delirium"}])
+    );
+    let (_, answer) = server.fail(Method::GET, "/kb/concepts/T:22", "").await;
+    assert_eq!(answer["error"]["hint"], "did you mean T:2 (Delirium)?");
+}
+
+#[tokio::test]
+async fn the_server_says_what_it_is_and_how_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let about = server.get("/about").await;
+    assert_eq!(
+        (&about["model"]["name"], &about["kb"]["n_concepts"], &about["needs_login"]),
+        (&json!("first"), &json!(6), &json!(false))
+    );
+    assert_eq!(about["user"], json!({"id": 0, "name": "local", "role": "admin"}));
+    for path in ["/health", "/ready", "/metrics", "/api/v1/health", "/api/v1/ready", "/api/v1/metrics"] {
+        assert_eq!(server.send(Method::GET, path, Body::empty()).await.status(), 200, "{path}");
+    }
+    server.post("/link", json!({"text": "delirium"})).await;
+    let metrics = server.text("/metrics").await;
+    assert!(metrics.contains("canonym_linked_documents_total 1\n"), "{metrics}");
+    assert!(metrics.contains("canonym_requests_total{method=\"POST\",status=\"200\"} 1\n"), "{metrics}");
+    let page = server.send(Method::GET, "/", Body::empty()).await;
+    assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+    server.app.stop();
+    assert_eq!(server.fail(Method::GET, "/ready", "").await.0, 503);
+}
+
+#[tokio::test]
+async fn the_description_names_every_address_and_every_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let document = server.get("/openapi.json").await;
+    assert_eq!(
+        document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum::<usize>(),
+        canonym_serve::api::routes().len()
+    );
+    let text = document.to_string();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for reference in text.split("\"#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schemas.contains_key(reference), "{reference} is not described");
+    }
+    assert!(schemas.contains_key("Decision") && schemas.contains_key("Mark"));
+}

@@ -1,0 +1,12 @@
+//! The interface without a socket: every request goes straight to the router.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod durable;
+mod flow;
+mod hostile;
+mod jobs;
+mod linking;
+mod people;
+mod security;
+mod support;
