@@ -1,6 +1,7 @@
 //! `canonym serve`: the HTTP interface, annotation projects and the web application.
 
 mod engine;
+mod trainer;
 
 use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use canonym_serve::{ApiError, App, ServeConfig};
 
+use self::trainer::ProcessTrainer;
 use crate::errors::usage;
 use crate::{interrupt, knowledge, progress};
 
@@ -49,7 +51,8 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     // Who only adds somebody needs no large model.
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
     let engine = engine::open(arguments.kb.as_deref(), model)?;
-    let app = App::open(Arc::new(engine), None, config).context("the folder of data cannot be used")?;
+    let trainer = ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone() };
+    let app = App::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("the folder of data cannot be used")?;
     if let Some(name) = &arguments.add_admin {
         app.put_admin(name, &password()?).map_err(of_server)?;
         progress::say(&format!("{name} is an admin in {}", arguments.data.display()));

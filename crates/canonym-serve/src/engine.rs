@@ -61,7 +61,7 @@ pub trait Engine: Send + Sync {
 pub struct TrainingDocument {
     /// The text with the marks that people made or confirmed. Rejected marks and open predictions are not there.
     pub document: AnnotatedDocument,
-    /// Whether somebody finished it: then what is not marked is no mention.
+    /// Whether somebody finished it, or it came with marks: then what is not marked is no mention.
     pub is_finished: bool,
 }
 

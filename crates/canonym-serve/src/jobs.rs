@@ -1,5 +1,6 @@
 //! Jobs: predictions over all documents of a project, and trainings. They run one after the other beside the requests.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -210,9 +211,16 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         return Ok(End::Failed("this server cannot train models".to_owned()));
     };
     let mut training_documents = Vec::new();
+    // A document that came with marks is taken to have all of them.
+    let has_gold = Cell::new(false);
+    let is_wanted = |mark: &MarkState| {
+        has_gold.set(has_gold.get() || mark.original.is_some());
+        mark.is_human()
+    };
     let (parent, parent_folder) = app.store.read(|connection| {
-        for_each_document((app.engine.kb(), connection), job.project_id, MarkState::is_human, |kept, document| {
-            training_documents.push(TrainingDocument { document, is_finished: kept.is_finished });
+        for_each_document((app.engine.kb(), connection), job.project_id, is_wanted, |kept, document| {
+            let is_finished = kept.is_finished || has_gold.replace(false);
+            training_documents.push(TrainingDocument { document, is_finished });
             Ok(())
         })?;
         let parent = crate::store::projects::model(connection, job.project_id)?.unwrap_or(app.base_model);

@@ -83,7 +83,7 @@ impl ServeEngine {
 }
 
 /// An error of the program as one of the library, which is where most of them come from.
-fn of_program(error: anyhow::Error) -> canonym::Error {
+pub fn of_program(error: anyhow::Error) -> canonym::Error {
     match error.downcast::<canonym::Error>() {
         Ok(error) => error,
         Err(error) => {

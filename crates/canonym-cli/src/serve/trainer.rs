@@ -12,7 +12,8 @@ use canonym::{Error, Result};
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::optimise::{AdamConfig, Schedule};
 use canonym_neural::train::tags::TagsConfig;
-use canonym_serve::{CurvePoint, DevFigures, Engine, Progress, Trained, Trainer, Training, TrainingDocument};
+use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training, TrainingDocument};
+use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
@@ -59,6 +60,14 @@ impl Drop for Running {
 }
 
 impl ProcessTrainer {
+    /// The model that trainings start from: models of words have no weights to learn on.
+    fn beginning(&self) -> &str {
+        match self.model.as_str() {
+            "lexical" | "bm25" => "default",
+            other => other,
+        }
+    }
+
     /// Writes what the training reads, and its configuration; how many steps it has.
     fn prepare(&self, training: &Training) -> Result<u64> {
         let settings: Settings = match training.settings.is_null() {
@@ -79,7 +88,7 @@ impl ProcessTrainer {
             seed: training.seed,
             // Always from the model of the server: earlier decisions are learned again from their documents, so nothing is forgotten
             // and nothing drifts.
-            from: self.model.clone(),
+            from: self.beginning().to_owned(),
             documents: Vec::new(),
             incomplete: Vec::new(),
             hold_out: settings.hold_out.unwrap_or(5),
@@ -116,7 +125,7 @@ impl ProcessTrainer {
     }
 
     fn start(&self, folder: &Path) -> Result<Running> {
-        let program = std::env::current_exe().map_err(|error| Error::io("find", "this program", error))?;
+        let program = std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))?;
         let mut command = Command::new(&program);
         command.arg("--quiet").arg("train").arg(folder.join("training.toml"));
         command.arg("--data-root").arg(folder).arg("--out").arg(folder);
@@ -133,7 +142,7 @@ impl Trainer for ProcessTrainer {
         let mut progress = Progress { message: "reads the documents".to_owned(), ..Progress::default() };
         let ended = loop {
             // Asked before the log is read, so that no round is missed.
-            let ended = running.0.try_wait().map_err(|error| Error::io("wait for", "the training", error))?;
+            let ended = running.0.try_wait().map_err(|error| Error::io("wait for", Path::new("the training"), error))?;
             let mut points = log.new_points();
             let last = points.pop();
             for point in points.into_iter().map(Some).chain([last]) {
@@ -173,7 +182,7 @@ impl Trainer for ProcessTrainer {
             accuracy: Some(figures.accuracy),
         });
         let n = report.n_documents + report.n_incomplete;
-        Ok(Trained { name: format!("{} + {n} documents", short(&self.model)), card: card(&report), dev })
+        Ok(Trained { name: format!("{} + {n} documents", short(self.beginning())), card: card(&report), dev })
     }
 
     fn open(&self, folder: &Path) -> Result<Arc<dyn Engine>> {

@@ -59,6 +59,9 @@ pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
+/// How letters are changed before words are divided; older models do not have it.
+const LETTERS: &str = "tokenizer_config.json";
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -94,6 +97,9 @@ fn fetch(name: &str, folder: &Path) -> anyhow::Result<()> {
         Ok(())
     };
     one(NEEDED[0])?;
+    if let Err(error) = one(LETTERS) {
+        progress::say(&format!("{LETTERS} is left out: {error}"));
+    }
     one(VOCABULARIES[0]).or_else(|first| {
         // Some models have the newer file alone; where that is missing, too, the first refusal tells more.
         one(VOCABULARIES[1]).map_err(|_| first)

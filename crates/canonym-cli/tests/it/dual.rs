@@ -186,7 +186,7 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     assert!(ok && !place.path("rehearsed/synonyms.kb").exists(), "{errors}");
 }
 
-/// A hub on this machine with the files of a folder, but for its `vocab.txt`; it answers as long as the test runs.
+/// A hub on this machine with the files of a folder; it answers as long as the test runs.
 fn hub(folder: std::path::PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -197,7 +197,7 @@ fn hub(folder: std::path::PathBuf) -> String {
             let asked = lines.next().unwrap_or_default();
             lines.take_while(|line| !line.is_empty()).for_each(drop);
             let file = asked.split(' ').nth(1).and_then(|path| path.strip_prefix("/lab/tiny/resolve/main/"));
-            let body = file.filter(|file| *file != "vocab.txt").and_then(|file| std::fs::read(folder.join(file)).ok());
+            let body = file.and_then(|file| std::fs::read(folder.join(file)).ok());
             let status = if body.is_some() { "200 OK" } else { "404 Not Found" };
             let body = body.unwrap_or_default();
             let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
