@@ -6,6 +6,8 @@ test('ticks are round and cover both ends', () => {
   expect(ticks(0.12, 1.6)).toEqual([0, 0.5, 1, 1.5, 2]);
   expect(ticks(0, 240)).toEqual([0, 100, 200, 300]);
   expect(ticks(3, 3)).toEqual([3]);
+  expect(ticks(0, 1, 4, true)).toEqual([0, 1]);
+  expect(ticks(0, 6, 4, true)).toEqual([0, 2, 4, 6]);
 });
 test('a scale maps ends to ends, also upside down', () => {
   const y = scale([0, 2], [100, 0]);

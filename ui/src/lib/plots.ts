@@ -1,11 +1,11 @@
 // Scales, ticks and lines of small plots.
 
-/** Round numbers between two ends, both covered: at most about `n` steps. */
-export function ticks(low: number, high: number, n = 4): number[] {
+/** Round numbers between two ends, both covered: at most about `n` steps. Counts have no ticks between whole numbers. */
+export function ticks(low: number, high: number, n = 4, isCount = false): number[] {
   if (!(high > low)) return [low];
   const raw = (high - low) / n;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((one) => one >= raw - 1e-12)!;
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((one) => one >= raw - 1e-12 && (!isCount || Number.isInteger(one))) ?? 1;
   const first = Math.floor(low / step + 1e-9);
   const found: number[] = [];
   for (let row = first; ; row++) {
