@@ -80,7 +80,7 @@ for (const [width, height] of [[1024, 768], [768, 1024]]) {
 
 test('a text is linked as typing stops, and goes into the address', async () => {
   await page.goto(`${it.base}/`);
-  await page.getByLabel('Text', { exact: true }).fill('😀 She had headaches.');
+  await page.getByRole('textbox', { name: 'Text' }).fill('😀 She had headaches.');
   await page.locator('.result mark', { hasText: 'headaches' }).waitFor();
   assert.ok(page.url().includes('#text='));
   await page.locator('aside .candidate', { hasText: 'MESH:D006261' }).first().waitFor();
