@@ -57,7 +57,7 @@ export function pubtator(document: LinkedDocument): string {
     const starts = annotation.spans.map((span) => span[0]).join(';');
     const ends = annotation.spans.map((span) => span[1]).join(';');
     const concept = annotation.nil ? '-1' : (annotation.candidates[0]?.id ?? '-1');
-    lines.push([id, starts, ends, annotation.text.replace(/[\r\n\t]/g, ' '), annotation.type ?? 'Entity', concept].join('\t'));
+    lines.push([id, starts, ends, annotation.text.replace(/[\r\n\t]/g, ' '), annotation.type || 'Entity', concept].join('\t'));
   }
   return lines.join('\n') + '\n';
 }

@@ -102,6 +102,8 @@ export interface About {
   model: { name: string };
   user: User | null;
   needs_login: boolean;
+  /** Whether this server can train; a server that does not say so can. */
+  can_train?: boolean;
 }
 
 export const STRATEGIES = ['least-confident', 'margin', 'recognition', 'diversity', 'random'] as const;
