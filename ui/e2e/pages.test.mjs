@@ -1,6 +1,7 @@
 // Pages alone: what can be reached, what axe says in both themes, what the console says.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { samples } from '../mock/samples.mjs';
 import { axePath, call, open, until } from './browser.mjs';
@@ -46,6 +47,17 @@ async function visit([path, sign]) {
   await page.locator(sign).first().waitFor();
 }
 
+const axe = readFileSync(axePath, 'utf8');
+
+/** What axe calls serious or critical. */
+async function serious() {
+  // The content security policy lets no script be added, so axe comes through the debugger.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
+  const told = (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`;
+  return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
+}
+
 for (const theme of ['light', 'dark']) {
   test(`axe finds nothing serious in ${theme}`, async () => {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
@@ -53,12 +65,7 @@ for (const theme of ['light', 'dark']) {
     for (const [name, where] of Object.entries(pages())) {
       await visit(where);
       await page.waitForTimeout(250);
-      // The content security policy lets no script be added, so axe comes through the debugger.
-      await page.evaluate(await (await import('node:fs/promises')).readFile(axePath, 'utf8'));
-      const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
-      for (const one of violations.filter((each) => ['serious', 'critical'].includes(each.impact))) {
-        found.push(`${name}: ${one.id}: ${one.nodes.map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).slice(0, 3).join('; ')}`);
-      }
+      found.push(...(await serious()).map((fault) => `${name}: ${fault}`));
     }
     assert.deepEqual(found, []);
   });
@@ -77,6 +84,37 @@ for (const [width, height] of [[1024, 768], [768, 1024]]) {
     assert.deepEqual(wide, []);
   });
 }
+
+test('a server with accounts asks for a login, which axe likes too', async () => {
+  await page.route('**/api/v1/about', (route) => route.fulfill({ json: { version: '0', kb: { name: '', n_concepts: 0, n_names: 0, fingerprint: '' }, model: { name: '' }, user: null, needs_login: true } }));
+  await page.goto(`${it.base}/projects`);
+  await page.getByRole('button', { name: 'Log in' }).waitFor();
+  assert.deepEqual(await serious(), []);
+  await page.unroute('**/api/v1/about');
+});
+
+test('what is not there is told, with what is safe', async () => {
+  await page.goto(`${it.base}/projects/987654321`);
+  await page.getByRole('alert').waitFor();
+  await page.goto(`${it.base}/projects/${project}/annotate/987654321`);
+  await page.getByText('Nothing was changed.').waitFor();
+  it.complaints.length = 0;
+});
+
+test('dialogs please axe, too', async () => {
+  await visit(pages().annotate);
+  for (const key of ['?', 'h']) {
+    await page.keyboard.press(key);
+    await page.getByRole('dialog').waitFor();
+    assert.deepEqual(await serious(), []);
+    await page.keyboard.press('Escape');
+  }
+});
+
+test('axe sees faults at all', async () => {
+  await page.evaluate(() => globalThis.document.querySelector('main').append(globalThis.document.createElement('button')));
+  assert.match((await serious()).join(), /button-name/);
+});
 
 test('a text is linked as typing stops, and goes into the address', async () => {
   await page.goto(`${it.base}/`);

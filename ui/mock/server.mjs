@@ -1,10 +1,9 @@
 // The contract of the server in memory, for development and tests of the application: `node mock/server.mjs [port]`.
 // It serves `dist` under the content security policy that the real server sends.
 
-import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { serveFile } from './files.mjs';
 import { readJsonl, readPubtator, readText, writePubtator } from './formats.mjs';
 import * as jobs from './jobs.mjs';
 import * as kb from './kb.mjs';
@@ -12,9 +11,6 @@ import { samples } from './samples.mjs';
 import * as state from './state.mjs';
 
 const { Failure } = state;
-const dist = fileURLToPath(new URL('../dist/', import.meta.url));
-const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json' };
-const POLICY = "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const people = [state.me];
 
 function routes(method, path, { query, body, text }) {
@@ -119,15 +115,6 @@ function exportFile(project, query) {
   const format = query.get('format') ?? 'pubtator';
   const text = format === 'pubtator' ? writePubtator(docs) : docs.map((doc) => JSON.stringify({ id: doc.external_id, text: doc.text, annotations: doc.marks })).join('\n');
   return { raw: text, name: `${project.name}.${format}` };
-}
-
-function serveFile(response, path) {
-  const wanted = normalize(join(dist, path));
-  const isFile = wanted.startsWith(dist) && existsSync(wanted) && statSync(wanted).isFile();
-  if (!isFile && extname(path)) return send(response, 404, { error: { code: 'not_found', message: 'no such file', hint: null } });
-  const file = isFile ? wanted : join(dist, 'index.html');
-  response.writeHead(200, { 'Content-Type': TYPES[extname(file)] ?? 'application/octet-stream', 'Content-Security-Policy': POLICY });
-  createReadStream(file).pipe(response);
 }
 
 function send(response, status, json) {

@@ -62,7 +62,10 @@ export function follow(event: MouseEvent): void {
   event.preventDefault();
   history.pushState(null, '', link.href);
   enter();
-  document.querySelector('main')?.scrollTo?.(0, 0);
+  const main = document.querySelector<HTMLElement>('main');
+  main?.scrollTo(0, 0);
+  // Where the link went with its page, the focus would fall to the start of the document.
+  setTimeout(() => document.activeElement === document.body && main?.focus());
 }
 
 let nextMessage = 1;

@@ -82,6 +82,18 @@ test('a refused decision is told and does not hold up the next', async () => {
   expect(log).toEqual(['refused a', 'sent b', 'saved b']);
 });
 
+test('a decision that the server always fails at is given up after some tries', async () => {
+  const { outbox, log, state } = make();
+  state.error = new ApiError('server', 'the server answered 500', null, 500);
+  outbox.add(entry('a'));
+  await settle();
+  for (let row = 0; row < 10; row++) {
+    state.later.splice(0).forEach((run) => run());
+    await settle();
+  }
+  expect([log, outbox.nWaiting]).toEqual([['refused a'], 0]);
+});
+
 test('an expired login keeps decisions', async () => {
   const { outbox, state } = make();
   state.error = new ApiError('login', 'log in', null, 401);

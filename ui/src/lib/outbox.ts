@@ -39,6 +39,8 @@ export interface Hooks {
 
 const PREFIX = 'canonym.outbox.';
 const LONGEST_WAIT = 15_000;
+/** How often a decision is sent that the server answers with an error of its own; one that never passes must not hold up all others. */
+const N_TRIES = 5;
 
 export class Outbox {
   private entries: Entry[] = [];
@@ -116,13 +118,14 @@ export class Outbox {
           this.drop(entry);
           this.hooks.acknowledged(entry, answer);
         } catch (error) {
-          if (error instanceof ApiError && (error.isTemporary || error.kind === 'login' || error.kind === 'server')) {
+          if (error instanceof ApiError && this.mayPassLater(error)) {
             this.isOffline = true;
             this.nFailures++;
             const wait = error.retryAfter ? error.retryAfter * 1000 : 500 * 2 ** Math.min(this.nFailures, 6);
             this.hooks.later(Math.min(wait, LONGEST_WAIT), () => void this.flush());
             return;
           }
+          this.nFailures = 0;
           this.drop(entry);
           this.hooks.refused(entry, error);
         }
@@ -132,6 +135,10 @@ export class Outbox {
       this.isSending = false;
       this.tell();
     }
+  }
+
+  private mayPassLater(error: ApiError): boolean {
+    return error.isTemporary || error.kind === 'login' || (error.kind === 'server' && this.nFailures + 1 < N_TRIES);
   }
 
   private drop(entry: Entry): void {

@@ -154,7 +154,7 @@ export class DocumentSession {
   refused(entry: Entry, error: unknown): void {
     this.waiting = outbox.of(this.id);
     void this.load();
-    if (entry.kind !== 'decide') return tell(`Nothing to ${entry.kind}: ${sentence(error)}`);
+    if (entry.kind !== 'decide') return tell(sentence(error));
     if (!isConflict(error)) return tellError(error, 'This decision was not saved; all others are.');
     tell(`${sentence(error)} Your decision was not saved; the document now shows theirs.`, 'error', {
       label: 'Save mine instead',
