@@ -10,12 +10,13 @@ export const axePath = require.resolve('axe-core/axe.min.js');
 
 export async function open({ width = 1280, height = 860, colorScheme = 'light' } = {}) {
   const server = process.env.CANONYM_URL ? null : await (await import('../mock/server.mjs')).serve(0);
-  const base = process.env.CANONYM_URL?.replace(/\/$/, '') ?? `http://127.0.0.1:${server.address().port}`;
+  const base = process.env.CANONYM_URL?.replace(/\/$/, '') || `http://127.0.0.1:${server.address().port}`;
   const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
   assert.ok(executablePath, 'chromium is missing: apt-get install -y chromium');
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, baseURL: base, acceptDownloads: true });
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: base });
+  context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   /** What the console complained about; a test may allow what it provokes. */
   const complaints = [];

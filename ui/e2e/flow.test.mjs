@@ -170,6 +170,23 @@ test('offline, decisions wait, survive a reload and are sent', async () => {
   it.complaints.length = 0;
 });
 
+test('a decision against which somebody was faster is told, and can be made again', async () => {
+  const id = await annotate(EMOJI);
+  await focus('Headaches');
+  const error = { code: 'conflict', message: 'the mark was changed by ada meanwhile', hint: null };
+  await page.route('**/decisions', (route) => route.fulfill({ status: 409, json: { error } }), { times: 1 });
+  await page.keyboard.press('n');
+  await page.getByText('The mark was changed by ada meanwhile').waitFor();
+  await page.locator('.text .marked mark.gold', { hasText: 'Headaches' }).waitFor();
+  await page.getByRole('button', { name: 'Save mine instead' }).click();
+  await saved();
+  await until('the decision', async () => (await marks(id)).find((mark) => mark.text === 'Headaches').is_nil);
+  await page.keyboard.press('u');
+  await page.locator('.text .marked mark.gold', { hasText: 'Headaches' }).waitFor();
+  await saved();
+  it.complaints.length = 0;
+});
+
 test('a comment is kept', async () => {
   await page.keyboard.press('c');
   await page.keyboard.type('Is it meant?');
@@ -241,6 +258,23 @@ test('finishing goes on to the next document, and the queue is one shorter', asy
   await page.keyboard.press('f');
   await until('the document is finished', async () => (await api('GET', `/projects/${project}/queue`)).documents.length === n - 1);
   await page.waitForURL((url) => !url.pathname.endsWith(String(project)));
+});
+
+test('training tells its curves, makes a model, and the way back is open', async (t) => {
+  if ((await api('GET', '/about')).can_train === false) return t.skip('this server does not train');
+  const n = (await api('GET', `/models?project=${project}`)).models.length;
+  await page.goto(`/projects/${project}/jobs`);
+  await page.getByRole('button', { name: 'Train and predict' }).click();
+  await page.locator('article figure').first().waitFor({ timeout: 120_000 });
+  await until('a model', async () => (await api('GET', `/models?project=${project}`)).models.length === n + 1, 300_000);
+  await page.goto(`/models?project=${project}`);
+  const boxes = page.getByRole('checkbox');
+  await boxes.nth(n).check();
+  await boxes.nth(0).check();
+  await page.locator('section[aria-label=Comparison]').waitFor();
+  const before = (await api('GET', `/models?project=${project}`)).models.find((model) => !model.is_current);
+  await page.getByRole('row', { name: before.name }).getByRole('button', { name: 'Use' }).click();
+  await until('the older model is in use', async () => (await api('GET', `/models?project=${project}`)).models.find((model) => model.id === before.id).is_current);
 });
 
 test('the export holds what was decided', async () => {
