@@ -8,7 +8,7 @@ delete process.env.CANONYM_URL;
 mkdirSync('shots', { recursive: true });
 const only = process.argv.slice(2);
 
-for (const [width, height] of [[1280, 860], [768, 1024]]) {
+for (const [width, height] of [[1280, 860], [1024, 768], [768, 1024]]) {
   const it = await open({ width, height });
   const project = fill();
   await call(it.base, 'POST', `/projects/${project.id}/jobs`, { kind: 'predict' });
