@@ -1,0 +1,81 @@
+// Starts Debian's chromium and, unless CANONYM_URL names a server, the mock. `apt-get install -y chromium` brings the browser.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+const require = createRequire(import.meta.url);
+export const axePath = require.resolve('axe-core/axe.min.js');
+
+export async function open({ width = 1280, height = 860, colorScheme = 'light' } = {}) {
+  const server = process.env.CANONYM_URL ? null : await (await import('../mock/server.mjs')).serve(0);
+  const base = process.env.CANONYM_URL?.replace(/\/$/, '') || `http://127.0.0.1:${server.address().port}`;
+  const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+  assert.ok(executablePath, 'chromium is missing: apt-get install -y chromium');
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, baseURL: base, acceptDownloads: true });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: base });
+  context.setDefaultTimeout(15_000);
+  const page = await context.newPage();
+  /** What the console complained about; a test may allow what it provokes. */
+  const complaints = [];
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
+  return {
+    base,
+    browser,
+    context,
+    page,
+    complaints,
+    async close() {
+      await browser.close();
+      server?.closeAllConnections();
+      server?.close();
+    },
+  };
+}
+
+/** A call of the API beside the browser, as a test needs it to make its own project. */
+export async function call(base, method, path, body, type = 'application/json') {
+  const headers = { 'X-Canonym': '1', 'Content-Type': type };
+  const response = await fetch(`${base}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body) });
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${response.ok ? '' : await response.text()}`);
+  const text = await response.text();
+  return response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
+}
+
+/** Waits until something holds, for the state of the server that no page shows. */
+export async function until(what, holds, milliseconds = 60_000) {
+  const end = Date.now() + milliseconds;
+  for (;;) {
+    const value = await holds();
+    if (value) return value;
+    if (Date.now() > end) assert.fail(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Selects words of the text as a mouse does. */
+export async function drag(page, words) {
+  const box = await page.evaluate((wanted) => {
+    const root = document.querySelector('.text .marked');
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const at = node.data.indexOf(wanted);
+      if (at < 0) continue;
+      node.parentElement.scrollIntoView({ block: 'nearest' });
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.setEnd(node, at + wanted.length);
+      const { left, right, top, bottom } = range.getBoundingClientRect();
+      return { left, right, y: (top + bottom) / 2 };
+    }
+    return null;
+  }, words);
+  assert.ok(box, `“${words}” is not in the text`);
+  await page.mouse.move(box.left + 2, box.y);
+  await page.mouse.down();
+  await page.mouse.move(box.right - 2, box.y, { steps: 5 });
+  await page.mouse.up();
+}

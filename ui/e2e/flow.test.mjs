@@ -1,0 +1,305 @@
+// The way of a new user through the application, against the mock or, by CANONYM_URL, against a server that uses the starter
+// terminology. Only the contract is used, never what the mock does beyond it.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { pubtator } from '../mock/samples.mjs';
+import { call, drag, open, until } from './browser.mjs';
+
+const stamp = Date.now();
+const EMOJI = `e${stamp}`;
+const NESTED = `n${stamp}`;
+const NIL = `z${stamp}`;
+const corpus = [
+  pubtator(EMOJI, 'Headaches 🙂 and fever', 'A boy 👩‍⚕️ with fever took ibuprofen for headaches. The fever stayed; his anaemia did not.', [['Headaches', 'Symptom', 'MESH:D006261']]),
+  pubtator(NESTED, 'Chronic kidney disease in two sisters', 'Both had chronic kidney disease and took ibuprofen for headaches.', [['Chronic kidney disease', 'Disease', 'MESH:D051436'], ['kidney disease', 'Disease', 'MESH:D007674']]),
+  pubtator(NIL, 'A rare glimmer syndrome', 'The glimmer syndrome came with fever.', [['glimmer syndrome', 'Disease', '-1']]),
+].join('\n');
+
+let it, page, project;
+const api = (method, path, body) => call(it.base, method, path, body);
+const documents = async () => Object.fromEntries((await api('GET', `/projects/${project}/documents?state=all`)).documents.map((row) => [row.external_id, row.id]));
+const marks = async (id) => (await api('GET', `/documents/${id}`)).marks;
+const saved = () => page.locator('[data-save=saved]').waitFor();
+
+before(async () => {
+  it = await open();
+  page = it.page;
+});
+after(async () => {
+  await it?.close();
+});
+
+async function annotate(externalId) {
+  const id = (await documents())[externalId];
+  await page.goto(`/projects/${project}/annotate/${id}`);
+  await page.locator('.text .marked .line').first().waitFor();
+  await page.locator('.text .marked mark').first().waitFor();
+  return id;
+}
+
+/** Focuses the mark whose text, or whose run, is this. */
+async function focus(text) {
+  await page.locator('.text .marked mark', { hasText: text }).first().click();
+  await page.locator('aside .mention', { hasText: text }).waitFor();
+}
+
+test('a project is created and a file imported', async () => {
+  await page.goto('/projects');
+  await page.getByRole('button', { name: 'New project' }).click();
+  await page.getByLabel('Name', { exact: true }).fill(`Flow ${stamp}`);
+  await page.getByLabel(/Guideline/).fill('Mark everything.');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.waitForURL(/\/projects\/\d+\/import/);
+  project = Number(/projects\/(\d+)/.exec(page.url())[1]);
+  const file = join(mkdtempSync(join(tmpdir(), 'canonym-')), 'three.pubtator');
+  writeFileSync(file, corpus);
+  await page.locator('input[type=file]').setInputFiles(file);
+  await page.getByText('3 documents').first().waitFor();
+  await page.getByText('4 annotations').waitFor();
+});
+
+test('the same file again is refused, document by document', async () => {
+  await page.getByLabel('Or paste').fill(corpus);
+  await page.locator('.format select').selectOption('pubtator');
+  await page.getByRole('button', { name: 'Import what was pasted' }).click();
+  await page.getByText('3 documents left out').waitFor();
+  assert.equal(Object.keys(await documents()).length, 3);
+});
+
+test('gold marks stand where the file says, behind an emoji too', async () => {
+  await annotate(EMOJI);
+  assert.deepEqual(await page.locator('.text .marked mark.gold').allTextContents(), ['Headaches']);
+  await annotate(NESTED);
+  const runs = await page.locator('.text .marked [data-marked]').allTextContents();
+  assert.deepEqual(runs, ['Chronic ', 'kidney disease']);
+  assert.equal(await page.locator('.text .marked mark.gold mark.gold').textContent(), 'kidney disease');
+  await annotate(NIL);
+  await page.locator('aside .concept', { hasText: 'No concept' }).waitFor();
+});
+
+test('selected text gets a concept by keyboard and is saved at once', async () => {
+  const id = await annotate(EMOJI);
+  await drag(page, 'ibuprofe');
+  await page.locator('aside .mention', { hasText: 'ibuprofen' }).waitFor();
+  // Pressed before or after the candidates of the new place have come.
+  await page.keyboard.press('1');
+  await page.locator('.text .marked mark.user', { hasText: 'ibuprofen' }).waitFor();
+  await saved();
+  const made = (await marks(id)).find((mark) => mark.source === 'USER');
+  assert.deepEqual([made.text, made.concept.id], ['ibuprofen', 'MESH:D007052']);
+});
+
+test('a reload keeps it', async () => {
+  await page.reload();
+  await page.locator('.text .marked mark.user', { hasText: 'ibuprofen' }).waitFor();
+});
+
+test('text is selected by keys and the search picks by enter', async () => {
+  const id = await annotate(EMOJI);
+  await page.locator('.text .marked').focus();
+  for (let row = 0; row < 6; row++) await page.keyboard.press('ArrowRight');
+  const words = await page.evaluate(() => document.getSelection().toString());
+  await page.keyboard.press('Shift+ArrowRight');
+  const more = await page.evaluate(() => document.getSelection().toString());
+  assert.deepEqual([words, more], ['boy', 'boy 👩‍⚕️']);
+  await page.keyboard.press('Shift+ArrowLeft');
+  assert.equal(await page.evaluate(() => document.getSelection().toString()), words);
+  await page.keyboard.press('Escape');
+  await drag(page, 'anaemia');
+  await page.locator('aside .mention', { hasText: 'anaemia' }).waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('anemia');
+  // Enter takes what was searched, not what stood there while the search was on its way.
+  await page.keyboard.press('Enter');
+  await page.locator('.text .marked mark.user', { hasText: 'anaemia' }).waitFor();
+  await saved();
+  assert.equal((await marks(id)).find((mark) => mark.text === 'anaemia').concept.id, 'MESH:D000740');
+});
+
+test('undo and redo go through reloads', async () => {
+  await page.keyboard.press('u');
+  await page.locator('.text .marked mark.user', { hasText: 'anaemia' }).waitFor({ state: 'detached' });
+  await saved();
+  await page.reload();
+  await page.locator('.text .marked mark').first().waitFor();
+  assert.equal(await page.locator('.text .marked mark.user', { hasText: 'anaemia' }).count(), 0);
+  await page.keyboard.press('U');
+  await page.locator('.text .marked mark.user', { hasText: 'anaemia' }).waitFor();
+  await saved();
+});
+
+test('edges move by token and by character', async () => {
+  await focus('anaemia');
+  await page.keyboard.press('e');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  await page.locator('aside .mention', { hasText: 'anaemia did' }).waitFor();
+  await page.keyboard.press('e');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await page.keyboard.press('Enter');
+  await page.locator('aside .mention', { hasText: /anaemia di”/ }).waitFor();
+  await page.keyboard.press('u');
+  await page.keyboard.press('u');
+  await page.locator('aside .mention', { hasText: /“anaemia”/ }).waitFor();
+  await saved();
+});
+
+test('offline, decisions wait, survive a reload and are sent', async () => {
+  let isOffline = true;
+  await page.route('**/decisions', (route) => (isOffline ? route.abort() : route.continue()));
+  const id = await annotate(EMOJI);
+  await focus('Headaches');
+  await page.keyboard.press('s');
+  await page.keyboard.press('n');
+  await page.locator('[data-save=offline]', { hasText: 'offline, 2 waiting' }).waitFor();
+  assert.equal((await marks(id)).find((mark) => mark.text === 'Headaches').is_nil, false);
+  page.once('dialog', (dialog) => dialog.accept());
+  await page.reload();
+  await page.locator('.text .marked mark.nil', { hasText: 'Headaches' }).waitFor();
+  isOffline = false;
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await saved();
+  assert.equal((await marks(id)).find((mark) => mark.text === 'Headaches').is_nil, true);
+  await page.keyboard.press('u');
+  await page.keyboard.press('u');
+  await page.locator('.text .marked mark.gold', { hasText: 'Headaches' }).waitFor();
+  await saved();
+  await page.unroute('**/decisions');
+  it.complaints.length = 0;
+});
+
+test('a decision against which somebody was faster is told, and can be made again', async () => {
+  const id = await annotate(EMOJI);
+  await focus('Headaches');
+  const error = { code: 'conflict', message: 'the mark was changed by ada meanwhile', hint: null };
+  await page.route('**/decisions', (route) => route.fulfill({ status: 409, json: { error } }), { times: 1 });
+  await page.keyboard.press('n');
+  await page.getByText('The mark was changed by ada meanwhile').waitFor();
+  await page.locator('.text .marked mark.gold', { hasText: 'Headaches' }).waitFor();
+  await page.getByRole('button', { name: 'Save mine instead' }).click();
+  await saved();
+  await until('the decision', async () => (await marks(id)).find((mark) => mark.text === 'Headaches').is_nil);
+  await page.keyboard.press('u');
+  await page.locator('.text .marked mark.gold', { hasText: 'Headaches' }).waitFor();
+  await saved();
+  it.complaints.length = 0;
+});
+
+test('a comment is kept', async () => {
+  await page.keyboard.press('c');
+  await page.keyboard.type('Is it meant?');
+  await page.keyboard.press('Enter');
+  await page.locator('.comment', { hasText: 'Is it meant?' }).waitFor();
+  await page.reload();
+  await page.locator('.comment', { hasText: 'Is it meant?' }).waitFor();
+});
+
+test('a prediction tells how far it is and brings marks with probabilities', async () => {
+  await page.goto(`/projects/${project}/jobs`);
+  await page.getByRole('button', { name: 'Predict', exact: true }).click();
+  await page.locator('[data-job]').first().waitFor();
+  await page.locator('[data-state=SUCCEEDED]').first().waitFor({ timeout: 120_000 });
+  const ids = await documents();
+  const predicted = (await marks(ids[EMOJI])).filter((mark) => mark.source === 'PRED');
+  assert.ok(predicted.length && predicted.every((mark) => mark.score > 0 && mark.score <= 1 && mark.state === 'open'));
+});
+
+test('the queue begins with the document that has the lowest confidence', async () => {
+  await page.goto(`/projects/${project}`);
+  await page.locator('.queue-table tbody tr').first().waitFor();
+  const shown = (await page.locator('.queue-table tbody tr td:last-child').allTextContents()).map((text) => (text === '–' ? Infinity : Number(text)));
+  assert.deepEqual(shown, [...shown].sort((a, b) => a - b));
+  const reasons = await page.locator('.queue-table tbody tr td:nth-child(3)').allTextContents();
+  assert.ok(reasons.every((reason) => reason.trim()));
+});
+
+test('predictions are accepted, rejected and corrected by keys', async () => {
+  const id = await annotate(EMOJI);
+  const open = (await marks(id)).filter((mark) => mark.source === 'PRED' && mark.state === 'open');
+  assert.ok(open.length >= 2, 'the starter knows fever and headaches');
+  const first = (await page.locator('aside .mention').textContent()).replace(/[“”]/g, '');
+  await page.keyboard.press('a');
+  await page.keyboard.press('x');
+  await saved();
+  const now = await until('two decisions', async () => {
+    const all = await marks(id);
+    return all.filter((mark) => mark.state === 'open' && mark.source === 'PRED').length === open.length - 2 && all;
+  });
+  assert.ok(now.some((mark) => mark.text === first && mark.source === 'USER' && mark.state === 'accepted'));
+  await page.keyboard.press('u');
+  await saved();
+  await page.locator('aside .chip.pred').waitFor();
+  await page.keyboard.press('n');
+  await saved();
+  assert.equal((await marks(id)).filter((mark) => mark.is_nil && mark.source === 'USER').length, 1);
+});
+
+test('the same decision goes to all alike, after a preview', async () => {
+  const ids = await documents();
+  await annotate(NESTED);
+  await focus('ibuprofen');
+  await page.keyboard.press('a');
+  await focus('ibuprofen');
+  await saved();
+  const before = await marks(ids[EMOJI]);
+  await page.keyboard.press('g');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('the whole project').click();
+  await dialog.getByRole('button', { name: /Decide \d+ mentions? alike/ }).waitFor();
+  assert.deepEqual(await marks(ids[EMOJI]), before, 'a preview changes nothing');
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+});
+
+test('finishing goes on to the next document, and the queue is one shorter', async () => {
+  const n = (await api('GET', `/projects/${project}/queue`)).documents.length;
+  await page.keyboard.press('f');
+  await until('the document is finished', async () => (await api('GET', `/projects/${project}/queue`)).documents.length === n - 1);
+  await page.waitForURL((url) => !url.pathname.endsWith(String(project)));
+});
+
+test('training tells its curves, makes a model, and the way back is open', async (t) => {
+  if ((await api('GET', '/about')).can_train === false) return t.skip('this server does not train');
+  const n = (await api('GET', `/models?project=${project}`)).models.length;
+  await page.goto(`/projects/${project}/jobs`);
+  await page.getByRole('button', { name: 'Train and predict' }).click();
+  await page.locator('article figure').first().waitFor({ timeout: 120_000 });
+  await until('a model', async () => (await api('GET', `/models?project=${project}`)).models.length === n + 1, 300_000);
+  await page.goto(`/models?project=${project}`);
+  const boxes = page.getByRole('checkbox');
+  await boxes.nth(n).check();
+  await boxes.nth(0).check();
+  await page.locator('section[aria-label=Comparison]').waitFor();
+  const before = (await api('GET', `/models?project=${project}`)).models.find((model) => !model.is_current);
+  await page.getByRole('row', { name: before.name }).getByRole('button', { name: 'Use' }).click();
+  await until('the older model is in use', async () => (await api('GET', `/models?project=${project}`)).models.find((model) => model.id === before.id).is_current);
+});
+
+test('the export holds what was decided', async () => {
+  await page.goto(`/projects/${project}/documents`);
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export' }).click()]);
+  const text = readFileSync(await download.path(), 'utf8');
+  assert.match(text, new RegExp(`${EMOJI}\\t\\d+\\t\\d+\\tibuprofen\\t[^\\t]*\\tMESH:D007052`));
+  const again = await api('POST', '/projects', { name: `Again ${stamp}` });
+  const report = await call(it.base, 'POST', `/projects/${again.id}/import?format=pubtator&filename=again.pubtator`, text, 'text/plain');
+  assert.deepEqual([report.n_documents, report.problems], [3, []]);
+});
+
+test('the page of a project tells its numbers', async () => {
+  await page.goto(`/projects/${project}/dashboard`);
+  await page.locator('figure svg').first().waitFor();
+  assert.ok((await page.locator('figcaption span').first().textContent()).includes('GOLD'));
+});
+
+test('history tells who did what', async () => {
+  await annotate(EMOJI);
+  await page.keyboard.press('h');
+  await page.getByRole('dialog').locator('li').first().waitFor();
+  await page.keyboard.press('Escape');
+});
+
+test('the console had nothing to complain about', () => assert.deepEqual(it.complaints, []));

@@ -1,0 +1,166 @@
+// Pages alone: what can be reached, what axe says in both themes, what the console says.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { samples } from '../mock/samples.mjs';
+import { axePath, call, open, until } from './browser.mjs';
+
+let it, page, project, document;
+
+before(async () => {
+  it = await open();
+  page = it.page;
+  project = (await call(it.base, 'POST', '/projects', { name: `Pages ${Date.now()}`, guideline: 'Mark all.' })).id;
+  const unique = samples.replaceAll('90000', `${Date.now()}`);
+  await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, unique, 'text/plain');
+  const job = await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
+  await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job.id}`)).state === 'SUCCEEDED');
+  document = (await call(it.base, 'GET', `/projects/${project}/documents`)).documents[0].id;
+});
+after(async () => {
+  await it?.close();
+});
+
+const TEXT = encodeURIComponent('She took ibuprofen for headaches and fever.');
+const pages = () => ({
+  'link, empty': ['/', 'textarea'],
+  link: [`/#text=${TEXT}`, '.result mark'],
+  terminology: ['/terminology', 'input'],
+  'a search': ['/terminology?q=headache', '.results a'],
+  'a concept': ['/terminology?q=headache&id=MESH%3AD006261', 'article h2'],
+  projects: ['/projects', 'a.card'],
+  queue: [`/projects/${project}`, '.queue-table'],
+  documents: [`/projects/${project}/documents`, 'table'],
+  import: [`/projects/${project}/import`, 'textarea'],
+  jobs: [`/projects/${project}/jobs`, '[data-job]'],
+  dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
+  annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
+  models: [`/models?project=${project}`, 'table'],
+  settings: ['/settings', 'h2'],
+  'not found': ['/nowhere', 'h1'],
+});
+
+async function visit([path, sign]) {
+  await page.goto('about:blank');
+  await page.goto(it.base + path);
+  await page.locator(sign).first().waitFor();
+}
+
+const axe = readFileSync(axePath, 'utf8');
+
+/** What axe calls serious or critical. */
+async function serious() {
+  // The content security policy lets no script be added, so axe comes through the debugger.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
+  const told = (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`;
+  return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
+}
+
+for (const theme of ['light', 'dark']) {
+  test(`axe finds nothing serious in ${theme}`, async () => {
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+    const found = [];
+    for (const [name, where] of Object.entries(pages())) {
+      await visit(where);
+      await page.waitForTimeout(250);
+      found.push(...(await serious()).map((fault) => `${name}: ${fault}`));
+    }
+    assert.deepEqual(found, []);
+  });
+}
+
+for (const [width, height] of [[1024, 768], [768, 1024]]) {
+  test(`nothing sticks out at ${width} pixels`, async () => {
+    await page.setViewportSize({ width, height });
+    const wide = [];
+    for (const [name, where] of Object.entries(pages())) {
+      await visit(where);
+      const by = await page.evaluate(() => Math.max(...['main', 'html'].map((one) => globalThis.document.querySelector(one)).map((one) => one.scrollWidth - one.clientWidth)));
+      if (by > 0) wide.push(`${name}: ${by} px`);
+    }
+    await page.setViewportSize({ width: 1280, height: 860 });
+    assert.deepEqual(wide, []);
+  });
+}
+
+test('a server with accounts asks for a login, which axe likes too', async () => {
+  await page.route('**/api/v1/about', (route) => route.fulfill({ json: { version: '0', kb: { name: '', n_concepts: 0, n_names: 0, fingerprint: '' }, model: { name: '' }, user: null, needs_login: true } }));
+  await page.goto(`${it.base}/projects`);
+  await page.getByRole('button', { name: 'Log in' }).waitFor();
+  assert.deepEqual(await serious(), []);
+  await page.unroute('**/api/v1/about');
+});
+
+test('what is not there is told, with what is safe', async () => {
+  await page.goto(`${it.base}/projects/987654321`);
+  await page.getByRole('alert').waitFor();
+  await page.goto(`${it.base}/projects/${project}/annotate/987654321`);
+  await page.getByText('Nothing was changed.').waitFor();
+  it.complaints.length = 0;
+});
+
+test('dialogs please axe, too', async () => {
+  await visit(pages().annotate);
+  for (const key of ['?', 'h']) {
+    await page.keyboard.press(key);
+    await page.getByRole('dialog').waitFor();
+    assert.deepEqual(await serious(), []);
+    await page.keyboard.press('Escape');
+  }
+});
+
+test('axe sees faults at all', async () => {
+  await page.evaluate(() => globalThis.document.querySelector('main').append(globalThis.document.createElement('button')));
+  assert.match((await serious()).join(), /button-name/);
+});
+
+test('a text is linked as typing stops, and goes into the address', async () => {
+  await page.goto(`${it.base}/`);
+  await page.getByRole('textbox', { name: 'Text' }).fill('😀 She had headaches.');
+  await page.locator('.result mark', { hasText: 'headaches' }).waitFor();
+  assert.ok(page.url().includes('#text='));
+  await page.locator('aside .candidate', { hasText: 'MESH:D006261' }).first().waitFor();
+  await page.getByRole('button', { name: 'PubTator' }).click();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(copied, /^\S+\|t\|😀 She had headaches\.\n\S+\|a\|\n\S+\t10\t19\theadaches\t/);
+});
+
+test('a search shows how a name matched and leads to its page', async () => {
+  await page.goto(`${it.base}/terminology`);
+  await page.getByRole('searchbox').fill('hedache');
+  await page.locator('.results a', { hasText: 'MESH:D006261' }).click();
+  await page.locator('article h2', { hasText: 'Headache' }).waitFor();
+  await page.goBack();
+  await page.locator('article').waitFor({ state: 'detached' });
+});
+
+test('the theme is kept', async () => {
+  await page.goto(`${it.base}/settings`);
+  await page.getByLabel('dark').check();
+  await page.reload();
+  assert.equal(await page.evaluate(() => globalThis.document.documentElement.dataset.theme), 'dark');
+  await page.getByLabel('as the system').check();
+});
+
+test('a long document is laid out in time', async () => {
+  const long = Array.from({ length: 500 }, (_, row) => `Line ${row}: she had headaches and fever after ibuprofen, said the ward, and then slept for nine hours in all.`).join('\n');
+  await call(it.base, 'POST', `/projects/${project}/import?format=text&filename=long${Date.now()}.txt`, long, 'text/plain');
+  const job = await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
+  await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job.id}`)).state === 'SUCCEEDED');
+  const rows = (await call(it.base, 'GET', `/projects/${project}/documents`)).documents;
+  const id = rows.at(-1).id;
+  await page.goto(`${it.base}/projects/${project}/annotate/${id}`);
+  await page.locator('.text .marked mark').first().waitFor();
+  const { n, ms } = await page.evaluate(async () => {
+    const started = performance.now();
+    globalThis.dispatchEvent(new KeyboardEvent('keydown', { key: 'j' }));
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    return { n: globalThis.document.querySelectorAll('.text .marked *').length, ms: performance.now() - started };
+  });
+  assert.ok(n < 8000, `${n} elements`);
+  assert.ok(ms < 500, `${ms} ms for a step to the next mention`);
+});
+
+test('the console had nothing to complain about', () => assert.deepEqual(it.complaints, []));

@@ -1,0 +1,57 @@
+// Jobs that take a second and tell how far they are.
+
+import { docsOf, models, newId, now, predict, Failure } from './state.mjs';
+
+export const jobs = new Map();
+const listeners = new Set();
+
+export function listen(project, send) {
+  const listener = { project, send };
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function tell(project, event, data) {
+  for (const listener of listeners) if (listener.project === project) listener.send(event, data);
+}
+
+export function start(project, kind) {
+  if ([...jobs.values()].some((job) => job.project_id === project && ['QUEUED', 'RUNNING'].includes(job.state))) throw new Failure(409, 'busy', 'a job of this project is running', 'wait for it or cancel it');
+  const job = { id: newId(), project_id: project, kind, state: 'QUEUED', progress: 0, message: 'waiting', error: null, started_at: null, ended_at: null, eta_seconds: null, curve: [], model: null };
+  jobs.set(job.id, job);
+  setTimeout(() => step(job, 0), 150);
+  return job;
+}
+
+const N_STEPS = 12;
+
+function step(job, row) {
+  if (job.state === 'CANCELLED') return;
+  if (job.kind === 'train' && !docsOf(job.project_id).some((doc) => doc.marks.some((mark) => mark.source !== 'PRED'))) {
+    Object.assign(job, { state: 'FAILED', ended_at: now(), error: 'there is nothing to learn from: no mark is gold or decided' });
+    return tell(job.project_id, 'job', job);
+  }
+  Object.assign(job, { state: 'RUNNING', started_at: job.started_at ?? now(), progress: row / N_STEPS, message: job.kind === 'train' ? `step ${row * 20} of ${N_STEPS * 20}` : `document ${row} of ${N_STEPS}`, eta_seconds: (N_STEPS - row) * 0.12 });
+  if (job.kind === 'train') job.curve.push({ step: row * 20, loss: Number((1.6 * Math.exp(-row / 4) + 0.12 + 0.03 * Math.sin(row * 2)).toFixed(3)), dev: row % 3 === 0 ? Number((0.86 - 0.4 * Math.exp(-row / 3)).toFixed(3)) : null });
+  if (row < N_STEPS) {
+    tell(job.project_id, 'job', job);
+    setTimeout(() => step(job, row + 1), 120);
+    return;
+  }
+  if (job.kind === 'train') {
+    const parent = [...models.values()].find((model) => model.is_current);
+    const id = newId();
+    for (const model of models.values()) model.is_current = false;
+    models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold and decided marks.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88 } });
+    job.model = id;
+  }
+  predict(job.project_id);
+  Object.assign(job, { state: 'SUCCEEDED', progress: 1, message: 'done', ended_at: now(), eta_seconds: null });
+  tell(job.project_id, 'job', job);
+}
+
+export function cancel(job) {
+  if (['NEW', 'QUEUED', 'RUNNING'].includes(job.state)) Object.assign(job, { state: 'CANCELLED', ended_at: now(), eta_seconds: null, message: 'cancelled' });
+  tell(job.project_id, 'job', job);
+  return job;
+}

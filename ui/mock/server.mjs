@@ -1,0 +1,169 @@
+// The contract of the server in memory, for development and tests of the application: `node mock/server.mjs [port]`.
+// It serves `dist` under the content security policy that the real server sends.
+
+import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { serveFile } from './files.mjs';
+import { readJsonl, readPubtator, readText, writePubtator } from './formats.mjs';
+import * as jobs from './jobs.mjs';
+import * as kb from './kb.mjs';
+import { samples } from './samples.mjs';
+import * as state from './state.mjs';
+
+const { Failure } = state;
+const people = [state.me];
+
+function routes(method, path, { query, body, text }) {
+  const number = (at) => Number(path[at]);
+  const is = (wanted, pattern) => method === wanted && pattern.length === path.length && pattern.every((part, at) => part === '*' || part === path[at]);
+  const project = () => state.projectRow(number(1));
+  const doc = () => state.document(number(1));
+
+  if (is('GET', ['about'])) return { version: '0.0.0-mock', kb: { name: 'mock', n_concepts: kb.concepts.size, n_names: 60, fingerprint: '9f31c2' }, model: { name: 'starter' }, user: state.me, needs_login: false };
+  if (is('POST', ['link'])) {
+    const found = kb.link(body().text, body().nested).filter((one) => one.score >= (body().min_score ?? 0));
+    return { id: 'text', text: body().text, annotations: found.map((one) => (body().explain ? { ...one, explanation: kb.explain(one) } : one)) };
+  }
+  if (is('GET', ['kb', 'search'])) return { results: kb.search(query.get('q') ?? '', Number(query.get('top_k') ?? 20)) };
+  if (is('GET', ['kb', 'concepts', '*'])) {
+    const page = kb.conceptPage(path[2]);
+    if (!page) throw new Failure(404, 'not_found', `no concept ${path[2]}`, 'search by a name');
+    return page;
+  }
+  if (is('GET', ['people'])) return { people };
+  if (is('POST', ['people'])) {
+    people.push({ id: state.newId(), name: body().name, role: body().role });
+    return people.at(-1);
+  }
+  if (is('POST', ['login'])) return { user: state.me };
+  if (is('POST', ['logout'])) return {};
+
+  if (is('GET', ['projects'])) return { projects: [...state.projects.keys()].map(state.projectRow) };
+  if (is('POST', ['projects'])) return state.createProject(body());
+  if (is('GET', ['projects', '*'])) return project();
+  if (is('PATCH', ['projects', '*'])) {
+    Object.assign(state.projects.get(project().id), body());
+    return project();
+  }
+  if (is('POST', ['projects', '*', 'import'])) return importFile(project().id, query, text());
+  if (is('GET', ['projects', '*', 'export'])) return exportFile(project(), query);
+  if (is('GET', ['projects', '*', 'documents'])) {
+    const wanted = query.get('state') ?? 'all';
+    const rows = state.docsOf(project().id).map(state.row).filter((row) => wanted === 'all' || row.is_finished === (wanted === 'finished'));
+    const from = Number(query.get('cursor') ?? 0);
+    const limit = Number(query.get('limit') ?? 50);
+    return { documents: rows.slice(from, from + limit), next_cursor: from + limit < rows.length ? String(from + limit) : null };
+  }
+  if (is('GET', ['projects', '*', 'queue'])) {
+    const strategy = query.get('strategy') ?? project().strategy;
+    return { strategy, documents: state.queue(project().id, strategy) };
+  }
+  if (is('GET', ['projects', '*', 'stats'])) return state.stats(project().id);
+  if (is('POST', ['projects', '*', 'alike'])) return state.alike(project().id, body());
+  if (is('GET', ['projects', '*', 'jobs'])) return { jobs: [...jobs.jobs.values()].filter((job) => job.project_id === number(1)).reverse() };
+  if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind) };
+  if (is('GET', ['projects', '*', 'changes'])) return { documents: state.docsOf(number(1)).map((one) => ({ id: one.id, external_id: one.external_id, added: one.marks.filter((mark) => mark.source === 'PRED').length, removed: 0, changed: 0 })) };
+  if (is('POST', ['projects', '*', 'models', '*', 'use'])) {
+    for (const model of state.models.values()) model.is_current = model.id === number(3);
+    return {};
+  }
+  if (is('GET', ['models'])) return { models: [...state.models.values()] };
+  if (is('GET', ['jobs', '*'])) return jobOf(number(1));
+  if (is('POST', ['jobs', '*', 'cancel'])) return jobs.cancel(jobOf(number(1)));
+
+  if (is('GET', ['documents', '*'])) return state.shown(doc(), query.get('all') === '1');
+  if (is('POST', ['documents', '*', 'decisions'])) return saved(doc(), state.decide(doc(), body()));
+  if (is('POST', ['documents', '*', 'undo'])) return saved(doc(), state.undo(doc(), body().client_id));
+  if (is('POST', ['documents', '*', 'redo'])) return saved(doc(), state.redo(doc(), body().client_id));
+  if (is('GET', ['documents', '*', 'history'])) return { events: doc().events.map(({ id, kind, by, at, what }) => ({ id, kind, by, at, what })) };
+  if (is('POST', ['documents', '*', 'comments'])) {
+    doc().comments.push({ id: state.newId(), mark: body().mark ?? null, text: body().text, by: state.me.name, at: state.now() });
+    return doc().comments.at(-1);
+  }
+  if (is('GET', ['documents', '*', 'candidates'])) {
+    const place = { mark: Number(query.get('mark')), start: Number(query.get('start')), end: Number(query.get('end')), q: query.get('q') };
+    return { candidates: state.candidates(doc(), place) };
+  }
+  throw new Failure(404, 'not_found', `no such address: ${method} /${path.join('/')}`);
+}
+
+function jobOf(id) {
+  const job = jobs.jobs.get(id);
+  if (!job) throw new Failure(404, 'not_found', `no job ${id}`);
+  return job;
+}
+
+function saved(doc, answer) {
+  jobs.tell(doc.project_id, 'document', { id: doc.id, version: doc.version });
+  return answer;
+}
+
+function importFile(project, query, text) {
+  const filename = query.get('filename') ?? 'text.txt';
+  const asked = query.get('format') ?? 'auto';
+  const format = asked !== 'auto' ? asked : /^[^|\n]+\|t\|/.test(text) ? 'pubtator' : text.trimStart().startsWith('{') ? 'jsonl' : 'text';
+  const read = format === 'pubtator' ? readPubtator(text) : format === 'jsonl' ? readJsonl(text) : readText(text, filename);
+  if (!read.documents.length) throw new Failure(422, 'refused', 'the file holds no document', 'choose its format, or look into it');
+  const report = state.addDocuments(project, read);
+  jobs.tell(project, 'import', report);
+  return report;
+}
+
+function exportFile(project, query) {
+  const sources = (query.get('sources') ?? 'gold,user').toUpperCase().split(',');
+  const docs = state.docsOf(project.id).map((doc) => ({ ...doc, marks: doc.marks.filter((mark) => ['accepted', 'open'].includes(mark.state) && sources.includes(mark.source)) }));
+  const format = query.get('format') ?? 'pubtator';
+  const text = format === 'pubtator' ? writePubtator(docs) : docs.map((doc) => JSON.stringify({ id: doc.external_id, text: doc.text, annotations: doc.marks })).join('\n');
+  return { raw: text, name: `${project.name}.${format}` };
+}
+
+function send(response, status, json) {
+  response.writeHead(status, { 'Content-Type': 'application/json' });
+  response.end(JSON.stringify(json));
+}
+
+export function serve(port) {
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url, 'http://localhost');
+    if (url.pathname === '/health') return send(response, 200, { status: 'ok' });
+    if (!url.pathname.startsWith('/api/v1/')) return serveFile(response, url.pathname);
+    const path = url.pathname.slice('/api/v1/'.length).split('/').map(decodeURIComponent);
+    if (path[0] === 'events') return events(request, response, Number(url.searchParams.get('project')));
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const text = () => Buffer.concat(parts).toString('utf8');
+    try {
+      if (request.method !== 'GET' && request.headers['x-canonym'] !== '1') throw new Failure(403, 'forbidden', 'the header X-Canonym is missing');
+      const answer = routes(request.method, path, { query: url.searchParams, text, body: () => JSON.parse(text()) });
+      if (answer.raw !== undefined) {
+        response.writeHead(200, { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Disposition': `attachment; filename="${answer.name}"` });
+        return response.end(answer.raw);
+      }
+      send(response, answer.status ?? 200, answer.json ?? answer);
+    } catch (error) {
+      send(response, error.status ?? 500, { error: { code: error.code ?? 'internal', message: error.message, hint: error.hint ?? null } });
+    }
+  });
+  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)));
+}
+
+function events(request, response, project) {
+  response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
+  response.write(': hello\n\n');
+  const stop = jobs.listen(project, (event, data) => response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+  request.on('close', stop);
+}
+
+/** A project with three documents, for looking around by hand. */
+export function fill() {
+  const project = state.createProject({ name: 'Side effects', description: 'Three made-up reports', guideline: 'Mark diseases, symptoms and drugs. Take the longest name. If nothing fits, press n.' });
+  state.addDocuments(project.id, readPubtator(samples));
+  return project;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const port = Number(process.argv[2] ?? 5179);
+  fill();
+  await serve(port);
+  console.log(`mock of canonym at http://127.0.0.1:${port}/`);
+}

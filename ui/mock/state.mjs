@@ -1,0 +1,253 @@
+// Projects, documents, marks and events in memory. A decision keeps the marks as they were, which makes undo plain.
+
+import { concepts, link, search, candidatesOf, pickerRow } from './kb.mjs';
+
+export const projects = new Map();
+export const documents = new Map();
+export const models = new Map();
+let nextId = 1;
+export const newId = () => nextId++;
+export const now = () => new Date().toISOString();
+export const me = { id: 1, name: 'local', role: 'admin' };
+
+models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84 } });
+
+export class Failure extends Error {
+  constructor(status, code, message, hint = null) {
+    super(message);
+    Object.assign(this, { status, code, hint });
+  }
+}
+
+export function createProject({ name, description = '', guideline = '' }) {
+  if (!name?.trim()) throw new Failure(400, 'bad_input', 'a project needs a name');
+  const id = newId();
+  projects.set(id, { id, name, description, guideline, strategy: 'least-confident', kb_fingerprint: '9f31c2', created_at: now() });
+  return projectRow(id);
+}
+
+export const docsOf = (p) => [...documents.values()].filter((doc) => doc.project_id === p);
+
+export function projectRow(p) {
+  const project = projects.get(p);
+  if (!project) throw new Failure(404, 'not_found', `no project ${p}`);
+  const docs = docsOf(p);
+  return { ...project, n_documents: docs.length, n_finished: docs.filter((doc) => doc.is_finished).length, n_decisions: docs.reduce((sum, doc) => sum + doc.events.length, 0) };
+}
+
+export function addDocuments(p, read) {
+  const problems = [...read.problems];
+  let nDocuments = 0;
+  let nAnnotations = 0;
+  for (const one of read.documents) {
+    if (docsOf(p).some((doc) => doc.external_id === one.external_id)) {
+      problems.push({ line: null, document: one.external_id, message: 'a document of this id is there already', hint: 'nothing was overwritten' });
+      continue;
+    }
+    const id = newId();
+    const marks = one.annotations.map((annotation) => newMark(one.text, { ...annotation, source: 'GOLD', state: 'accepted', is_nil: annotation.concept === null }));
+    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: null, is_finished: false, marks, comments: [], events: [], undone: [], done: new Map() });
+    nDocuments++;
+    nAnnotations += marks.length;
+  }
+  return { n_documents: nDocuments, n_annotations: nAnnotations, n_skipped_documents: read.documents.length - nDocuments, problems };
+}
+
+export function newMark(text, fields) {
+  const points = [...text];
+  const concept = fields.concept ? { id: fields.concept, name: concepts.get(fields.concept)?.name ?? fields.concept } : null;
+  const words = fields.spans.map(([from, to]) => points.slice(from, to).join('')).join(' ');
+  return { id: newId(), type: null, state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, score: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
+}
+
+export function document(d) {
+  const doc = documents.get(d);
+  if (!doc) throw new Failure(404, 'not_found', `no document ${d}`);
+  return doc;
+}
+
+const listed = (mark) => mark.state !== 'rejected' && mark.state !== 'deleted';
+const isOpen = (mark) => mark.state === 'open' && mark.source === 'PRED';
+
+export function shown(doc, all = false) {
+  const { events, undone, done, ...rest } = doc;
+  return { ...rest, reason: reasonOf(doc).reason, marks: doc.marks.filter((mark) => all || listed(mark)) };
+}
+
+export function row(doc) {
+  const marks = doc.marks.filter(listed);
+  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), n_marks: marks.length, n_open: marks.filter(isOpen).length, is_finished: doc.is_finished, locked_by: null };
+}
+
+export function reasonOf(doc) {
+  const open = doc.marks.filter((mark) => listed(mark) && isOpen(mark));
+  if (!open.length) return { confidence: null, reason: 'nothing predicted is open' };
+  const least = open.reduce((a, b) => (a.score <= b.score ? a : b));
+  const [one, two] = least.candidates;
+  const reason = two ? `margin ${(one.score - two.score).toFixed(2).replace('0.', '.')} between ${one.name} and ${two.name}` : `“${least.text}” is a new name`;
+  return { confidence: least.score, reason };
+}
+
+export function queue(p, strategy) {
+  const rows = docsOf(p).filter((doc) => !doc.is_finished).map((doc) => ({ ...row(doc), ...reasonOf(doc) }));
+  if (strategy !== 'random') rows.sort((a, b) => (a.confidence ?? 2) - (b.confidence ?? 2));
+  return rows;
+}
+
+/** Runs a change of a document as an event that can be undone. */
+function record(doc, kind, what, clientId, change) {
+  if (doc.done.has(clientId)) return doc.done.get(clientId);
+  const before = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
+  change();
+  const after = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
+  const id = newId();
+  doc.events.push({ id, kind, by: me.name, at: now(), what: what(), before, after });
+  doc.version = id;
+  doc.undone = [];
+  return answer(doc, before, after, clientId, id);
+}
+
+function answer(doc, before, after, clientId, event) {
+  const was = new Map(before.marks.map((mark) => [mark.id, JSON.stringify(mark)]));
+  const marks = after.marks.filter((mark) => listed(mark) && was.get(mark.id) !== JSON.stringify(mark));
+  const stays = new Set(after.marks.filter(listed).map((mark) => mark.id));
+  const removed = before.marks.filter((mark) => listed(mark) && !stays.has(mark.id)).map((mark) => mark.id);
+  const given = { version: doc.version, marks, removed, events: [event] };
+  doc.done.set(clientId, given);
+  return given;
+}
+
+export function decide(doc, { client_id, decisions }) {
+  return record(doc, decisions[0]?.kind ?? 'none', () => decisions.map((one) => sentence(doc, one)).join('; '), client_id, () => {
+    for (const one of decisions) applyOne(doc, one);
+  });
+}
+
+function sentence(doc, one) {
+  const mark = doc.marks.find((each) => each.id === one.mark);
+  const name = mark ? `“${mark.text}”` : '';
+  return { add: 'marked a mention', accept: `accepted ${name}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `no concept for ${name}`, unsure: `unsure about ${name}`, spans: `moved the edges to ${name}`, delete: `deleted ${name}`, type: `type of ${name}`, finish: one.value ? 'finished the document' : 'opened the document again' }[one.kind];
+}
+
+function applyOne(doc, one) {
+  if (one.kind === 'add') {
+    doc.marks.push(newMark(doc.text, { spans: one.spans, type: one.type ?? concepts.get(one.concept)?.types[0] ?? null, concept: one.concept, is_nil: one.is_nil ?? false, by: me.name }));
+    return;
+  }
+  if (one.kind === 'finish') {
+    doc.is_finished = one.value;
+    if (one.value) for (const mark of doc.marks) if (isOpen(mark)) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name });
+    return;
+  }
+  const mark = doc.marks.find((each) => each.id === one.mark);
+  if (!mark) throw new Failure(404, 'not_found', `no mark ${one.mark}`);
+  const decided = { source: 'USER', state: 'accepted', by: me.name, at: now() };
+  if (one.kind === 'accept') Object.assign(mark, decided);
+  if (one.kind === 'reject') mark.state = 'rejected';
+  if (one.kind === 'delete') mark.state = 'deleted';
+  if (one.kind === 'concept') Object.assign(mark, decided, { concept: { id: one.concept, name: concepts.get(one.concept)?.name ?? one.concept }, is_nil: false });
+  if (one.kind === 'nil') Object.assign(mark, decided, { concept: null, is_nil: true });
+  if (one.kind === 'unsure') mark.is_unsure = one.value;
+  if (one.kind === 'type') Object.assign(mark, decided, { type: one.type });
+  if (one.kind === 'spans') Object.assign(mark, decided, { spans: one.spans, text: newMark(doc.text, { spans: one.spans }).text });
+}
+
+export function undo(doc, clientId) {
+  if (doc.done.has(clientId)) return doc.done.get(clientId);
+  const event = doc.events.findLast((one) => !one.isUndone && one.before);
+  if (!event) throw new Failure(409, 'nothing_to_undo', 'nothing to undo');
+  event.isUndone = true;
+  doc.undone.push(event);
+  return restore(doc, event, event.before, 'undo', clientId);
+}
+
+export function redo(doc, clientId) {
+  if (doc.done.has(clientId)) return doc.done.get(clientId);
+  const event = doc.undone.pop();
+  if (!event) throw new Failure(409, 'nothing_to_redo', 'nothing to redo');
+  event.isUndone = false;
+  return restore(doc, event, event.after, 'redo', clientId);
+}
+
+function restore(doc, event, to, kind, clientId) {
+  const before = { marks: doc.marks };
+  doc.marks = structuredClone(to.marks);
+  doc.is_finished = to.is_finished;
+  const id = newId();
+  doc.events.push({ id, kind, by: me.name, at: now(), what: `${kind === 'undo' ? 'undid' : 'did again'}: ${event.what}` });
+  doc.version = id;
+  return answer(doc, before, { marks: doc.marks }, clientId, id);
+}
+
+export function predict(p) {
+  for (const doc of docsOf(p)) {
+    doc.marks = doc.marks.filter((mark) => !isOpen(mark));
+    for (const found of link(doc.text)) {
+      if (doc.marks.some((mark) => JSON.stringify(mark.spans) === JSON.stringify(found.spans) && mark.state !== 'open')) continue;
+      const mark = newMark(doc.text, { spans: found.spans, type: found.type, concept: found.candidates[0].id, source: 'PRED', state: 'open', score: found.score, candidates: found.candidates, model: 'starter' });
+      const rival = doc.marks.find((one) => one.source === 'GOLD' && one.spans[0][0] < found.spans[0][1] && found.spans[0][0] < one.spans[0][1]);
+      if (rival && rival.concept?.id !== mark.concept.id) Object.assign(mark, { disagrees: [rival.id] });
+      doc.marks.push(mark);
+    }
+  }
+}
+
+export function alike(p, { mark: id, scope, apply: isApplied }) {
+  const home = docsOf(p).find((doc) => doc.marks.some((mark) => mark.id === id));
+  if (!home) throw new Failure(404, 'not_found', `no mark ${id}`);
+  const mark = home.marks.find((one) => one.id === id);
+  const matches = [];
+  for (const doc of scope === 'document' ? [home] : docsOf(p)) {
+    const points = [...doc.text];
+    const lower = points.map((point) => (mark.text === mark.text.toUpperCase() ? point : point.toLowerCase()));
+    const wanted = [...(mark.text === mark.text.toUpperCase() ? mark.text : mark.text.toLowerCase())];
+    for (let at = 0; at + wanted.length <= lower.length; at++) {
+      if (!wanted.every((point, row) => lower[at + row] === point)) continue;
+      const spans = [[at, at + wanted.length]];
+      const there = doc.marks.find((one) => listed(one) && JSON.stringify(one.spans) === JSON.stringify(spans));
+      if (there?.id === id || there?.source === 'USER') continue;
+      matches.push({ document: doc.id, external_id: doc.external_id, spans, text: points.slice(at, at + wanted.length).join(''), context: points.slice(Math.max(0, at - 30), at + wanted.length + 30).join(''), mark: there?.id ?? null });
+    }
+  }
+  if (isApplied) {
+    for (const match of matches) {
+      const one = match.mark === null ? { kind: 'add', spans: match.spans, concept: mark.concept?.id ?? null, is_nil: mark.is_nil } : mark.concept ? { kind: 'concept', mark: match.mark, concept: mark.concept.id } : { kind: 'nil', mark: match.mark };
+      decide(document(match.document), { client_id: `alike-${newId()}`, decisions: [one] });
+    }
+  }
+  return { matches, applied: isApplied ? matches.length : 0 };
+}
+
+export function candidates(doc, { mark: id, start, end, q }) {
+  const mark = doc.marks.find((one) => one.id === id);
+  if (q) return search(q, 9).map((one) => pickerRow(one.id, one.score, one.how));
+  if (mark?.candidates.length) return mark.candidates.filter((one) => concepts.has(one.id)).map((one) => pickerRow(one.id, one.score, 'model'));
+  const text = mark ? mark.text : [...doc.text].slice(start, end).join('');
+  const found = search(text, 9);
+  const first = mark?.concept && concepts.has(mark.concept.id) ? [pickerRow(mark.concept.id, null, 'exact')] : [];
+  if (found[0]?.how === 'exact' && !first.length) {
+    const scores = candidatesOf(text, concepts.get(found[0].id));
+    return scores.map((one) => pickerRow(one.id, one.score, 'model'));
+  }
+  return [...first, ...found.filter((one) => one.id !== mark?.concept?.id).map((one) => pickerRow(one.id, one.score, one.how))];
+}
+
+export function stats(p) {
+  const docs = docsOf(p);
+  const marks = docs.flatMap((doc) => doc.marks.filter(listed));
+  const count = (key) => marks.reduce((sum, mark) => ({ ...sum, [key(mark)]: (sum[key(mark)] ?? 0) + 1 }), {});
+  const events = docs.flatMap((doc) => doc.events);
+  const days = {};
+  for (const event of events) days[event.at.slice(0, 10)] = (days[event.at.slice(0, 10)] ?? 0) + 1;
+  return {
+    n_documents: docs.length,
+    n_finished: docs.filter((doc) => doc.is_finished).length,
+    by_source: { GOLD: 0, USER: 0, PRED: 0, ...count((mark) => mark.source) },
+    by_type: count((mark) => mark.type ?? 'none'),
+    by_decision: events.reduce((sum, event) => ({ ...sum, [event.kind]: (sum[event.kind] ?? 0) + 1 }), {}),
+    decisions_per_day: Object.entries(days).map(([day, n]) => ({ day, n })),
+    seconds_per_document: events.length ? { median: 41, mean: 55 } : null,
+    agreement: null,
+    models: [...models.values()].filter((model) => model.project_id === null || model.project_id === p).map(({ id, name, made_at, dev }) => ({ id, name, at: made_at, dev })),
+  };
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Every check of the application: types, unit tests, a build that gives the same bytes twice, and tests in a browser.
+# CANONYM_URL names a server to test against; without it the mock is used. Chromium is installed where apt-get can.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+npm ci --no-audit --no-fund
+npm run check
+npm test
+npm run build
+first=$(cd dist && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+npm run build
+second=$(cd dist && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+if [ "$first" != "$second" ]; then
+    echo "two builds differ" >&2
+    exit 1
+fi
+if [ -d ../crates/canonym-serve/assets/app ]; then
+    npm run embed -- --check
+fi
+
+if ! command -v chromium >/dev/null && [ -z "${CHROMIUM:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji >/dev/null
+fi
+npm run e2e

@@ -1,0 +1,147 @@
+// Calls of the HTTP API. Every failure is an ApiError, so that callers decide by its kind and never parse messages.
+
+import type * as t from './types';
+
+export type Failure = 'offline' | 'refused' | 'conflict' | 'login' | 'forbidden' | 'missing' | 'busy' | 'server';
+
+/** A call that failed: what happened, and what to do about it. */
+export class ApiError extends Error {
+  constructor(
+    readonly kind: Failure,
+    message: string,
+    readonly hint: string | null = null,
+    readonly status = 0,
+    readonly retryAfter = 0,
+    readonly body: unknown = null,
+  ) {
+    super(message);
+  }
+
+  /** Whether the same call may pass later. */
+  get isTemporary(): boolean {
+    return this.kind === 'offline' || this.kind === 'busy' || this.status === 502 || this.status === 503 || this.status === 504;
+  }
+}
+
+type Fetch = typeof fetch;
+type Query = Record<string, string | number | null | undefined>;
+
+export class Api {
+  constructor(
+    private readonly fetch: Fetch = globalThis.fetch.bind(globalThis),
+    private readonly base = '/api/v1',
+    /** Called when the server asks for a login. */
+    public onLogin: () => void = () => {},
+  ) {}
+
+  about = () => this.get<t.About>('/about');
+  login = (name: string, password: string) => this.post<{ user: t.User }>('/login', { name, password });
+  logout = () => this.post<unknown>('/logout', {});
+  people = () => this.get<{ people: t.User[] }>('/people');
+  addPerson = (person: { name: string; password: string; role: t.Role }) => this.post<t.User>('/people', person);
+
+  link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean }, signal?: AbortSignal) =>
+    this.post<t.LinkedDocument>('/link', { text, ...options }, signal);
+  search = (q: string, top_k: number, signal?: AbortSignal) =>
+    this.get<{ results: t.SearchResult[] }>(`/kb/search${query({ q, top_k })}`, signal);
+  concept = (id: string, signal?: AbortSignal) => this.get<t.ConceptPage>(`/kb/concepts/${encodeURIComponent(id)}`, signal);
+
+  projects = () => this.get<{ projects: t.Project[] }>('/projects');
+  project = (p: number) => this.get<t.Project>(`/projects/${p}`);
+  createProject = (fields: { name: string; description?: string; guideline?: string }) => this.post<t.Project>('/projects', fields);
+  changeProject = (p: number, fields: Partial<Pick<t.Project, 'name' | 'description' | 'guideline' | 'strategy'>>) =>
+    this.send<t.Project>('PATCH', `/projects/${p}`, JSON.stringify(fields), 'application/json');
+  importFile = (p: number, body: Blob | string, format: string, filename: string) =>
+    this.send<t.ImportReport>('POST', `/projects/${p}/import${query({ format, filename })}`, body, 'application/octet-stream');
+  exportAddress = (p: number, format: string, sources: string[]) =>
+    `${this.base}/projects/${p}/export${query({ format, sources: sources.join(',') })}`;
+  documents = (p: number, state: 'open' | 'finished' | 'all', cursor: string | null = null, limit = 50) =>
+    this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state })}`);
+  queue = (p: number, strategy: string, limit = 50) =>
+    this.get<{ strategy: string; documents: t.QueueRow[] }>(`/projects/${p}/queue${query({ strategy, limit })}`);
+  stats = (p: number) => this.get<t.Stats>(`/projects/${p}/stats`);
+
+  document = (d: number, all = false) => this.get<t.AnnotatedDocument>(`/documents/${d}${all ? '?all=1' : ''}`);
+  decide = (d: number, version: number | null, client_id: string, decisions: t.Decision[]) =>
+    this.post<t.DecisionAnswer>(`/documents/${d}/decisions`, { version, client_id, decisions });
+  undo = (d: number, client_id: string) => this.post<t.DecisionAnswer>(`/documents/${d}/undo`, { client_id });
+  redo = (d: number, client_id: string) => this.post<t.DecisionAnswer>(`/documents/${d}/redo`, { client_id });
+  history = (d: number) => this.get<{ events: t.HistoryEvent[] }>(`/documents/${d}/history`);
+  comment = (d: number, text: string, mark: number | null) =>
+    this.post<t.Comment>(`/documents/${d}/comments`, mark === null ? { text } : { text, mark });
+  alike = (p: number, mark: number, scope: 'document' | 'project', apply: boolean) =>
+    this.post<{ matches: t.AlikeMatch[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply });
+  candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal) =>
+    this.get<{ candidates: t.PickerCandidate[] }>(`/documents/${d}/candidates${query({ ...place, q: q || undefined })}`, signal);
+
+  jobs = (p: number) => this.get<{ jobs: t.Job[] }>(`/projects/${p}/jobs`);
+  job = (j: number) => this.get<t.Job>(`/jobs/${j}`);
+  startJob = (p: number, kind: 'predict' | 'train') => this.post<t.Job>(`/projects/${p}/jobs`, { kind });
+  cancelJob = (j: number) => this.post<t.Job>(`/jobs/${j}/cancel`, {});
+  models = (p: number | null) => this.get<{ models: t.Model[] }>(`/models${query({ project: p })}`);
+  useModel = (p: number, m: number) => this.post<unknown>(`/projects/${p}/models/${m}/use`, {});
+  changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
+  eventsAddress = (p: number) => `${this.base}/events${query({ project: p })}`;
+
+  private get<T>(path: string, signal?: AbortSignal): Promise<T> {
+    return this.send<T>('GET', path, null, null, signal);
+  }
+
+  private post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+    return this.send<T>('POST', path, JSON.stringify(body), 'application/json', signal);
+  }
+
+  private async send<T>(method: string, path: string, body: BodyInit | null, type: string | null, signal?: AbortSignal): Promise<T> {
+    // Browsers send this header to another site only with its consent, so that other pages cannot decide anything here.
+    const headers: Record<string, string> = { Accept: 'application/json' };
+    if (method !== 'GET') headers['X-Canonym'] = '1';
+    if (type) headers['Content-Type'] = type;
+    let response: Response;
+    try {
+      response = await this.fetch(this.base + path, { method, headers, body, signal: signal ?? null, credentials: 'same-origin' });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new ApiError('offline', 'the server does not answer', 'Check that `canonym serve` is running.');
+    }
+    if (!response.ok) {
+      const error = await failure(response);
+      if (error.kind === 'login' && path !== '/login') this.onLogin();
+      throw error;
+    }
+    if (response.status === 204) return undefined as T;
+    try {
+      return (await response.json()) as T;
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new ApiError('server', 'the answer of the server could not be read', null, response.status);
+    }
+  }
+}
+
+const KINDS: Record<number, Failure> = { 401: 'login', 403: 'forbidden', 404: 'missing', 409: 'conflict', 429: 'busy', 503: 'busy' };
+
+async function failure(response: Response): Promise<ApiError> {
+  const kind = KINDS[response.status] ?? (response.status >= 500 ? 'server' : 'refused');
+  const body = (await response.json().catch(() => null)) as { error?: { message?: string; hint?: string | null } } | null;
+  const message = body?.error?.message ?? `the server answered ${response.status}`;
+  const after = Number(response.headers.get('Retry-After') ?? 0);
+  return new ApiError(kind, message, body?.error?.hint ?? null, response.status, Number.isFinite(after) ? after : 0, body);
+}
+
+/** A query string without the parameters that have no value. */
+export function query(parameters: Query): string {
+  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
+  if (!given.length) return '';
+  return '?' + given.map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`).join('&');
+}
+
+/** An error as a sentence, whatever was thrown. */
+export function sentence(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const hint = error instanceof ApiError && error.hint ? ` ${capital(error.hint)}` : '';
+  return capital(message) + (/[.!?]$/.test(message) ? '' : '.') + hint;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,116 @@
+// What all pages share: the server, the person, the address, messages, the theme.
+
+import { Api, ApiError, sentence } from './api';
+import { address, parse, type Route } from './routes';
+import type { About } from './types';
+
+export type Theme = 'system' | 'light' | 'dark';
+
+export interface Message {
+  id: number;
+  text: string;
+  kind: 'info' | 'error';
+  action: { label: string; run: () => void } | null;
+}
+
+export const api = new Api();
+
+export const app = $state({
+  about: null as About | null,
+  problem: null as string | null,
+  needsLogin: false,
+  route: parse(location.href) as Route,
+  /** The project seen last, so that places without one know which is meant. */
+  project: null as number | null,
+  messages: [] as Message[],
+  /** Read aloud by screen readers. */
+  said: '',
+  theme: readTheme(),
+});
+
+api.onLogin = () => (app.needsLogin = true);
+
+export async function start(): Promise<void> {
+  app.problem = null;
+  try {
+    app.about = await api.about();
+    app.needsLogin = app.about.needs_login && !app.about.user;
+  } catch (error) {
+    if (!(error instanceof ApiError && error.kind === 'login')) app.problem = sentence(error);
+  }
+}
+
+/** Called before a page is left; answers whether it may be. */
+export function go(route: Route, how: 'push' | 'replace' = 'push'): void {
+  const to = address(route);
+  if (how === 'push') history.pushState(null, '', to);
+  else history.replaceState(null, '', to);
+  enter();
+}
+
+export function enter(): void {
+  app.route = parse(location.href);
+  if ('project' in app.route && app.route.project !== null) app.project = app.route.project;
+}
+
+/** Follows a link of the application without loading the page again. */
+export function follow(event: MouseEvent): void {
+  const link = (event.target as Element | null)?.closest?.('a');
+  if (!link || event.defaultPrevented || event.button !== 0) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.hasAttribute('download')) return;
+  if (link.origin !== location.origin || link.pathname.startsWith('/api/') || link.getAttribute('href')?.startsWith('#')) return;
+  event.preventDefault();
+  history.pushState(null, '', link.href);
+  enter();
+  const main = document.querySelector<HTMLElement>('main');
+  main?.scrollTo(0, 0);
+  // Where the link went with its page, the focus would fall to the start of the document.
+  setTimeout(() => document.activeElement === document.body && main?.focus());
+}
+
+let nextMessage = 1;
+
+export function tell(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): void {
+  const id = nextMessage++;
+  app.messages = [...app.messages.slice(-2), { id, text, kind, action }];
+  if (kind === 'info') setTimeout(() => dismiss(id), action ? 12_000 : 5_000);
+}
+
+export function tellError(error: unknown, safe = ''): void {
+  tell(safe ? `${sentence(error)} ${safe}` : sentence(error), 'error');
+}
+
+export function dismiss(id: number): void {
+  app.messages = app.messages.filter((message) => message.id !== id);
+}
+
+/** Says something to screen readers, also the same thing twice. */
+export function say(text: string): void {
+  app.said = app.said === text ? `${text}\u00a0` : text;
+}
+
+export function setTheme(theme: Theme): void {
+  app.theme = theme;
+  if (theme === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  try {
+    if (theme === 'system') localStorage.removeItem('canonym.theme');
+    else localStorage.setItem('canonym.theme', theme);
+  } catch {
+    // Without storage the choice holds until the page is closed.
+  }
+}
+
+export async function copy(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(`${what} copied`);
+  } catch {
+    tell('The browser does not let this page write to the clipboard. Use https or 127.0.0.1.', 'error');
+  }
+}
+
+function readTheme(): Theme {
+  const theme = document.documentElement.dataset.theme;
+  return theme === 'light' || theme === 'dark' ? theme : 'system';
+}

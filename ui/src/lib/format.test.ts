@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { counted, howText, pubtator, seconds, share, time } from './format';
+
+test('shares have two digits and no leading nought', () => {
+  expect([share(0.617), share(0.9999), share(0), share(null)]).toEqual(['.62', '1.0', '.00', '–']);
+});
+test('one and many', () => expect([counted(1, 'document'), counted(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
+test('times are told in the unit that fits', () => {
+  expect([seconds(0.2), seconds(89), seconds(600), seconds(7200), seconds(null)]).toEqual(['1 s', '89 s', '10 min', '2.0 h', '–']);
+});
+test('a time that is none stays as it is', () => expect([time('soon'), time(null)]).toEqual(['soon', '–']));
+test('unknown ways of matching are shown as they are', () => expect([howText('exact'), howText('oracle')]).toEqual(['exact name', 'oracle']));
+test('a linked text as PubTator', () => {
+  const candidates = [{ id: 'MESH:D005334', name: 'Fever', score: 0.9 }];
+  const annotation = { spans: [[2, 7], [9, 10]] as [number, number][], text: 'fever x', type: null, score: 0.9, nil: false, candidates };
+  const written = pubtator({ id: '7', text: '😀 fever\n x\ny', annotations: [annotation, { ...annotation, nil: true }] });
+  expect(written).toBe('7|t|😀 fever\n7|a| x y\n7\t2;9\t7;10\tfever x\tEntity\tMESH:D005334\n7\t2;9\t7;10\tfever x\tEntity\t-1\n');
+});

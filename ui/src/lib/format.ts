@@ -1,0 +1,63 @@
+// Numbers, times and documents as people read them.
+
+import type { LinkedDocument } from './types';
+
+const whole = new Intl.NumberFormat('en');
+
+export const count = (n: number): string => whole.format(n);
+
+/** `1 document`, `3 documents`. */
+export const counted = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
+
+/** A probability or share as `.62`, with two digits. */
+export function share(value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
+}
+
+export function seconds(value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  if (value < 90) return `${Math.max(1, Math.round(value))} s`;
+  return value < 5400 ? `${Math.round(value / 60)} min` : `${(value / 3600).toFixed(1)} h`;
+}
+
+export function time(text: string | null): string {
+  if (!text) return '–';
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return text;
+  return at.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+}
+
+/** How a match came about, for people. */
+export function howText(how: string): string {
+  const texts: Record<string, string> = {
+    exact: 'exact name',
+    prefix: 'begins so',
+    fuzzy: 'similar letters',
+    model: 'by the model',
+    recent: 'picked before',
+    near: 'near in meaning',
+    fold: 'but for case',
+    canonical: 'but for spelling',
+    root: 'same roots',
+    'n-gram': 'similar letters',
+  };
+  return texts[how] ?? how;
+}
+
+/** A linked text as PubTator: the first line is the title, the rest the abstract. */
+export function pubtator(document: LinkedDocument): string {
+  const at = document.text.indexOf('\n');
+  // PubTator joins title and abstract by one character, which is where the line break stood, so that offsets hold.
+  const title = (at < 0 ? document.text : document.text.slice(0, at)).replace(/\r$/, ' ');
+  const body = at < 0 ? '' : document.text.slice(at + 1).replace(/[\r\n\t]/g, ' ');
+  const id = document.id || 'text';
+  const lines = [`${id}|t|${title}`, `${id}|a|${body}`];
+  for (const annotation of document.annotations) {
+    const starts = annotation.spans.map((span) => span[0]).join(';');
+    const ends = annotation.spans.map((span) => span[1]).join(';');
+    const concept = annotation.nil ? '-1' : (annotation.candidates[0]?.id ?? '-1');
+    lines.push([id, starts, ends, annotation.text.replace(/[\r\n\t]/g, ' '), annotation.type || 'Entity', concept].join('\t'));
+  }
+  return lines.join('\n') + '\n';
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { actionOf, KEYMAP, printed } from './keys';
+
+const press = (key: string, more = {}) => ({ key, ctrlKey: false, metaKey: false, altKey: false, isTyping: false, ...more });
+
+function check(key: string, expected: string | null, more = {}): void {
+  expect(actionOf(press(key, more))?.action ?? null).toBe(expected);
+}
+
+test('small and capital letters differ', () => {
+  check('j', 'next-open');
+  check('J', 'next-document');
+  check('u', 'undo');
+  check('U', 'redo');
+});
+test('a digit takes a candidate', () => expect(actionOf(press('3'))).toEqual({ action: 'pick', row: 2 }));
+test('typing into a field decides nothing', () => {
+  check('a', null, { isTyping: true });
+  check('Escape', 'leave', { isTyping: true });
+});
+test('combinations belong to the browser, but for undo', () => {
+  check('a', null, { ctrlKey: true });
+  check('z', 'undo', { ctrlKey: true });
+  check('Z', 'redo', { metaKey: true });
+  check('z', null, { ctrlKey: true, isTyping: true });
+});
+test('no key means two things', () => {
+  const keys = KEYMAP.flatMap((row) => row.keys);
+  expect(new Set(keys).size).toBe(keys.length);
+});
+test('digits are printed as a range', () => expect(printed(KEYMAP.find((row) => row.action === 'pick')!)).toEqual(['1', '…', '9']));

@@ -1,0 +1,39 @@
+// Scales, ticks and lines of small plots.
+
+/** Round numbers between two ends, both covered: at most about `n` steps. Counts have no ticks between whole numbers. */
+export function ticks(low: number, high: number, n = 4, isCount = false): number[] {
+  if (!(high > low)) return [low];
+  const raw = (high - low) / n;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((one) => one >= raw - 1e-12 && (!isCount || Number.isInteger(one))) ?? 1;
+  const first = Math.floor(low / step + 1e-9);
+  const found: number[] = [];
+  for (let row = first; ; row++) {
+    found.push(Number((row * step).toPrecision(12)));
+    if (row * step >= high - step * 1e-9) return found;
+  }
+}
+
+export interface Scale {
+  (value: number): number;
+}
+
+export function scale([low, high]: [number, number], [from, to]: [number, number]): Scale {
+  const width = high - low || 1;
+  return (value) => from + ((value - low) / width) * (to - from);
+}
+
+/** The `d` of a path through points. */
+export function line(points: [number, number][]): string {
+  return points.map(([x, y], row) => `${row ? 'L' : 'M'}${round(x)} ${round(y)}`).join('');
+}
+
+/** A number for an axis. */
+export function label(value: number): string {
+  if (Number.isInteger(value)) return Math.abs(value) >= 10_000 ? `${value / 1000}k` : String(value);
+  return String(Number(value.toPrecision(3))).replace(/^(-?)0\./, '$1.');
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { address, parse, textInAddress, textOfAddress } from './routes';
+
+function check(path: string, page: string, back = path): void {
+  const route = parse(path);
+  expect(route.page).toBe(page);
+  expect(address(route)).toBe(back);
+}
+
+test('addresses are read and written', () => {
+  check('/', 'link');
+  check('/link', 'link', '/');
+  check('/terminology', 'terminology');
+  check('/terminology?q=dry+cough&id=MESH%3AD003371', 'terminology');
+  check('/projects', 'projects');
+  check('/projects/3', 'project');
+  check('/projects/3/queue', 'project', '/projects/3');
+  check('/projects/3/dashboard', 'project');
+  check('/projects/3/annotate/12', 'annotate');
+  check('/models?project=3', 'models');
+  check('/models', 'models');
+  check('/settings', 'settings');
+});
+test('what is no page is told to be none', () => {
+  for (const path of ['/nowhere', '/projects/x', '/projects/3/annotate', '/projects/3/annotate/x', '/projects/3/nothing', '/projects/3/queue/4']) {
+    check(path, 'missing');
+  }
+});
+test('an id with a dot stays out of the path', () => {
+  const path = address({ page: 'terminology', q: '', id: 'ICD10:E11.9' });
+  expect(new URL(path, 'http://localhost').pathname).not.toContain('.');
+  expect(parse(path)).toEqual({ page: 'terminology', q: '', id: 'ICD10:E11.9' });
+});
+test('a text goes into the fragment and comes back', () => {
+  const text = 'A 😀 #1 100 %\r\nnext';
+  expect(textOfAddress(textInAddress(text))).toBe(text);
+  expect(textOfAddress('#text=%E0%A4%A')).toBeNull();
+  expect(textOfAddress('')).toBeNull();
+});

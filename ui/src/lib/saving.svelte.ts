@@ -1,0 +1,72 @@
+// The one outbox of this window, and which open document wants to hear of it.
+
+import { api, say, tell } from './app.svelte';
+import { ApiError, sentence } from './api';
+import { Outbox, saveText, type Entry, type SaveState, type Store } from './outbox';
+import type { DecisionAnswer } from './types';
+
+export const saving = $state({ state: 'saved' as SaveState, nWaiting: 0 });
+
+export interface Listener {
+  acknowledged(entry: Entry, answer: DecisionAnswer): void;
+  refused(entry: Entry, error: unknown): void;
+}
+
+const listeners = new Map<number, Listener>();
+
+export const outbox = new Outbox(storage(), {
+  send(entry) {
+    if (entry.kind === 'undo') return api.undo(entry.document, entry.client_id);
+    if (entry.kind === 'redo') return api.redo(entry.document, entry.client_id);
+    return api.decide(entry.document, entry.version, entry.client_id, entry.decisions);
+  },
+  acknowledged: (entry, answer) => listeners.get(entry.document)?.acknowledged(entry, answer),
+  refused(entry, error) {
+    const listener = listeners.get(entry.document);
+    if (listener) listener.refused(entry, error);
+    else tell(`A decision of document ${entry.document} was refused: ${sentence(error)}`, 'error');
+  },
+  changed(state, nWaiting) {
+    if (state === 'offline' && saving.state !== 'offline') say(saveText(state, nWaiting));
+    saving.state = state;
+    saving.nWaiting = nWaiting;
+  },
+  later: (milliseconds, run) => void setTimeout(run, milliseconds),
+});
+
+export function listen(document: number, listener: Listener): () => void {
+  listeners.set(document, listener);
+  return () => {
+    if (listeners.get(document) === listener) listeners.delete(document);
+  };
+}
+
+/** Whether an error says that somebody else changed the same mark. */
+export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.kind === 'conflict';
+
+export function startSaving(): void {
+  addEventListener('online', () => void outbox.flush());
+  // What is kept goes out at the next visit, but somebody who leaves while offline should know.
+  addEventListener('beforeunload', (event) => {
+    if (saving.state === 'offline') event.preventDefault();
+  });
+  void outbox.flush();
+}
+
+function storage(): Store {
+  try {
+    localStorage.getItem('canonym.outbox');
+    return localStorage;
+  } catch {
+    const items = new Map<string, string>();
+    return {
+      getItem: (key) => items.get(key) ?? null,
+      setItem: (key, value) => void items.set(key, value),
+      removeItem: (key) => void items.delete(key),
+      get length() {
+        return items.size;
+      },
+      key: (row) => [...items.keys()][row] ?? null,
+    };
+  }
+}

@@ -1,0 +1,204 @@
+// One open document: what the server has said, decisions that wait on top, and which mention is looked at.
+
+import { api, app, say, tell, tellError } from './app.svelte';
+import { sentence } from './api';
+import { apply, idsOfAdded, isOpen, merge, withIds } from './decisions';
+import { share } from './format';
+import { uuid } from './ids';
+import { OffsetMap } from './offsets';
+import type { Entry } from './outbox';
+import { isConflict, listen, outbox } from './saving.svelte';
+import { inOrder } from './segments';
+import type { AnnotatedDocument, Decision, DecisionAnswer, Mark, Span } from './types';
+
+// Ids below zero never meet those of the server, and never those of another window.
+let nextTemporary = -Date.now() * 1000;
+
+export class DocumentSession {
+  base = $state.raw<AnnotatedDocument | null>(null);
+  private waiting = $state.raw<readonly Entry[]>([]);
+  problem = $state<string | null>(null);
+  focused = $state<number | null>(null);
+  /** Selected text, in UTF-16 units. */
+  selected = $state.raw<Span | null>(null);
+
+  private readonly names = new Map<string, string>();
+  private takenBack: Entry[] = [];
+  private stop: () => void;
+
+  readonly doc = $derived.by(() => {
+    if (!this.base) return null;
+    const by = app.about?.user?.name ?? 'you';
+    const names = (id: string) => this.names.get(id);
+    return this.waiting.reduce((doc, entry) => (entry.kind === 'decide' ? apply(doc, entry.decisions, entry.firstId, names, by) : doc), this.base);
+  });
+  readonly map = $derived(new OffsetMap(this.base?.text ?? ''));
+  /** In the order of the text, with spans in UTF-16 units beside the marks. */
+  readonly placed = $derived.by(() => {
+    const marks = (this.doc?.marks ?? []).map((mark) => ({ id: mark.id, spans: mark.spans.map((span) => this.map.spanToUnits(span)), mark }));
+    return inOrder(marks);
+  });
+  readonly mark = $derived(this.placed.find((one) => one.id === this.focused)?.mark ?? null);
+  readonly nOpen = $derived(this.placed.filter((one) => isOpen(one.mark)).length);
+
+  constructor(readonly id: number) {
+    this.waiting = outbox.of(id);
+    this.stop = listen(id, this);
+    void this.load();
+  }
+
+  close(): void {
+    this.stop();
+  }
+
+  async load(): Promise<void> {
+    try {
+      const doc = await api.document(this.id);
+      this.base = doc;
+      this.problem = null;
+      for (const mark of doc.marks) {
+        if (mark.concept) this.names.set(mark.concept.id, mark.concept.name);
+        for (const one of mark.candidates) this.names.set(one.id, one.name);
+      }
+      if (this.focused === null || !this.mark) this.focused = this.placed.find((one) => isOpen(one.mark))?.id ?? this.placed[0]?.id ?? null;
+    } catch (error) {
+      if (!this.base) this.problem = sentence(error);
+    }
+  }
+
+  /** Loads again if somebody else, or a job, changed the document. */
+  changedElsewhere(version: number | null): void {
+    if (this.base && !this.waiting.length && version !== this.base.version) void this.load();
+  }
+
+  name(id: string, name: string): void {
+    this.names.set(id, name);
+  }
+
+  decide(...decisions: Decision[]): void {
+    if (!this.doc) return;
+    const nAdded = decisions.filter((one) => one.kind === 'add').length;
+    const firstId = nextTemporary;
+    nextTemporary -= nAdded;
+    this.takenBack = [];
+    const entry = { client_id: uuid(), document: this.id, kind: 'decide' as const, decisions, version: this.base!.version, firstId };
+    this.waiting = [...this.waiting, { ...entry, order: 0 }];
+    outbox.add(entry);
+    this.waiting = outbox.of(this.id);
+    if (nAdded) this.focus(firstId);
+  }
+
+  /** A decision about the mention looked at; goes on to the next open one if that one was open. */
+  decideFocused(make: (mark: Mark) => Decision, said: string): void {
+    const mark = this.mark;
+    if (!mark) return;
+    const wasOpen = isOpen(mark);
+    const next = wasOpen ? this.neighbour(1, true) : null;
+    const decision = make(mark);
+    const isGone = decision.kind === 'reject' || decision.kind === 'delete';
+    const after = next ?? (isGone ? (this.neighbour(1, false) ?? this.neighbour(-1, false)) : mark.id);
+    this.decide(decision);
+    say(`${mark.text}: ${said}`);
+    if (after !== mark.id || isGone) this.focus(after === mark.id ? null : after);
+  }
+
+  undo(): void {
+    const entry = outbox.takeBack(this.id);
+    if (entry) {
+      this.takenBack.push(entry);
+      this.waiting = outbox.of(this.id);
+      say('undone');
+      return;
+    }
+    this.ask('undo');
+  }
+
+  redo(): void {
+    const entry = this.takenBack.pop();
+    if (!entry) return this.ask('redo');
+    outbox.add({ ...entry, client_id: uuid() });
+    this.waiting = outbox.of(this.id);
+    say('done again');
+  }
+
+  private ask(kind: 'undo' | 'redo'): void {
+    outbox.add({ client_id: uuid(), document: this.id, kind, decisions: [], version: null, firstId: 0 });
+    this.waiting = outbox.of(this.id);
+  }
+
+  acknowledged(entry: Entry, answer: DecisionAnswer): void {
+    if (!this.base) {
+      this.waiting = outbox.of(this.id);
+      return void this.load();
+    }
+    const known = new Set(this.base.marks.map((mark) => mark.id));
+    const ids = idsOfAdded(entry.decisions, entry.firstId, answer, known);
+    if (ids.size) {
+      outbox.rewrite(this.id, (other) => ({ ...other, decisions: other.decisions.map((one) => withIds(one, ids)) }));
+      this.takenBack = this.takenBack.map((other) => ({ ...other, decisions: other.decisions.map((one) => withIds(one, ids)) }));
+    }
+    let base = merge(this.base, answer);
+    for (const one of entry.decisions) if (one.kind === 'finish') base = { ...base, is_finished: one.value };
+    this.base = base;
+    this.waiting = outbox.of(this.id);
+    if (this.focused !== null && ids.has(this.focused)) this.focused = ids.get(this.focused)!;
+    if (entry.kind !== 'decide') {
+      say(entry.kind === 'undo' ? 'undone' : 'done again');
+      const shown = answer.marks.find((mark) => this.placed.some((one) => one.id === mark.id));
+      if (shown) this.focused = shown.id;
+      // Whether the document is finished is not in the answer.
+      if (!this.waiting.length) void this.load();
+    }
+  }
+
+  refused(entry: Entry, error: unknown): void {
+    this.waiting = outbox.of(this.id);
+    void this.load();
+    if (entry.kind !== 'decide') return tell(sentence(error));
+    if (!isConflict(error)) return tellError(error, 'This decision was not saved; all others are.');
+    tell(`${sentence(error)} Your decision was not saved; the document now shows theirs.`, 'error', {
+      label: 'Save mine instead',
+      run: () => {
+        outbox.add({ ...entry, client_id: uuid(), version: null });
+        this.waiting = outbox.of(this.id);
+      },
+    });
+  }
+
+  focus(id: number | null): void {
+    this.focused = id;
+    this.selected = null;
+    const mark = this.mark;
+    if (!mark) return;
+    const row = this.placed.findIndex((one) => one.id === id) + 1;
+    say(`${mark.text}, ${told(mark)}, ${row} of ${this.placed.length}`);
+  }
+
+  /** The next or previous mention, open ones only or all; from the last goes on at the first. */
+  neighbour(step: 1 | -1, openOnly: boolean): number | null {
+    const all = this.placed;
+    const here = all.findIndex((one) => one.id === this.focused);
+    for (let moved = 1; moved <= all.length; moved++) {
+      const row = (((here < 0 && step < 0 ? 0 : here) + step * moved) % all.length + all.length) % all.length;
+      const one = all[row]!;
+      if (one.id !== this.focused && (!openOnly || isOpen(one.mark))) return one.id;
+    }
+    return null;
+  }
+}
+
+/** A mark in words: source, concept, what is special. */
+export function told(mark: Mark): string {
+  const source = { GOLD: 'gold', USER: 'yours', PRED: mark.state === 'open' ? `predicted ${share(mark.score)}` : 'predicted' }[mark.source];
+  const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no concept' : 'concept not chosen';
+  return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'disagrees with another mark' : ''].filter(Boolean).join(', ');
+}
+
+/** The class names of a mark in the text. */
+export function look(mark: Mark): string {
+  const names = [mark.source.toLowerCase()];
+  if (mark.is_unsure) names.push('unsure');
+  if (mark.is_nil) names.push('nil');
+  if (mark.disagrees.length) names.push('disagrees');
+  return names.join(' ');
+}

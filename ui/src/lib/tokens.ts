@@ -1,0 +1,91 @@
+// Edges of tokens, for selections that grow to whole words and for edges that move by word. Offsets are UTF-16 units.
+
+import type { Span } from './types';
+
+const WORD = /[\p{L}\p{M}\p{N}]/u;
+const TOKEN = /[\p{L}\p{M}\p{N}]+|[^\s\p{L}\p{M}\p{N}]/gu;
+
+/** The tokens between two places: words, and other characters one by one. */
+export function tokens(text: string, from = 0, to = text.length): Span[] {
+  const found: Span[] = [];
+  for (const match of text.slice(from, to).matchAll(TOKEN)) found.push([from + match.index, from + match.index + match[0].length]);
+  return found;
+}
+
+/** A selection without blanks at its edges and grown to whole words, or `null` where it holds nothing. */
+export function snap(text: string, [start, end]: Span): Span | null {
+  const trimmed = trim(text, [start, end]);
+  if (!trimmed) return null;
+  let [from, to] = trimmed;
+  if (isWord(text, from)) while (from > 0 && isWord(text, before(text, from))) from = before(text, from);
+  if (isWord(text, before(text, to))) while (to < text.length && isWord(text, to)) to = after(text, to);
+  return [from, to];
+}
+
+/** A selection without blanks at its edges, on borders of characters, or `null` where it holds nothing. */
+export function trim(text: string, span: Span): Span | null {
+  let start = border(text, Math.min(...span));
+  let end = border(text, Math.max(...span));
+  while (start < end && /\s/.test(text[start]!)) start++;
+  while (end > start && /\s/.test(text[end - 1]!)) end--;
+  return start < end ? [start, end] : null;
+}
+
+export type Step = 'token' | 'character';
+
+/** Where the next edge to the right lies: the end of a token for an end, the start of one for a start. */
+export function nextEdge(text: string, at: number, edge: 'start' | 'end', step: Step): number {
+  if (at >= text.length) return text.length;
+  if (step === 'character') return after(text, at);
+  for (const [start, end] of tokens(text, wordStart(text, at), Math.min(text.length, at + 400))) {
+    if (edge === 'end' && end > at) return end;
+    if (edge === 'start' && start > at) return start;
+  }
+  return edge === 'end' ? text.length : at;
+}
+
+/** Where the next edge to the left lies. */
+export function previousEdge(text: string, at: number, edge: 'start' | 'end', step: Step): number {
+  if (at <= 0) return 0;
+  if (step === 'character') return before(text, at);
+  const near = tokens(text, wordStart(text, Math.max(0, at - 400)), Math.min(text.length, at + 1));
+  for (const [start, end] of near.reverse()) {
+    if (edge === 'start' && start < at) return start;
+    if (edge === 'end' && end < at) return end;
+  }
+  return edge === 'start' ? 0 : at;
+}
+
+/** A place moved out of the middle of a character: pairs and combining marks are not split. */
+function border(text: string, at: number): number {
+  while (at > 0 && at < text.length && isInside(text, at)) at--;
+  return Math.max(0, Math.min(at, text.length));
+}
+
+function after(text: string, at: number): number {
+  let next = at + 1;
+  while (next < text.length && isInside(text, next)) next++;
+  return next;
+}
+
+function before(text: string, at: number): number {
+  let next = at - 1;
+  while (next > 0 && isInside(text, next)) next--;
+  return next;
+}
+
+function isInside(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  if (code >= 0xdc00 && code <= 0xdfff) return true;
+  return code >= 0x300 && /\p{M}|\u200d/u.test(text[at]!);
+}
+
+function isWord(text: string, at: number): boolean {
+  return at >= 0 && at < text.length && WORD.test(String.fromCodePoint(text.codePointAt(at)!));
+}
+
+function wordStart(text: string, at: number): number {
+  let start = border(text, at);
+  while (start > 0 && isWord(text, start) && isWord(text, before(text, start))) start = before(text, start);
+  return start;
+}

@@ -1,0 +1,284 @@
+// What the server says and is told, as in its contract. Offsets are Unicode code points, half-open.
+
+export type Span = [number, number];
+
+export interface Candidate {
+  id: string;
+  name: string;
+  score: number | null;
+}
+
+export interface Contribution {
+  feature: string;
+  sentence: string;
+  value: number;
+  log_odds: number;
+}
+
+export interface ExplainedCandidate {
+  id: string;
+  name: string;
+  scope?: string;
+  how?: string;
+  words?: { mention: string; name: string; how: string }[];
+  only_in_mention?: string[];
+  only_in_name?: string[];
+  score?: number;
+  log_odds?: number;
+  contributions?: Contribution[];
+}
+
+export interface Explanation {
+  compared?: string;
+  definitions?: { short: string; long: string; span: Span }[];
+  coordinated?: boolean;
+  threshold?: number;
+  candidates?: ExplainedCandidate[];
+}
+
+export interface LinkAnnotation {
+  spans: Span[];
+  text: string;
+  type: string | null;
+  score: number | null;
+  nil: boolean;
+  candidates: Candidate[];
+  explanation?: Explanation;
+}
+
+export interface LinkedDocument {
+  id: string;
+  text: string;
+  annotations: LinkAnnotation[];
+}
+
+export interface Concept {
+  id: string;
+  name: string;
+  synonyms: string[];
+  definition: string | null;
+  types: string[];
+}
+
+export interface SearchResult extends Concept {
+  matched: string;
+  how: string;
+  score: number | null;
+}
+
+export interface Named {
+  id: string;
+  name: string;
+}
+
+export interface ConceptPage extends Concept {
+  parents: Named[];
+  children: Named[];
+  path: Named[];
+}
+
+export interface PickerCandidate {
+  id: string;
+  name: string;
+  types: string[];
+  definition: string | null;
+  synonyms: string[];
+  path: string[];
+  score: number | null;
+  how: string;
+}
+
+export type Role = 'admin' | 'curator' | 'annotator';
+
+export interface User {
+  id: number;
+  name: string;
+  role: Role;
+}
+
+export interface About {
+  version: string;
+  kb: { name: string; n_concepts: number; n_names: number; fingerprint: string };
+  model: { name: string };
+  user: User | null;
+  needs_login: boolean;
+  /** Whether this server can train; a server that does not say so can. */
+  can_train?: boolean;
+}
+
+export const STRATEGIES = ['least-confident', 'margin', 'recognition', 'diversity', 'random'] as const;
+export type Strategy = (typeof STRATEGIES)[number];
+
+export interface Project {
+  id: number;
+  name: string;
+  description: string;
+  guideline: string;
+  strategy: Strategy;
+  n_documents: number;
+  n_finished: number;
+  n_decisions: number;
+  kb_fingerprint: string;
+  created_at: string;
+}
+
+export interface Problem {
+  line: number | null;
+  document: string | null;
+  message: string;
+  hint: string | null;
+}
+
+export interface ImportReport {
+  n_documents: number;
+  n_annotations: number;
+  n_skipped_documents: number;
+  problems: Problem[];
+}
+
+export interface DocumentRow {
+  id: number;
+  external_id: string;
+  title: string;
+  n_marks: number;
+  n_open: number;
+  is_finished: boolean;
+  locked_by: string | null;
+}
+
+export interface QueueRow extends DocumentRow {
+  confidence: number | null;
+  reason: string;
+}
+
+export type Source = 'GOLD' | 'USER' | 'PRED';
+export type MarkState = 'open' | 'accepted' | 'rejected';
+
+export interface Mark {
+  id: number;
+  spans: Span[];
+  text: string;
+  type: string | null;
+  source: Source;
+  state: MarkState;
+  concept: Named | null;
+  is_nil: boolean;
+  is_unsure: boolean;
+  score: number | null;
+  candidates: Candidate[];
+  disagrees: number[];
+  by: string | null;
+  at: string;
+  model: string | null;
+}
+
+export interface Comment {
+  id: number;
+  mark: number | null;
+  text: string;
+  by: string;
+  at: string;
+}
+
+export interface AnnotatedDocument {
+  id: number;
+  project_id: number;
+  external_id: string;
+  text: string;
+  sections: { kind: string; start: number; end: number }[];
+  version: number | null;
+  is_finished: boolean;
+  reason: string | null;
+  marks: Mark[];
+  comments: Comment[];
+}
+
+export type Decision =
+  | { kind: 'add'; spans: Span[]; type?: string; concept: string | null; is_nil?: boolean }
+  | { kind: 'accept'; mark: number }
+  | { kind: 'reject'; mark: number }
+  | { kind: 'concept'; mark: number; concept: string }
+  | { kind: 'nil'; mark: number }
+  | { kind: 'unsure'; mark: number; value: boolean }
+  | { kind: 'spans'; mark: number; spans: Span[] }
+  | { kind: 'delete'; mark: number }
+  | { kind: 'type'; mark: number; type: string }
+  | { kind: 'finish'; value: boolean };
+
+export interface DecisionAnswer {
+  version: number;
+  marks: Mark[];
+  removed: number[];
+  events: number[];
+}
+
+export interface HistoryEvent {
+  id: number;
+  kind: string;
+  by: string | null;
+  at: string;
+  what: string;
+}
+
+export interface AlikeMatch {
+  document: number;
+  external_id: string;
+  spans: Span[];
+  text: string;
+  context: string;
+  mark: number | null;
+}
+
+export interface ModelScores {
+  strict_f1?: number;
+  spans_f1?: number;
+  accuracy?: number;
+}
+
+export interface Stats {
+  n_documents: number;
+  n_finished: number;
+  by_source: Record<string, number>;
+  by_type: Record<string, number>;
+  by_decision: Record<string, number>;
+  decisions_per_day: { day: string; n: number }[];
+  seconds_per_document: { median: number; mean: number } | null;
+  agreement: { cohen_kappa: number | null; krippendorff_alpha: number | null; span_f1: number | null } | null;
+  models: { id: number; name: string; at: string; dev: ModelScores | null }[];
+}
+
+export type JobState = 'NEW' | 'QUEUED' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELLED';
+
+export interface Job {
+  id: number;
+  project_id: number;
+  kind: 'predict' | 'train';
+  state: JobState;
+  progress: number;
+  message: string | null;
+  error: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  eta_seconds: number | null;
+  curve: { step: number; loss: number; dev: number | null }[];
+  model: number | null;
+}
+
+export interface Model {
+  id: number;
+  name: string;
+  project_id: number | null;
+  is_current: boolean;
+  made_at: string;
+  parent: number | null;
+  card: unknown;
+  dev: ModelScores | null;
+}
+
+export interface ChangedDocument {
+  id: number;
+  external_id: string;
+  added: number;
+  removed: number;
+  changed: number;
+}

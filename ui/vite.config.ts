@@ -1,0 +1,19 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vite';
+
+// A server to pass API calls to while developing: the mock by default, the real one by CANONYM_URL.
+declare const process: { env: Record<string, string | undefined> };
+const target = process.env.CANONYM_URL ?? 'http://127.0.0.1:5179';
+
+export default defineConfig({
+  plugins: [svelte()],
+  build: {
+    // A strict content security policy refuses data: addresses and inline scripts, so nothing is inlined.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: 'es2022',
+    reportCompressedSize: false,
+  },
+  server: { port: 5178, proxy: { '/api': target, '/health': target } },
+  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+} as never);
