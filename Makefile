@@ -4,7 +4,7 @@ SECONDS_EACH ?= 60
 CARGO ?= cargo
 PYTHON ?= python3
 
-.PHONY: check test fmt clippy docs bench bench-peers fuzz deny
+.PHONY: check test fmt clippy docs ui bench bench-peers fuzz deny
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -20,6 +20,10 @@ clippy:
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# The web application: types, tests, the build that is embedded, and tests in a browser.
+ui:
+	ui/scripts/check.sh
 
 # Figures for docs/results.md; real corpora and terminologies are read from CANONYM_DATA, else ../shared/data.
 bench:

@@ -30,7 +30,7 @@ const OPEN: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json
 /// Questions that are posted because they are long; they change nothing.
 const QUESTIONS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
 
-const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; \
     object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// Lets a request pass, or answers it with an error.

@@ -58,7 +58,7 @@ pub struct Waiting<'a> {
     pub text: &'a str,
     /// Its open predictions.
     pub open: Vec<&'a MarkState>,
-    /// Whether a model has read it.
+    /// Whether a model has read it, or it came with marks.
     pub was_read: bool,
 }
 
@@ -89,7 +89,7 @@ pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Optio
     let least =
         open.iter().map(|mark| (confidence(strategy, mark), *mark)).reduce(|a, b| if b.0 < a.0 { b } else { a });
     let Some((confidence, mark)) = least else {
-        let why = if was_read { "every prediction is decided" } else { "nothing was predicted here" };
+        let why = if was_read { "every mark is decided" } else { "nothing was predicted here" };
         return (None, why.to_owned());
     };
     let text: String = mark.text.chars().take(40).collect();
@@ -252,7 +252,7 @@ mod tests {
         assert!(close(ranked[1].confidence.unwrap(), 0.92));
         assert_eq!(ranked[1].reason, "“delirium” has confidence .92: margin .02 between name 0 and name 1");
         assert_eq!(ranked[0].reason, "nothing was predicted here");
-        assert_eq!(ranked[4].reason, "every prediction is decided");
+        assert_eq!(ranked[4].reason, "every mark is decided");
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn waiting<'a>(kept: &'a Kept, marks: &'a HashMap<i64, Vec<(i64, MarkState)>>) -
     Waiting {
         text: &kept.text,
         open: marks().filter(|mark| mark.is_open()).collect(),
-        was_read: marks().any(|mark| mark.model.is_some()),
+        was_read: marks().any(|mark| mark.model.is_some() || mark.original.is_some()),
     }
 }
 

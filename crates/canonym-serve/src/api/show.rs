@@ -82,7 +82,7 @@ pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<Doc
     let strategy = projects::get(connection, kept.project)?.strategy;
     let strategy = Strategy::parse(&strategy).unwrap_or(Strategy::LeastConfident);
     let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
-    let was_read = held.values().any(|held| held.mark.model.is_some());
+    let was_read = held.values().any(|held| held.mark.model.is_some() || held.mark.original.is_some());
     Ok(DocumentOut {
         id: kept.id,
         project_id: kept.project,
