@@ -17,11 +17,14 @@ use crate::events::DocumentVersion;
 use crate::marks::{Changes, MarkState, convert, predict};
 use crate::store::events::{self, NewEvent};
 use crate::store::jobs::{self, End, STOPPED};
-use crate::store::{documents, models};
+use crate::store::{documents, models, projects};
 use crate::wire::Job;
 
 /// Documents that are predicted together; requests are answered in between.
 const BATCH: usize = 8;
+
+/// The share of a training job that is the training; the rest are predictions.
+const TRAINED: f64 = 0.9;
 
 /// What the thread of jobs and the requests share.
 #[derive(Debug, Default)]
@@ -104,7 +107,7 @@ pub fn run_next(app: &App) -> bool {
     app.hub.tell(job.project_id, "job", &job);
     let work = std::panic::AssertUnwindSafe(|| match job.kind.as_str() {
         "train" => train(app, &job, settings),
-        _ => predict_all(app, &job),
+        _ => predict_all(app, &job, 0.0),
     });
     let end = match std::panic::catch_unwind(work) {
         Ok(Ok(end)) => end,
@@ -141,19 +144,21 @@ fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
     Ok(())
 }
 
-/// Predicts in every document of a project. Each batch is kept by itself: what was done stays where the rest is not done.
-fn predict_all(app: &App, job: &Job) -> ApiResult<End> {
-    let (_, engine) = app.engine_of(job.project_id)?;
+/// Predicts in every document of a project; `before` is the share of the job that is done already. Each batch is kept by itself: what was
+/// done stays where the rest is not done.
+fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
+    let (model, engine) = app.engine_of(job.project_id)?;
+    let name = app.store.read(|connection| Ok(models::get(connection, model)?.model.name))?;
     let numbers = app.store.read(|connection| documents::numbers(connection, job.project_id))?;
     let mut n_changed = 0;
     for (at, batch) in numbers.chunks(BATCH).enumerate() {
         if let Some(end) = app.runner.ends(job.id) {
             return Ok(end);
         }
-        n_changed += predict_batch(app, job, engine.as_ref(), batch)?;
+        n_changed += predict_batch(app, job, (engine.as_ref(), &name), batch)?;
         let n_done = (at * BATCH + batch.len()).min(numbers.len());
         let progress = Progress {
-            done: n_done as f64 / numbers.len() as f64,
+            done: before + (1.0 - before) * n_done as f64 / numbers.len() as f64,
             message: format!("{n_done} of {} documents", numbers.len()),
             point: None,
         };
@@ -163,7 +168,7 @@ fn predict_all(app: &App, job: &Job) -> ApiResult<End> {
     Ok(End::Succeeded(message, None))
 }
 
-fn predict_batch(app: &App, job: &Job, engine: &dyn Engine, batch: &[i64]) -> ApiResult<usize> {
+fn predict_batch(app: &App, job: &Job, (engine, name): (&dyn Engine, &str), batch: &[i64]) -> ApiResult<usize> {
     let texts = app.store.read(|connection| {
         let text = |id: &i64| {
             let kept = documents::get(connection, *id)?;
@@ -180,7 +185,7 @@ fn predict_batch(app: &App, job: &Job, engine: &dyn Engine, batch: &[i64]) -> Ap
         for (id, linked) in batch.iter().zip(&linked) {
             let marks: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
-            let predicted = linked.annotations.iter().map(|one| convert::of_model(one, engine.name(), now)).collect();
+            let predicted = linked.annotations.iter().map(|one| convert::of_model(one, name, now)).collect();
             let changes = predict::replace(&marks, predicted, &mut next);
             if changes.is_empty() {
                 continue;
@@ -189,7 +194,7 @@ fn predict_batch(app: &App, job: &Job, engine: &dyn Engine, batch: &[i64]) -> Ap
                 document: *id,
                 at: now,
                 kind: "predict",
-                model: Some(engine.name()),
+                model: Some(name),
                 job: Some(job.id),
                 ..NewEvent::default()
             };
@@ -205,7 +210,8 @@ fn predict_batch(app: &App, job: &Job, engine: &dyn Engine, batch: &[i64]) -> Ap
     Ok(versions.len())
 }
 
-/// Trains a model on what people decided: GOLD, and what they made, confirmed or corrected.
+/// Trains a model on what people decided: GOLD, and what they made, confirmed or corrected. The project uses it from then on, and gets its
+/// predictions; using an older one is the way back.
 fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     let Some(trainer) = &app.trainer else {
         return Ok(End::Failed("this server cannot train models".to_owned()));
@@ -223,7 +229,7 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
             training_documents.push(TrainingDocument { document, is_finished });
             Ok(())
         })?;
-        let parent = crate::store::projects::model(connection, job.project_id)?.unwrap_or(app.base_model);
+        let parent = projects::model(connection, job.project_id)?.unwrap_or(app.base_model);
         Ok((parent, models::get(connection, parent)?.folder))
     })?;
     let folder = app.config.data.join("models").join(format!("job-{}", job.id));
@@ -254,7 +260,14 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     let now = app.now();
     let model = app.store.write(|transaction| {
         let of = (job.project_id, Some(parent));
-        models::add(transaction, of, (&folder.to_string_lossy(), &trained), now)
+        let model = models::add(transaction, of, (&folder.to_string_lossy(), &trained), now)?;
+        projects::use_model(transaction, job.project_id, model)?;
+        Ok(model)
     })?;
-    Ok(End::Succeeded(format!("trained {}", trained.name), Some(model)))
+    let predicted = match predict_all(app, job, TRAINED)? {
+        End::Succeeded(message, _) => message,
+        // The model is there, whatever became of its predictions.
+        End::Cancelled | End::Failed(_) => "its predictions are not complete".to_owned(),
+    };
+    Ok(End::Succeeded(format!("trained {}; {predicted}", trained.name), Some(model)))
 }

@@ -142,13 +142,14 @@ impl Trainer for ProcessTrainer {
         let mut progress = Progress { message: "reads the documents".to_owned(), ..Progress::default() };
         let ended = loop {
             // Asked before the log is read, so that no round is missed.
-            let ended = running.0.try_wait().map_err(|error| Error::io("wait for", Path::new("the training"), error))?;
+            let ended =
+                running.0.try_wait().map_err(|error| Error::io("wait for", Path::new("the training"), error))?;
             let mut points = log.new_points();
             let last = points.pop();
             for point in points.into_iter().map(Some).chain([last]) {
                 if let Some(point) = &point {
                     // The rest is for judging.
-                    progress.done = (0.9 * point.step as f64 / n_steps as f64).min(0.9);
+                    progress.done = (0.85 * point.step as f64 / n_steps as f64).min(0.85);
                     progress.message = format!("step {} of {n_steps}", point.step);
                 }
                 progress.point = point;

@@ -73,7 +73,10 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
         server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train", "settings": {"steps": 2}})).await;
     server.run_jobs().await;
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
-    assert_eq!((&job["state"], &job["message"]), (&json!("SUCCEEDED"), &json!("trained second")));
+    assert_eq!(
+        (&job["state"], &job["message"]),
+        (&json!("SUCCEEDED"), &json!("trained second; read 3 documents, the predictions of 3 changed"))
+    );
     assert_eq!(job["curve"], json!([{"step": 1, "loss": 1.0, "dev": null}, {"step": 2, "loss": 0.5, "dev": null}]));
     // Open predictions and what was rejected are not learned from.
     let given = trainer.given.lock().unwrap().clone();
@@ -81,14 +84,13 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
 
     let model = job["model"].as_i64().unwrap();
     let models = server.get(&format!("/models?project={project}")).await;
-    assert_eq!((&models["models"][0]["is_current"], &models["models"][1]["is_current"]), (&json!(true), &json!(false)));
+    assert_eq!((&models["models"][0]["is_current"], &models["models"][1]["is_current"]), (&json!(false), &json!(true)));
     assert_eq!(
         (&models["models"][1]["parent"], &models["models"][1]["dev"]["strict_f1"]),
         (&models["models"][0]["id"], &json!(0.5))
     );
-    server.post(&format!("/projects/{project}/models/{model}/use"), json!({})).await;
-    let job = server.predict(project).await;
-    // The accepted mark stays, and the model now says otherwise of its place.
+    assert_eq!(models["models"][1]["id"], json!(model));
+    // The project uses the model at once. The accepted mark stays, and the model now says otherwise of its place.
     let document = server.document(ids[0]).await;
     assert_eq!(
         shown(&document),
