@@ -58,6 +58,9 @@ impl ServeConfig {
 /// Questions to the model that are answered beside the lane: names and candidates of one mention.
 const SIDE_QUESTIONS: usize = 2;
 
+/// Imports and hashes of passwords at a time.
+const AT_ONCE: usize = 2;
+
 /// What all requests share.
 pub struct App {
     /// The model that the server was started with.
@@ -82,6 +85,10 @@ pub struct App {
     pub base_model: i64,
     /// Questions beside the lane.
     pub side: Semaphore,
+    /// Files that are imported at a time: each is held in memory.
+    pub imports: Semaphore,
+    /// Passwords that are hashed at a time: each takes some 20 MB.
+    pub doors: Semaphore,
     /// Who works on which document.
     pub desks: Desks,
     has_accounts: AtomicBool,
@@ -117,6 +124,8 @@ impl App {
             runner: Runner::default(),
             base_model,
             side: Semaphore::new(SIDE_QUESTIONS),
+            imports: Semaphore::new(AT_ONCE),
+            doors: Semaphore::new(AT_ONCE),
             desks: Desks::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),

@@ -90,7 +90,10 @@ pub async fn queue(
         app.store.read(|connection| {
             let name = projects::get(connection, project)?.strategy;
             let strategy = Strategy::parse(query.strategy.as_deref().unwrap_or(&name))?;
-            let all = documents::page(connection, project, (0, i64::MAX as usize), None)?;
+            let all = match strategy {
+                Strategy::Diversity => documents::page(connection, project, (0, i64::MAX as usize), None)?,
+                _ => documents::heads(connection, project)?,
+            };
             let marks = documents::marks_of_project(connection, project)?;
             let counts = documents::counts(connection, project)?;
             let (finished, open): (Vec<&Kept>, Vec<&Kept>) = all.iter().partition(|kept| kept.is_finished);

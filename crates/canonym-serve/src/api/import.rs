@@ -48,6 +48,7 @@ pub async fn import(
     Ask(query): Ask<ImportQuery>,
     request: Request<Body>,
 ) -> ApiResult<axum::Json<ImportReport>> {
+    let _place = app.imports.try_acquire().map_err(|_| ApiError::busy("other files are being imported", 2))?;
     let bytes = bytes(request, app.config.max_upload_bytes).await?;
     let report = app.blocking(move |app| {
         app.store.read(|connection| projects::check(connection, project))?;

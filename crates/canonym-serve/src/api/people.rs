@@ -19,6 +19,7 @@ const SESSION: i64 = 7 * 24 * 3600;
 
 /// `POST /login`: a name and a password for a cookie.
 pub async fn login(State(app): State<Arc<App>>, Json(login): Json<Login>) -> ApiResult<Response> {
+    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let (person, key) = app
         .blocking(move |app| {
             let now = app.now();

@@ -131,6 +131,15 @@ pub fn page(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// All documents of a project, in order, with the first letters of their texts and nothing beside them.
+pub fn heads(connection: &Connection, project: i64) -> ApiResult<Vec<Kept>> {
+    let sql = "SELECT id, project_id, external_id, substr(text, 1, 200), '', is_finished, version FROM documents
+        WHERE project_id = ?1 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project], kept)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// The numbers of all documents of a project, in order.
 pub fn numbers(connection: &Connection, project: i64) -> ApiResult<Vec<i64>> {
     let mut statement = connection.prepare_cached("SELECT id FROM documents WHERE project_id = ?1 ORDER BY id")?;

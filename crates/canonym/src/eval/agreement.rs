@@ -92,7 +92,7 @@ mod tests {
             (0..raters[0].len()).map(|item| raters.iter().map(|rater| rater[item]).collect()).collect()
         };
         // Two observers, binary, no missing values; and four observers with missing values, nominal.
-        close(krippendorff_alpha(&turned(&["0100000000", "1110010000"])), 0.095);
+        close(krippendorff_alpha(&turned(&["0100000000", "1110010010"])), 0.095);
         let four = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."];
         close(krippendorff_alpha(&turned(&four)), 0.743);
     }
