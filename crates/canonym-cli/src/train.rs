@@ -105,8 +105,24 @@ struct Provenance {
     data_xxh3: BTreeMap<String, String>,
 }
 
+/// The variable by which a program that starts a training says that it must not outlive it.
+pub const ENDS_WITH_INPUT: &str = "CANONYM_ENDS_WITH_INPUT";
+
+/// Ends this program where standard input ends, which it does when the program at its other side is gone, however that went.
+fn end_with_input() {
+    std::thread::spawn(|| {
+        // Whether it ended or cannot be read, nobody is there.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        canonym::artifact::remove_unfinished();
+        std::process::exit(130);
+    });
+}
+
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
+    if std::env::var_os(ENDS_WITH_INPUT).is_some() {
+        end_with_input();
+    }
     let mut table = read_table(&arguments.config, &arguments.overrides)?;
     fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
     match table.get("system").and_then(toml::Value::as_str) {

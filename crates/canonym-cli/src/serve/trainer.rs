@@ -17,6 +17,7 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
+use crate::train::ENDS_WITH_INPUT;
 use crate::train::adapt::{Experiment, Report, SYSTEM};
 
 /// How often a running training is looked at.
@@ -129,7 +130,8 @@ impl ProcessTrainer {
         let mut command = Command::new(&program);
         command.arg("--quiet").arg("train").arg(folder.join("training.toml"));
         command.arg("--data-root").arg(folder).arg("--out").arg(folder);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // The pipe closes when the server is gone, even where it was killed.
+        command.env(ENDS_WITH_INPUT, "1").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().map(Running).map_err(|error| Error::io("start", &program, error))
     }
 }
@@ -171,6 +173,7 @@ impl Trainer for ProcessTrainer {
             }
             let reason = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
             let reason = if reason.is_empty() { format!("the training ended with {ended}") } else { reason };
+            remove(&training.output)?;
             return Err(Error::invalid(reason));
         }
         let path = training.output.join("report.json");
@@ -225,11 +228,11 @@ fn card(report: &Report) -> String {
 
 /// A training that nobody waits for leaves no model.
 fn cancelled(folder: &Path) -> Error {
-    let removed = std::fs::remove_dir_all(folder);
-    match removed {
-        Ok(()) => Error::invalid("the training was cancelled"),
-        Err(error) => Error::io("remove", folder, error),
-    }
+    remove(folder).err().unwrap_or_else(|| Error::invalid("the training was cancelled"))
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    std::fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, error))
 }
 
 /// The log of a training while it grows.

@@ -60,7 +60,7 @@ fn a_few_documents_teach_new_types_and_what_names_are_used_for() {
     let link = |model: &str| said(&place, &["link", "--model", model, "--to", "jsonl", "--text", text]).1;
     assert!(!link("default").contains(r#""text":"zorbomat""#));
     let found = link("model");
-    assert!(found.contains(r#""text":"zorbomat","type":"Gadget""#) && found.contains("MESH:D000005"), "{found}");
+    assert!(found.contains(r#""text":"zorbomat""#) && found.contains(r#"[{"id":"MESH:D000005""#), "{found}");
     // What a name was used for counts for given mentions, too.
     let gold = ["link", "--model", "model", "--mentions", "gold", "--to", "jsonl", "others.pubtator.txt"];
     let (ok, linked, errors) = said(&place, &gold);
@@ -70,6 +70,18 @@ fn a_few_documents_teach_new_types_and_what_names_are_used_for() {
     assert!(train(&place, "second", &again).0 && train(&place, "third", &again).0);
     let bytes = |name: &str| std::fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
     assert_eq!(bytes("second"), bytes("third"));
+}
+
+#[test]
+fn a_training_ends_with_the_program_that_started_it() {
+    let place = place();
+    let endless = ["--set", "run.n_steps=1000000", "--set", "run.steps_per_round=1000000"];
+    let mut command =
+        place.command(&[&["train", "adapt.toml", "--data-root", ".", "--out", "endless"], &endless[..]].concat());
+    // Its standard input is closed at once.
+    let output = Workplace::finish(command.env("CANONYM_ENDS_WITH_INPUT", "1"), "");
+    assert_eq!(output.status.code(), Some(130));
+    assert!(!place.path("endless/model.safetensors").exists());
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
             command.env_remove(variable);
         }
         command.env("CANONYM_MODELS", place.path("fetched")).env("HF_ENDPOINT", &hub);
-        variables.iter().for_each(|(name, value)| drop(command.env(name, value)));
+        command.envs(variables.iter().copied());
         let output = Workplace::finish(&mut command, "");
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };

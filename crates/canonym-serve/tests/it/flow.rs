@@ -116,13 +116,13 @@ async fn the_whole_flow_of_an_annotator() {
         .iter()
         .map(|row| (row["external_id"].as_str().unwrap(), &row["confidence"]))
         .collect();
-    // Nothing was predicted in 3; 1 has {.92, 1.15}, 2 has {1.00}.
-    assert_eq!(rows, [("3", &Value::Null), ("1", &json!(0.92)), ("2", &json!(1.0))]);
+    // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
+    assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
     assert_eq!(
-        queue["documents"][1]["reason"],
+        queue["documents"][0]["reason"],
         "“delirium” has confidence .92: margin .02 between Delirium and Confusion"
     );
-    assert_eq!(queue["documents"][1]["n_open"], 2);
+    assert_eq!(queue["documents"][0]["n_open"], 2);
 
     // Accept one, correct the other, and reject a third.
     let predicted = server.document(ids[0]).await;
