@@ -257,9 +257,10 @@ test('the same decision goes to all alike, after a preview', async () => {
 
 test('finishing goes on to the next document, and the queue is one shorter', async () => {
   const n = (await api('GET', `/projects/${project}/queue`)).documents.length;
+  const before = page.url();
   await page.keyboard.press('f');
   await until('the document is finished', async () => (await api('GET', `/projects/${project}/queue`)).documents.length === n - 1);
-  await page.waitForURL((url) => !url.pathname.endsWith(String(project)));
+  await page.waitForURL((url) => url.href !== before);
 });
 
 test('training tells its curves, makes a model, and the way back is open', async (t) => {
