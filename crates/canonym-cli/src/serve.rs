@@ -47,7 +47,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let address = address(&arguments.bind)?;
     let mut config = ServeConfig::new(&arguments.data);
     config.is_loopback = address.ip().is_loopback();
-    config.runs_jobs = arguments.add_admin.is_none();
+    (config.runs_jobs, config.owns_jobs) = (arguments.add_admin.is_none(), arguments.add_admin.is_none());
     // Who only adds somebody needs no large model.
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
     let engine = engine::open(arguments.kb.as_deref(), model)?;

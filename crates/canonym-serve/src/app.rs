@@ -1,7 +1,7 @@
 //! What all requests share.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub struct ServeConfig {
     pub clock: Clock,
     /// Whether jobs run by themselves; tests run them one by one.
     pub runs_jobs: bool,
+    /// Whether jobs that are said to run were those of a program that ended; not so for one that only looks in.
+    pub owns_jobs: bool,
 }
 
 impl ServeConfig {
@@ -51,6 +53,7 @@ impl ServeConfig {
             lane: LaneConfig::default(),
             clock: Clock::system(),
             runs_jobs: true,
+            owns_jobs: true,
         }
     }
 }
@@ -96,6 +99,11 @@ pub struct App {
     stopping: watch::Sender<bool>,
 }
 
+/// Where the model of a training goes.
+pub fn model_folder(data: &Path, job: i64) -> PathBuf {
+    data.join("models").join(format!("job-{job}"))
+}
+
 impl App {
     /// Opens the folder of data and starts what works beside requests.
     pub fn open(
@@ -107,10 +115,15 @@ impl App {
         let now = config.clock.now();
         let prepared = store.write(|transaction| {
             people::ensure_local(transaction, now)?;
-            jobs::end_stopped(transaction, now)?;
-            Ok((models::ensure_base(transaction, engine.name(), now)?, people::has_accounts(transaction)?))
+            // Where this program only looks in, another one may be running them.
+            let stopped = if config.owns_jobs { jobs::end_stopped(transaction, now)? } else { Vec::new() };
+            let base_model = models::ensure_base(transaction, engine.name(), now)?;
+            Ok((base_model, people::has_accounts(transaction)?, stopped))
         });
-        let (base_model, has_accounts) = prepared.map_err(|error| canonym::Error::invalid(error.message))?;
+        let (base_model, has_accounts, stopped) = prepared.map_err(|error| canonym::Error::invalid(error.message))?;
+        for folder in stopped.into_iter().map(|id| model_folder(&config.data, id)).filter(|folder| folder.exists()) {
+            std::fs::remove_dir_all(&folder).map_err(|error| canonym::Error::io("remove", &folder, error))?;
+        }
         let runs_jobs = config.runs_jobs;
         let app = Arc::new(App {
             lane: Lane::new(engine.clone(), config.lane),

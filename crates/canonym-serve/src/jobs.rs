@@ -10,7 +10,7 @@ use canonym::corpus::AnnotatedDocument;
 use canonym::text::Document;
 
 use crate::api::for_each_document;
-use crate::app::App;
+use crate::app::{App, model_folder};
 use crate::engine::{Engine, LinkOptions, Progress, Training, TrainingDocument};
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
@@ -232,7 +232,7 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         let parent = projects::model(connection, job.project_id)?.unwrap_or(app.base_model);
         Ok((parent, models::get(connection, parent)?.folder))
     })?;
-    let folder = app.config.data.join("models").join(format!("job-{}", job.id));
+    let folder = model_folder(&app.config.data, job.id);
     if let Some(above) = folder.parent() {
         std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
     }

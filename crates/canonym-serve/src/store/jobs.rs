@@ -118,9 +118,11 @@ pub fn end(connection: &Connection, id: i64, end: &End, at: Millis) -> ApiResult
     Ok(())
 }
 
-/// Ends the jobs that ran when the program last ended; what waits goes on waiting.
-pub fn end_stopped(connection: &Connection, at: Millis) -> ApiResult<()> {
-    let sql = "UPDATE jobs SET state = 'FAILED', message = 'failed', error = ?1, ended_at = ?2 WHERE state = 'RUNNING'";
-    connection.execute(sql, params![STOPPED, at])?;
-    Ok(())
+/// Ends the jobs that ran when the program last ended, and tells which; what waits goes on waiting.
+pub fn end_stopped(connection: &Connection, at: Millis) -> ApiResult<Vec<i64>> {
+    let sql = "UPDATE jobs SET state = 'FAILED', message = 'failed', error = ?1, ended_at = ?2 WHERE state = 'RUNNING'
+        RETURNING id";
+    let mut statement = connection.prepare(sql)?;
+    let ids = statement.query_map(params![STOPPED, at], |row| row.get(0))?;
+    Ok(ids.collect::<Result<Vec<i64>, _>>()?)
 }

@@ -53,12 +53,14 @@ async fn a_kill_loses_nothing_that_was_answered() {
         for name in ["canonym.sqlite", "canonym.sqlite-wal"] {
             std::fs::copy(folder.path().join(name), copy.join(name)).unwrap();
         }
+        std::fs::create_dir_all(copy.join("models/job-2")).unwrap();
         (id, project, before, undoable)
     };
     let server = Server::new(&folder.path().join("copy"));
     assert_eq!(server.document(id).await, before);
     let job = server.get("/jobs/2").await;
     assert_eq!((&job["state"], &job["error"]), (&json!("FAILED"), &json!("the server was stopped")));
+    assert!(!folder.path().join("copy/models/job-2").exists(), "what a job had begun is gone");
     assert_eq!(server.get(&format!("/projects/{project}")).await["n_documents"], 3);
     // Undo goes on where it was.
     server.post(&format!("/documents/{id}/undo"), json!({})).await;
