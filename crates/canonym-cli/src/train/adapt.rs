@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym::eval::ids::IdSet;
 use canonym::kb::KnowledgeBase;
 use canonym::link::lexical::LinkConfig;
@@ -187,11 +187,9 @@ fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotat
 }
 
 fn read(paths: &[PathBuf], root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
-    let open = |path: &PathBuf| Ok(Reader::open(&root.join(path), None)?.with_on_mismatch(OnMismatch::Drop));
     let mut documents = Vec::new();
     for path in paths {
-        let reader: Reader = open(path)?;
-        for document in reader {
+        for document in Reader::open(&root.join(path), None)? {
             documents.push(document?);
         }
     }

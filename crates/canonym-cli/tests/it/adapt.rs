@@ -96,6 +96,9 @@ fn what_cannot_be_adapted_is_told() {
         let (ok, errors) = train(&place, "model", &[set]);
         assert!(!ok && errors.contains(expected) && errors.contains(hint), "{set}: {errors}");
     }
+    place.write("complete.pubtator.txt", "1|t|Gout \u{1f642} here.\n1|a|\n1\t5\t9\tgout\tDisease\tMESH:D006073\n\n");
+    let (ok, errors) = train(&place, "model", &[]);
+    assert!(!ok && errors.contains("complete.pubtator.txt:3") && errors.contains("hint: "), "{errors}");
     place.write("complete.pubtator.txt", "1|t|Nothing here.\n1|a|\n\n");
     place.write("others.pubtator.txt", "2|t|Nor here.\n2|a|\n\n");
     let (ok, errors) = train(&place, "model", &[]);
