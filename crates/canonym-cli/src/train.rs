@@ -15,6 +15,7 @@ mod pipeline;
 mod recognition;
 mod report;
 mod rescnn;
+mod sampling;
 mod sources;
 mod stage;
 mod tagger;
@@ -133,10 +134,11 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("pipeline") => pipeline::run(arguments, table),
         Some("dual-encoder") => dual::run(arguments, table),
         Some(adapt::SYSTEM) => adapt::run(arguments, table),
+        Some(sampling::SYSTEM) => sampling::run(arguments, table),
         Some(cross::SYSTEM) => cross_encoder::run(arguments, table),
         other => {
             let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"pipeline\"`, `\"adaptation\"`, `\"dual-encoder\"`, `\"cross-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let hint = "write `system = \"pipeline\"`, `\"adaptation\"`, `\"dual-encoder\"`, `\"cross-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"sampling\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }

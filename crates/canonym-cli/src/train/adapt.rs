@@ -119,29 +119,13 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let models = knowledge::models(&experiment.from)?;
-    let no_tagger = || {
-        let error = canonym::Error::invalid(format!("the model `{}` finds no mentions", experiment.from));
-        error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
-    };
-    let bundle = models.dense.as_deref().ok_or_else(no_tagger)?;
-    let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
-        return Err(no_tagger().into());
-    };
+    let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
     let incomplete = read(&experiment.incomplete, root)?;
     let (held_out, documents) = divide(read(&experiment.documents, root)?, experiment.hold_out);
     let kb = experiment.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
-    let default_type = usual_type(documents.iter().chain(&incomplete));
-    let typed = |annotation: &Annotation| match annotation.semantic_type.as_str() {
-        "" => default_type.clone(),
-        known => known.to_owned(),
-    };
-    let types: BTreeSet<String> = annotations(&documents).map(typed).collect();
-    let n_mentions = annotations(&documents).chain(annotations(&incomplete)).count();
-    if n_mentions == 0 {
-        let error = canonym::Error::invalid("no mention is marked in the documents");
-        return Err(error.with_hint("mark some, and say which documents are complete").into());
-    }
-    let layers = Layers::of(&tagger.layers, &types);
+    let started = Instant::now();
+    let lesson = Lesson { complete: &documents, incomplete: &incomplete, held_out: &held_out };
+    let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, lesson, out)?;
     let mut report = Report {
         seed: experiment.seed,
         n_documents: documents.len(),
@@ -149,25 +133,11 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         n_held_out: held_out.len(),
         n_mentions,
         types,
-        new_types: layers.added.clone(),
+        new_types,
         before: None,
         after: None,
-        seconds: BTreeMap::new(),
+        seconds: BTreeMap::from([("train".to_owned(), started.elapsed().as_secs_f64())]),
     };
-    let started = Instant::now();
-    let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };
-    let weights = bundle.tagger_weights();
-    let weights = match documents.is_empty() {
-        true => weights,
-        false => texts.train(&experiment, (&manifest.config, weights), (&documents, &held_out), out)?,
-    };
-    report.seconds.insert("train".to_owned(), started.elapsed().as_secs_f64());
-    let mut usages = tagger.usages.clone();
-    for document in documents.iter().chain(&incomplete) {
-        count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| usages.add(name, id)));
-    }
-    let manifest = TaggerManifest { layers: layers.all.clone(), ..manifest.clone() };
-    let mut adapted = bundle.clone().with_tagger((&tagger.viewer, &usages), &weights, manifest);
     if let Some(kb) = kb.filter(|_| !held_out.is_empty()) {
         progress::say("held-out documents …");
         report.before = Some(judge(&kb, bundle, &held_out)?);
@@ -182,11 +152,69 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     remove_kept(out, &[STAGE])
 }
 
+fn no_tagger(model: &str) -> canonym::Error {
+    let error = canonym::Error::invalid(format!("the model `{model}` finds no mentions"));
+    error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
+}
+
+/// What an adaptation learns from.
+#[derive(Debug, Clone, Copy)]
+pub struct Lesson<'a> {
+    /// Documents in which every mention is marked.
+    pub complete: &'a [AnnotatedDocument],
+    /// Documents in which mentions may lack their marks.
+    pub incomplete: &'a [AnnotatedDocument],
+    /// Documents that are looked at after each round.
+    pub held_out: &'a [AnnotatedDocument],
+}
+
+/// What an adaptation made.
+pub struct Learned {
+    pub bundle: Bundle,
+    /// The types of mentions, and those among them that the model did not know.
+    pub types: BTreeSet<String>,
+    pub new_types: Vec<String>,
+    pub n_mentions: usize,
+}
+
+/// Makes a bundle that finds mentions fit for documents; log and checkpoints go to `out`.
+pub fn learn(experiment: &Experiment, bundle: &Bundle, lesson: Lesson<'_>, out: &Path) -> anyhow::Result<Learned> {
+    let Lesson { complete, incomplete, held_out } = lesson;
+    let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
+        return Err(no_tagger(&experiment.from).into());
+    };
+    let default_type = usual_type(complete.iter().chain(incomplete));
+    let typed = |annotation: &Annotation| match annotation.semantic_type.as_str() {
+        "" => default_type.clone(),
+        known => known.to_owned(),
+    };
+    let types: BTreeSet<String> = annotations(complete).map(typed).collect();
+    let n_mentions = annotations(complete).chain(annotations(incomplete)).count();
+    if n_mentions == 0 {
+        let error = canonym::Error::invalid("no mention is marked in the documents");
+        return Err(error.with_hint("mark some, and say which documents are complete").into());
+    }
+    let layers = Layers::of(&tagger.layers, &types);
+    let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };
+    let weights = bundle.tagger_weights();
+    let weights = match complete.is_empty() {
+        true => weights,
+        false => texts.train(experiment, (&manifest.config, weights), (complete, held_out), out)?,
+    };
+    let mut usages = tagger.usages.clone();
+    for document in complete.iter().chain(incomplete) {
+        count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| usages.add(name, id)));
+    }
+    let manifest = TaggerManifest { layers: layers.all.clone(), ..manifest.clone() };
+    let bundle = bundle.clone().with_tagger((&tagger.viewer, &usages), &weights, manifest);
+    Ok(Learned { bundle, types, new_types: layers.added, n_mentions })
+}
+
 fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotation> {
     documents.iter().flat_map(|document| &document.annotations)
 }
 
-fn read(paths: &[PathBuf], root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
+pub fn read(paths: &[PathBuf], root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
     let mut documents = Vec::new();
     for path in paths {
         for document in Reader::open(&root.join(path), None)? {
@@ -353,7 +381,7 @@ fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&s
 }
 
 /// How well a bundle does on documents in which every mention is marked.
-fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDocument]) -> anyhow::Result<Figures> {
+pub fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDocument]) -> anyhow::Result<Figures> {
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let found = pipeline_on(kb, bundle)?.annotate(&texts)?;
     let is_right = |ids: &IdSet, best: Option<canonym::kb::ConceptId>| match best {

@@ -165,7 +165,7 @@ fn averaged(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// A round number that is no smaller.
-fn above(value: f64) -> f64 {
+pub(super) fn above(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
     }
@@ -175,21 +175,23 @@ fn above(value: f64) -> f64 {
 }
 
 /// A number without zeros at its end.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str) {
+/// Appends a straight line.
+pub(super) fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str) {
     let _ = writeln!(svg, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>");
 }
 
-/// Names of stages are those of the program and need no escapes.
-fn text(svg: &mut String, (x, y): (f64, f64), (anchor, colour): (&str, &str), text: &str) {
+/// Appends a text, which needs no escapes: all are words of the program.
+pub(super) fn text(svg: &mut String, (x, y): (f64, f64), (anchor, colour): (&str, &str), text: &str) {
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>");
 }
 
-fn polyline(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: &str) {
+/// Appends a line through points.
+pub(super) fn polyline(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: &str) {
     let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     if !points.is_empty() {
         let points = points.join(" ");

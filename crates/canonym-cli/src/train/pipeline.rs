@@ -27,6 +27,9 @@ struct Experiment {
     system: String,
     /// An experiment of the tagger, beside this one.
     tagger: PathBuf,
+    /// Corpora of that experiment, by name, from which nothing is learned; layers that no other corpus teaches are left out with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    leave_out: Vec<String>,
     /// An experiment of ResCNN, beside this one.
     names: PathBuf,
     /// What the weights of evidence are fitted to: held out from both.
@@ -86,6 +89,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let of_tagger: tagger::Experiment = super::read_table(&beside.join(&experiment.tagger), &[])?
         .try_into()
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
+    let of_tagger = of_tagger.without(&experiment.leave_out)?;
     let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
         let manifest = TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(), decision };

@@ -52,6 +52,20 @@ impl Experiment {
         self.layer.iter().map(|layer| layer.of.clone()).collect()
     }
 
+    /// The same without some corpora, and without the layers that no other corpus teaches.
+    pub fn without(mut self, names: &[String]) -> canonym::Result<Experiment> {
+        if let Some(unknown) = names.iter().find(|name| self.corpus.iter().all(|corpus| corpus.name != **name)) {
+            let error = canonym::Error::invalid(format!("there is no corpus `{unknown}` to leave out"));
+            return Err(error.with_hint("`leave_out` names corpora of the experiment of the tagger"));
+        }
+        self.corpus.retain(|corpus| !names.contains(&corpus.name));
+        let fitted = self.corpus.iter().filter(|corpus| corpus.role == Role::Fit);
+        let taught: BTreeSet<String> = fitted.flat_map(|corpus| corpus.teaches.keys().cloned()).collect();
+        self.layer.retain(|layer| taught.contains(&layer.name));
+        self.corpus.iter_mut().for_each(|corpus| corpus.teaches.retain(|layer, _| taught.contains(layer)));
+        Ok(self)
+    }
+
     /// The same training on held-out corpora, too.
     #[must_use]
     pub fn on_everything(&self) -> Experiment {

@@ -1,0 +1,516 @@
+//! Which documents to annotate first: a simulation in which an annotated corpus answers in the place of people.
+//!
+//! As in the application: a model reads all documents, a strategy chooses the next ones, each prediction in them is accepted, corrected or
+//! rejected and what is missing is added, and the model that was started from learns on all that is annotated by then. Every run of a seed
+//! begins with the same documents, chosen by chance.
+
+mod effort;
+mod plot;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::eval::bootstrap::SplitMix64;
+use canonym::kb::KnowledgeBase;
+use canonym_neural::bundle::Bundle;
+use canonym_neural::random::shuffle;
+use canonym_neural::train::RunConfig;
+use canonym_neural::train::tags::TagsConfig;
+use canonym_serve::marks::MarkState;
+use canonym_serve::marks::convert::of_model;
+use canonym_serve::queue::{Strategy, Waiting, rank};
+use serde::{Deserialize, Serialize};
+
+use super::adapt::{self, Lesson, learn};
+use super::data::{Trees, compile_trees};
+use super::stage::remove_kept;
+use super::{TrainArguments, provenance, write_text};
+use crate::knowledge::{self, Models};
+use crate::progress;
+use crate::system::{Mentions, System, SystemConfig};
+use effort::Effort;
+
+/// What `system` of an experiment says.
+pub const SYSTEM: &str = "sampling";
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    system: String,
+    seeds: Vec<u64>,
+    /// The model to start from: a bundle that finds mentions and has not seen the documents.
+    from: String,
+    /// Documents to annotate, relative to the data root.
+    pool: Vec<PathBuf>,
+    /// Documents on which models are judged.
+    judge: Vec<PathBuf>,
+    /// Of the documents on which models are judged the first of this number; all where it is 0.
+    #[serde(default)]
+    n_judged: usize,
+    terminology: Terminology,
+    /// Names of strategies of the queue.
+    strategies: Vec<String>,
+    /// How many documents are annotated when a model is trained, smallest first.
+    sizes: Vec<usize>,
+    /// A run ends where both figures reach this share of those with all documents.
+    until: f64,
+    /// Steps for each document of a training, and the least and most there are.
+    steps_per_document: u64,
+    least_steps: u64,
+    most_steps: u64,
+    /// How many uses of a name in the texts that the model comes from one use here counts for.
+    use_counts: u32,
+    #[serde(default)]
+    batch: TagsConfig,
+    /// Steps are set by the documents.
+    #[serde(default)]
+    run: RunConfig,
+}
+
+/// The concepts that mentions are linked to.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Terminology {
+    path: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prefix: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trees: Option<Trees>,
+}
+
+/// A model, what was annotated for it, and how good it is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Point {
+    n_documents: usize,
+    /// Marks that an annotator decided on, right predictions among them.
+    decisions: usize,
+    /// The same without right predictions.
+    corrections: usize,
+    spans_f1: f64,
+    strict_f1: f64,
+}
+
+/// One way through the documents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Run {
+    strategy: String,
+    seed: u64,
+    points: Vec<Point>,
+}
+
+/// The figures of an experiment.
+#[derive(Debug, Serialize)]
+struct Report {
+    n_documents: usize,
+    n_judged: usize,
+    /// The model that was started from.
+    before: Point,
+    /// With all documents, one a seed.
+    full: Vec<Run>,
+    runs: Vec<Run>,
+    /// By strategy: what it takes to reach the wanted share of the figures with all documents.
+    effort: BTreeMap<String, BTreeMap<&'static str, Saved>>,
+}
+
+/// Effort to reach a share of what all documents give.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Saved {
+    /// Medians over seeds; none where fewer than half of the runs got there.
+    documents: Option<f64>,
+    decisions: Option<f64>,
+    corrections: Option<f64>,
+    /// Decisions beside those of documents chosen by chance, of the same seed: the mean ratio, the least and the most.
+    beside_chance: Option<[f64; 3]>,
+    /// Runs that got there, of all.
+    reached: [usize; 2],
+}
+
+/// The share that effort is measured to.
+const SHARE: f64 = 0.95;
+
+/// The strategy that others are measured by.
+const CHANCE: &str = "random";
+
+/// Runs an experiment; runs that have ended are kept and not done again.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no simulation of sampling"))?;
+    let strategies = experiment.check()?;
+    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    let terminology = &experiment.terminology;
+    let trees = (terminology.trees.as_ref(), root);
+    let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
+    let models = knowledge::models(&experiment.from)?;
+    let beginning = models.dense.clone().context("the model to start from finds no mentions")?;
+    let pool = adapt::read(&experiment.pool, root)?;
+    let mut judged = adapt::read(&experiment.judge, root)?;
+    if experiment.n_judged > 0 {
+        judged.truncate(experiment.n_judged);
+    }
+    let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), beginning, pool, judged, out };
+    let (read, mut before) = simulation.read(&simulation.beginning)?;
+    before.n_documents = 0;
+    let kept = out.join("runs.jsonl");
+    let mut runs = load(&kept)?;
+    for seed in &experiment.seeds {
+        simulation.all_of_seed(*seed, (&strategies, &read), &mut runs, &kept)?;
+    }
+    let (full, runs): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.strategy == ALL);
+    let effort = experiment.strategies.iter().map(|name| (name.clone(), saved(name, &runs, &full))).collect();
+    let (n_documents, n_judged) = (simulation.pool.len(), simulation.judged.len());
+    let report = Report { n_documents, n_judged, before, full, runs, effort };
+    let paths = experiment.pool.iter().chain(&experiment.judge).chain([&terminology.path]).collect();
+    write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
+    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    write_text(out, "curves.svg", &plot::draw(&report.runs, &report.full, &report.before))?;
+    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
+    progress::say(&table_of(&report));
+    Ok(())
+}
+
+/// What runs with all documents are called.
+const ALL: &str = "all";
+
+impl Experiment {
+    /// The strategies, where all settings can be used.
+    fn check(&self) -> anyhow::Result<Vec<Strategy>> {
+        let refused = |message: &str, hint: &str| canonym::Error::invalid(message).with_hint(hint.to_owned());
+        if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
+            let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
+            return Err(refused("`sizes` has to grow from at least one document", hint).into());
+        }
+        if self.seeds.is_empty() {
+            return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`").into());
+        }
+        let parse = |name: &String| {
+            let error = |error: canonym_serve::ApiError| {
+                refused(&error.message, error.hint.as_deref().unwrap_or("see the guide of annotation"))
+            };
+            Strategy::parse(name).map_err(error)
+        };
+        Ok(self.strategies.iter().map(parse).collect::<canonym::Result<_>>()?)
+    }
+
+    fn lesson(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
+        let wanted = self.steps_per_document * n_documents as u64;
+        let n_steps = wanted.clamp(self.least_steps, self.most_steps);
+        adapt::Experiment {
+            system: adapt::SYSTEM.to_owned(),
+            seed,
+            from: self.from.clone(),
+            documents: Vec::new(),
+            incomplete: Vec::new(),
+            hold_out: 0,
+            kb: None,
+            use_counts: self.use_counts,
+            batch: self.batch,
+            run: RunConfig { n_steps, steps_per_round: n_steps, ..self.run },
+        }
+    }
+}
+
+/// What all runs share.
+struct Simulation<'a> {
+    experiment: &'a Experiment,
+    kb: Arc<KnowledgeBase>,
+    beginning: Arc<Bundle>,
+    pool: Vec<AnnotatedDocument>,
+    judged: Vec<AnnotatedDocument>,
+    out: &'a Path,
+}
+
+/// What a model reads in each document of the pool.
+type Predictions = Vec<Vec<Annotation>>;
+
+impl Simulation<'_> {
+    /// Every run of a seed that is not done.
+    fn all_of_seed(
+        &self,
+        seed: u64,
+        (strategies, before): (&[Strategy], &Predictions),
+        runs: &mut Vec<Run>,
+        kept: &Path,
+    ) -> anyhow::Result<()> {
+        let mut order: Vec<usize> = (0..self.pool.len()).collect();
+        shuffle(&mut order, &mut SplitMix64::new(seed));
+        let is_done = |runs: &[Run], name: &str| runs.iter().any(|run| run.strategy == name && run.seed == seed);
+        let names = strategies.iter().map(|strategy| strategy.name());
+        if names.chain([ALL]).all(|name| is_done(runs, name)) {
+            return Ok(());
+        }
+        let mut full = runs.iter().find(|run| run.strategy == ALL && run.seed == seed).cloned();
+        if full.is_none() {
+            progress::say(&format!("seed {seed}: all documents"));
+            let (_, point) = self.learn(seed, &order)?;
+            let all = self.effort(&order, before);
+            full = Some(Run { strategy: ALL.to_owned(), seed, points: vec![all.at(point)] });
+            runs.extend(full.clone());
+            save(kept, runs)?;
+        }
+        let aim = full.as_ref().and_then(|full| full.points.first()).copied().context("no model of all documents")?;
+        let first = self.experiment.sizes[0].min(order.len());
+        progress::say(&format!("seed {seed}: the first {first} documents"));
+        let (read, point) = self.learn(seed, &order[..first])?;
+        let effort = self.effort(&order[..first], before);
+        let begun = Begun { order: &order, read: &read, effort, point: effort.at(point), aim };
+        for strategy in strategies {
+            if !is_done(runs, strategy.name()) {
+                progress::say(&format!("seed {seed}: {}", strategy.name()));
+                runs.push(self.one_run(*strategy, seed, &begun)?);
+                save(kept, runs)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn one_run(&self, strategy: Strategy, seed: u64, begun: &Begun<'_>) -> anyhow::Result<Run> {
+        let Begun { order, aim, mut effort, .. } = *begun;
+        let mut run = Run { strategy: strategy.name().to_owned(), seed, points: vec![begun.point] };
+        let mut read = begun.read.clone();
+        let mut chosen: Vec<usize> = order[..begun.point.n_documents].to_vec();
+        for size in self.experiment.sizes.iter().map(|size| (*size).min(order.len())) {
+            let Some(more) = size.checked_sub(chosen.len()).filter(|more| *more > 0) else { continue };
+            let left: Vec<usize> = order.iter().copied().filter(|row| !chosen.contains(row)).collect();
+            let next = self.next(strategy, &read, (&left, &chosen), more);
+            effort = effort + self.effort(&next, &read);
+            chosen.extend(next);
+            let (by_now, point) = self.learn(seed, &chosen)?;
+            read = by_now;
+            let point = effort.at(point);
+            run.points.push(point);
+            progress::say(&format!(
+                "  {} documents, {} decisions: mentions {:.2}, with concepts {:.2}",
+                point.n_documents,
+                point.decisions,
+                100.0 * point.spans_f1,
+                100.0 * point.strict_f1
+            ));
+            let share = self.experiment.until;
+            if point.spans_f1 >= share * aim.spans_f1 && point.strict_f1 >= share * aim.strict_f1 {
+                break;
+            }
+        }
+        Ok(run)
+    }
+
+    /// The documents that a strategy chooses among those that are left.
+    fn next(
+        &self,
+        strategy: Strategy,
+        read: &Predictions,
+        (left, chosen): (&[usize], &[usize]),
+        n: usize,
+    ) -> Vec<usize> {
+        let marks: Vec<Vec<MarkState>> =
+            left.iter().map(|row| read[*row].iter().map(|one| of_model(one, "model", 0)).collect()).collect();
+        let text = |row: &usize| self.pool[*row].document.text.as_str();
+        let waiting: Vec<Waiting<'_>> = left
+            .iter()
+            .zip(&marks)
+            .map(|(row, marks)| Waiting { text: text(row), open: marks.iter().collect(), was_read: true })
+            .collect();
+        let done: Vec<&str> = chosen.iter().map(text).collect();
+        // Those that are left stand in an order of chance already.
+        let seed = chosen.len() as u64;
+        rank(strategy, &waiting, &done, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
+    }
+
+    /// Trains on documents of the pool; what the model reads, and how good it is.
+    fn learn(&self, seed: u64, chosen: &[usize]) -> anyhow::Result<(Predictions, Point)> {
+        let complete: Vec<AnnotatedDocument> = chosen.iter().map(|row| self.pool[*row].clone()).collect();
+        let lesson = Lesson { complete: &complete, incomplete: &[], held_out: &[] };
+        let work = self.out.join("work");
+        std::fs::create_dir_all(&work).map_err(|error| canonym::Error::io("create", &work, error))?;
+        remove_kept(&work, &[adapt::STAGE])?;
+        let learned = learn(&self.experiment.lesson(seed, chosen.len()), &self.beginning, lesson, &work)?;
+        let (read, mut point) = self.read(&Arc::new(learned.bundle))?;
+        point.n_documents = chosen.len();
+        Ok((read, point))
+    }
+
+    /// What a model reads in the pool, and how well it reads what it is judged on.
+    fn read(&self, bundle: &Arc<Bundle>) -> anyhow::Result<(Predictions, Point)> {
+        let config = SystemConfig {
+            mentions: Mentions::Detect,
+            top_k: 5,
+            min_score: None,
+            nested: false,
+            raw_ids: false,
+            subset: None,
+        };
+        let system = System::new(&self.kb, Models::of_bundle(bundle.clone())?, &config)?;
+        let bare = |document: &AnnotatedDocument| AnnotatedDocument {
+            document: document.document.clone(),
+            ..AnnotatedDocument::default()
+        };
+        let texts = self.pool.iter().chain(&self.judged).map(bare).collect();
+        let mut found: Predictions = system.link(texts)?.into_iter().map(|document| document.annotations).collect();
+        let judged = found.split_off(self.pool.len());
+        let sum = self.judged.iter().zip(&judged).map(|(gold, found)| Effort::of(gold, found));
+        let sum = sum.fold(Effort::default(), |sum, one| sum + one);
+        let (spans_f1, strict_f1) = sum.f1();
+        Ok((found, Point { n_documents: 0, decisions: 0, corrections: 0, spans_f1, strict_f1 }))
+    }
+
+    fn effort(&self, rows: &[usize], read: &Predictions) -> Effort {
+        rows.iter().map(|row| Effort::of(&self.pool[*row], &read[*row])).fold(Effort::default(), |sum, one| sum + one)
+    }
+}
+
+/// Where the runs of a seed begin.
+struct Begun<'a> {
+    /// Rows of the pool in an order of chance.
+    order: &'a [usize],
+    /// What the first model reads.
+    read: &'a Predictions,
+    effort: Effort,
+    point: Point,
+    /// With all documents.
+    aim: Point,
+}
+
+impl Effort {
+    fn at(self, point: Point) -> Point {
+        Point { decisions: self.decisions(), corrections: self.corrections(), ..point }
+    }
+}
+
+/// What it takes by a strategy to reach the share of both figures.
+fn saved(strategy: &str, runs: &[Run], full: &[Run]) -> BTreeMap<&'static str, Saved> {
+    let figures: [(&'static str, fn(&Point) -> f64); 2] =
+        [("mentions", |point| point.spans_f1), ("mentions with concepts", |point| point.strict_f1)];
+    let of = |(name, figure): (&'static str, fn(&Point) -> f64)| {
+        let aim = |seed: u64| Some(SHARE * figure(full.iter().find(|run| run.seed == seed)?.points.first()?));
+        let places = |strategy: &str| -> BTreeMap<u64, Option<[f64; 3]>> {
+            let runs = runs.iter().filter(|run| run.strategy == strategy);
+            runs.map(|run| (run.seed, aim(run.seed).and_then(|aim| reached(&run.points, aim, figure)))).collect()
+        };
+        let (own, by_chance) = (places(strategy), places(CHANCE));
+        let got: Vec<[f64; 3]> = own.values().flatten().copied().collect();
+        let enough = 2 * got.len() > own.len();
+        let median_of = |part: usize| enough.then(|| median(got.iter().map(|place| place[part]).collect()));
+        let ratio = |(seed, place): (&u64, &Option<[f64; 3]>)| {
+            Some(place.as_ref()?[1] / by_chance.get(seed).copied().flatten()?[1])
+        };
+        let ratios: Vec<f64> = own.iter().filter_map(ratio).collect();
+        let beside_chance = (!ratios.is_empty()).then(|| {
+            let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+            [mean, ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max)]
+        });
+        let saved = Saved {
+            documents: median_of(0),
+            decisions: median_of(1),
+            corrections: median_of(2),
+            beside_chance,
+            reached: [got.len(), own.len()],
+        };
+        (name, saved)
+    };
+    figures.into_iter().map(of).collect()
+}
+
+/// Documents, decisions and corrections at which a line through the points first reaches a value.
+fn reached(points: &[Point], aim: f64, figure: impl Fn(&Point) -> f64) -> Option<[f64; 3]> {
+    let costs = |point: &Point| [point.n_documents as f64, point.decisions as f64, point.corrections as f64];
+    let first = points.first().filter(|point| figure(point) >= aim);
+    if let Some(first) = first {
+        return Some(costs(first));
+    }
+    let step = points.windows(2).find(|step| figure(&step[1]) >= aim)?;
+    let (low, high) = (figure(&step[0]), figure(&step[1]));
+    let share = (aim - low) / (high - low);
+    let (from, to) = (costs(&step[0]), costs(&step[1]));
+    Some([0, 1, 2].map(|part| from[part] + share * (to[part] - from[part])))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
+}
+
+/// Runs that have ended.
+fn load(path: &Path) -> anyhow::Result<Vec<Run>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let parsed = text.lines().enumerate().map(|(row, line)| {
+        serde_json::from_str(line)
+            .map_err(|error| canonym::Error::parse(path, row as u64 + 1, error.to_string()).into())
+    });
+    parsed.collect()
+}
+
+fn save(path: &Path, runs: &[Run]) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for run in runs {
+        text += &(serde_json::to_string(run)? + "\n");
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    write_text(path.parent().unwrap_or(Path::new(".")), &name, &text)
+}
+
+fn table_of(report: &Report) -> String {
+    let mut text = String::from("what it takes to reach 95 % of the figures with all documents (medians):");
+    for (strategy, figures) in &report.effort {
+        for (figure, saved) in figures {
+            let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0}"));
+            let ratio = saved.beside_chance.map_or("-".to_owned(), |[mean, ..]| format!("{mean:.2}"));
+            text += &format!(
+                "\n{strategy}, {figure}: {} documents, {} decisions, {} corrections; {ratio} of chance; {} of {} runs",
+                number(saved.documents),
+                number(saved.decisions),
+                number(saved.corrections),
+                saved.reached[0],
+                saved.reached[1]
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(n_documents: usize, decisions: usize, f1: f64) -> Point {
+        Point { n_documents, decisions, corrections: decisions / 2, spans_f1: f1, strict_f1: f1 / 2.0 }
+    }
+
+    fn run(strategy: &str, seed: u64, points: &[Point]) -> Run {
+        Run { strategy: strategy.to_owned(), seed, points: points.to_vec() }
+    }
+
+    #[test]
+    fn a_value_is_reached_between_two_points() {
+        let points = [point(10, 100, 0.5), point(20, 300, 0.7), point(40, 400, 0.8)];
+        let figure = |point: &Point| point.spans_f1;
+        assert_eq!(reached(&points, 0.6, figure).map(|place| place.map(f64::round)), Some([15.0, 200.0, 100.0]));
+        assert_eq!(reached(&points, 0.5, figure), Some([10.0, 100.0, 50.0]));
+        assert_eq!(reached(&points, 0.9, figure), None);
+    }
+
+    #[test]
+    fn strategies_stand_beside_chance_of_the_same_seed() {
+        let full = [run(ALL, 1, &[point(100, 1000, 0.8)]), run(ALL, 2, &[point(100, 1000, 0.8)])];
+        let runs = [
+            run(CHANCE, 1, &[point(10, 100, 0.5), point(50, 500, 0.76)]),
+            run(CHANCE, 2, &[point(10, 100, 0.5), point(40, 400, 0.76)]),
+            run("margin", 1, &[point(10, 100, 0.5), point(30, 250, 0.76)]),
+            run("margin", 2, &[point(10, 100, 0.5), point(30, 300, 0.70)]),
+        ];
+        let margin = &saved("margin", &runs, &full)["mentions"];
+        assert_eq!(margin.reached, [1, 2]);
+        assert_eq!(margin.decisions, None, "one of two runs is no more than half");
+        let [mean, ..] = margin.beside_chance.expect("one run got there");
+        assert!((mean - 0.5).abs() < 1e-9);
+        let chance = &saved(CHANCE, &runs, &full)["mentions with concepts"];
+        assert_eq!((chance.reached, chance.decisions.map(f64::round)), ([2, 2], Some(450.0)));
+    }
+}

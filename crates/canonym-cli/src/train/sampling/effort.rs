@@ -1,0 +1,146 @@
+//! What an annotator has to do in a document of which a model has read something.
+
+use std::ops::Add;
+
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::eval::ids::IdSet;
+use canonym::text::Span;
+
+/// Decisions by kind. Each mark is looked at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Predictions with the right place and concept.
+    pub accepted: usize,
+    /// Those with the right place and another concept.
+    pub relinked: usize,
+    /// Those across a mention with other edges, which are moved.
+    pub moved: usize,
+    /// Those of them that have another concept, too.
+    pub moved_and_relinked: usize,
+    /// Other predictions.
+    pub rejected: usize,
+    /// Mentions of which no prediction tells.
+    pub added: usize,
+}
+
+impl Add for Effort {
+    type Output = Effort;
+
+    fn add(self, other: Effort) -> Effort {
+        Effort {
+            accepted: self.accepted + other.accepted,
+            relinked: self.relinked + other.relinked,
+            moved: self.moved + other.moved,
+            moved_and_relinked: self.moved_and_relinked + other.moved_and_relinked,
+            rejected: self.rejected + other.rejected,
+            added: self.added + other.added,
+        }
+    }
+}
+
+impl Effort {
+    /// What it takes to make predictions those of the annotated document. Several mentions at one place are one, right with any of their concepts.
+    pub fn of(document: &AnnotatedDocument, predicted: &[Annotation]) -> Effort {
+        let mut golds: Vec<(&[Span], IdSet, bool)> = Vec::new();
+        for annotation in &document.annotations {
+            if golds.iter().all(|(spans, ..)| *spans != annotation.spans.as_slice()) {
+                golds.push((&annotation.spans, IdSet::parse(&annotation.ids), false));
+            }
+        }
+        let mut effort = Effort::default();
+        let mut elsewhere = Vec::new();
+        for one in predicted {
+            match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && *spans == one.spans.as_slice()) {
+                Some((_, ids, is_taken)) => {
+                    *is_taken = true;
+                    let kind = if is_right(ids, one) { &mut effort.accepted } else { &mut effort.relinked };
+                    *kind += 1;
+                }
+                None => elsewhere.push(one),
+            }
+        }
+        for one in elsewhere {
+            match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && overlap(spans, &one.spans)) {
+                Some((_, ids, is_taken)) => {
+                    *is_taken = true;
+                    effort.moved += 1;
+                    effort.moved_and_relinked += usize::from(!is_right(ids, one));
+                }
+                None => effort.rejected += 1,
+            }
+        }
+        effort.added = golds.iter().filter(|(.., is_taken)| !is_taken).count();
+        effort
+    }
+
+    /// Every decision; to look at a right prediction is one.
+    pub fn decisions(self) -> usize {
+        self.accepted + self.corrections()
+    }
+
+    /// Decisions that change something.
+    pub fn corrections(self) -> usize {
+        self.relinked + self.moved + self.moved_and_relinked + self.rejected + self.added
+    }
+
+    /// F1 of places, and of places with their concepts, both strict.
+    pub fn f1(self) -> (f64, f64) {
+        let at_place = self.accepted + self.relinked;
+        let n_found = at_place + self.moved + self.rejected;
+        let n_gold = at_place + self.moved + self.added;
+        let f1 = |n: usize| 2.0 * n as f64 / (n_found + n_gold).max(1) as f64;
+        (f1(at_place), f1(self.accepted))
+    }
+}
+
+fn is_right(ids: &IdSet, predicted: &Annotation) -> bool {
+    match predicted.candidates.first().filter(|_| !predicted.nil) {
+        Some(best) => ids.intersects(&IdSet::parse_one(&best.id)),
+        None => ids.is_nil(),
+    }
+}
+
+fn overlap(some: &[Span], others: &[Span]) -> bool {
+    some.iter().any(|one| others.iter().any(|other| one.start < other.end && other.start < one.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym::corpus::CandidateRecord;
+
+    use super::*;
+
+    fn annotation(start: u32, end: u32, id: &str) -> Annotation {
+        let candidate = CandidateRecord { id: id.to_owned(), name: String::new(), score: 0.9 };
+        Annotation {
+            spans: vec![Span { start: start as _, end: end as _ }],
+            ids: vec![id.to_owned()],
+            candidates: vec![candidate],
+            ..Annotation::default()
+        }
+    }
+
+    #[test]
+    fn each_mark_is_decided_once() {
+        let gold = [(0, 5, "A"), (10, 15, "B"), (20, 25, "C"), (30, 35, "D"), (40, 45, "E")];
+        let document = AnnotatedDocument {
+            annotations: gold.map(|(start, end, id)| annotation(start, end, id)).to_vec(),
+            ..AnnotatedDocument::default()
+        };
+        let predicted = [(0, 5, "A"), (10, 15, "X"), (20, 23, "C"), (31, 35, "X"), (50, 55, "Y")];
+        let effort = Effort::of(&document, &predicted.map(|(start, end, id)| annotation(start, end, id)));
+        let expected = Effort { accepted: 1, relinked: 1, moved: 2, moved_and_relinked: 1, rejected: 1, added: 1 };
+        assert_eq!(effort, expected);
+        assert_eq!((effort.decisions(), effort.corrections()), (7, 6));
+        // Two of five places, one of five links.
+        assert_eq!(effort.f1(), (0.4, 0.2));
+    }
+
+    #[test]
+    fn no_concept_is_right_where_none_is_meant() {
+        let document = AnnotatedDocument { annotations: vec![annotation(0, 5, "-1")], ..AnnotatedDocument::default() };
+        let none = Annotation { nil: true, ..annotation(0, 5, "A") };
+        assert_eq!(Effort::of(&document, &[none]).accepted, 1);
+        assert_eq!(Effort::of(&document, &[]).added, 1);
+    }
+}

@@ -1,0 +1,162 @@
+//! Figures over decisions: a line for each strategy, the mean of its seeds, and what all documents give.
+
+use std::fmt::Write as _;
+
+use super::super::curve::{above, line, polyline, short, text};
+use super::{Point, Run, SHARE};
+
+/// The size of a panel and of the frame in it; two stand beside each other.
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 66.0;
+
+/// Parts of an axis.
+const N_TICKS: u32 = 4;
+
+/// Colours that colour-blind people can tell apart, and how lines are broken, so that nobody needs colours.
+const LINES: [(&str, &str); 6] = [
+    ("#0072b2", ""),
+    ("#d55e00", "7 3"),
+    ("#009e73", "2 3"),
+    ("#cc79a7", "9 3 2 3"),
+    ("#333333", "4 2"),
+    ("#e69f00", "1 2"),
+];
+
+const GREY: &str = "#333333";
+
+/// Draws runs beside those with all documents; `before` is the model that all began with.
+pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for run in runs {
+        if !names.contains(&run.strategy.as_str()) {
+            names.push(&run.strategy);
+        }
+    }
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>Strict F1 over decisions of an annotator, by strategy</title>\n<rect width=\"{}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n",
+        2.0 * WIDTH,
+        2.0 * WIDTH
+    );
+    let panels: [(&str, fn(&Point) -> f64); 2] = [
+        ("mentions, strict F1 in %", |point| point.spans_f1),
+        ("mentions with concepts, strict F1 in %", |point| point.strict_f1),
+    ];
+    for (place, (title, figure)) in panels.into_iter().enumerate() {
+        let panel = Panel::new(WIDTH * place as f64, runs, full, before, figure);
+        panel.frame(&mut svg, title);
+        let goal = mean(full.iter().filter_map(|run| run.points.first()).map(figure)) * SHARE;
+        let y = panel.y(goal);
+        dashed(&mut svg, &[(panel.left + LEFT, y), (panel.left + WIDTH - RIGHT, y)], ("#999999", "3 3"));
+        text(&mut svg, (panel.left + WIDTH - RIGHT, y - 4.0), ("end", GREY), "95 % of all documents");
+        for (name, style) in names.iter().zip(LINES.iter().cycle()) {
+            let points: Vec<(f64, f64)> = means(runs, name, figure).collect();
+            let places: Vec<(f64, f64)> = points.iter().map(|(x, y)| (panel.x(*x), panel.y(*y))).collect();
+            dashed(&mut svg, &places, *style);
+        }
+    }
+    for (place, (name, (colour, dashes))) in names.iter().zip(LINES.iter().cycle()).enumerate() {
+        let (x, y) = (LEFT + 150.0 * place as f64, HEIGHT - 12.0);
+        dashed(&mut svg, &[(x, y - 4.0), (x + 28.0, y - 4.0)], (colour, dashes));
+        text(&mut svg, (x + 34.0, y), ("start", GREY), name);
+    }
+    svg + "</svg>\n"
+}
+
+/// Mean decisions and figures of a strategy where every seed has a model of as many documents.
+fn means<'a>(
+    runs: &'a [Run],
+    name: &'a str,
+    figure: impl Fn(&Point) -> f64 + Copy + 'a,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let own: Vec<&Run> = runs.iter().filter(|run| run.strategy == name).collect();
+    let n_points = own.iter().map(|run| run.points.len()).min().unwrap_or(0);
+    (0..n_points).map(move |at| {
+        let points = || own.iter().map(|run| &run.points[at]);
+        (mean(points().map(|point| point.decisions as f64)), mean(points().map(figure)))
+    })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0usize), |(sum, n), value| (sum + value, n + 1));
+    sum / n.max(1) as f64
+}
+
+/// A frame with its axes.
+struct Panel {
+    left: f64,
+    most: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Panel {
+    fn new(left: f64, runs: &[Run], full: &[Run], before: &Point, figure: impl Fn(&Point) -> f64 + Copy) -> Panel {
+        let shown = runs.iter().flat_map(|run| &run.points);
+        let most = above(shown.clone().map(|point| point.decisions as f64).fold(1.0, f64::max));
+        let all = shown.chain(full.iter().flat_map(|run| &run.points)).chain([before]);
+        let values: Vec<f64> = all.map(figure).collect();
+        let (least, greatest) = values.iter().fold((1.0f64, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
+        Panel { left, most, low: (20.0 * least).floor() / 20.0, high: (20.0 * greatest).floor() / 20.0 + 0.05 }
+    }
+
+    fn x(&self, decisions: f64) -> f64 {
+        self.left + LEFT + decisions / self.most * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let bottom = HEIGHT - BOTTOM;
+        bottom - (value - self.low) / (self.high - self.low) * (bottom - TOP)
+    }
+
+    fn frame(&self, svg: &mut String, title: &str) {
+        let bottom = HEIGHT - BOTTOM;
+        for tick in 0..=N_TICKS {
+            let share = f64::from(tick) / f64::from(N_TICKS);
+            let value = self.low + share * (self.high - self.low);
+            line(svg, [self.left + LEFT, self.y(value), self.left + WIDTH - RIGHT, self.y(value)], "#dddddd");
+            text(svg, (self.left + LEFT - 6.0, self.y(value) + 4.0), ("end", GREY), &short(100.0 * value));
+            let decisions = share * self.most;
+            text(svg, (self.x(decisions), bottom + 18.0), ("middle", GREY), &short(decisions));
+        }
+        text(svg, (self.left + LEFT, 18.0), ("start", GREY), title);
+        let middle = self.left + (LEFT + WIDTH - RIGHT) / 2.0;
+        text(svg, (middle, bottom + 34.0), ("middle", GREY), "decisions, accepted predictions among them");
+    }
+}
+
+fn dashed(svg: &mut String, points: &[(f64, f64)], (colour, dashes): (&str, &str)) {
+    // Infallible for strings.
+    let _ = writeln!(svg, "<g stroke-dasharray=\"{dashes}\">");
+    polyline(svg, points.iter().copied(), colour);
+    let _ = writeln!(svg, "</g>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_strategy_has_a_line_in_both_panels() {
+        let point = |decisions, f1| Point { n_documents: 1, decisions, corrections: 0, spans_f1: f1, strict_f1: f1 };
+        let run = |strategy: &str, seed, points: &[Point]| Run {
+            strategy: strategy.to_owned(),
+            seed,
+            points: points.to_vec(),
+        };
+        let runs = [
+            run("random", 1, &[point(100, 0.5), point(200, 0.6), point(400, 0.7)]),
+            run("random", 2, &[point(100, 0.5), point(300, 0.7)]),
+            run("margin", 1, &[point(100, 0.5), point(150, 0.7)]),
+        ];
+        let svg = draw(&runs, &[run("all", 1, &[point(900, 0.8)])], &point(0, 0.4));
+        assert_eq!(svg.matches(&format!("stroke=\"{}\"", LINES[0].0)).count(), 3, "two lines and one of the legend");
+        assert!(svg.contains(">random<") && svg.contains(">margin<") && svg.contains("95 % of all documents"));
+        // The mean of the seeds where both have a point.
+        assert_eq!(means(&runs, "random", |point| point.spans_f1).collect::<Vec<_>>(), [(100.0, 0.5), (250.0, 0.65)]);
+    }
+}
