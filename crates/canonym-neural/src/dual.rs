@@ -1,6 +1,7 @@
 //! The dual encoder without a tape: the same numbers as [`crate::models::dual_encoder`], faster.
 
 pub mod bundle;
+pub mod consistency;
 pub mod linker;
 pub mod spans;
 pub mod windows;

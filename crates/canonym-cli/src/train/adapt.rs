@@ -152,7 +152,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     remove_kept(out, &[STAGE])
 }
 
-fn no_tagger(model: &str) -> canonym::Error {
+/// The error of a model that cannot be started from.
+pub fn no_tagger(model: &str) -> canonym::Error {
     let error = canonym::Error::invalid(format!("the model `{model}` finds no mentions"));
     error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
 }

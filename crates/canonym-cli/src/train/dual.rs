@@ -20,7 +20,7 @@ use canonym_neural::models::dual_encoder::{
     DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT,
 };
 use canonym_neural::parameters::{Parameters, Precision};
-use canonym_neural::random::for_step;
+use canonym_neural::random::{SplitMix64, for_step};
 use canonym_neural::train::linking::{Linking, LinkingConfig, Reading, Target};
 use canonym_neural::train::ranks::{Ranks, ranks};
 use canonym_neural::train::{Names, RunConfig};
@@ -42,10 +42,12 @@ struct Experiment {
     seed: u64,
     data: DataConfig,
     encoder: EncoderConfig,
-    #[serde(default)]
-    model: ModelConfig,
-    #[serde(default)]
-    windows: WindowConfig,
+    /// That of the bundle that is learned on from where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<ModelConfig>,
+    /// Likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    windows: Option<WindowConfig>,
     #[serde(default)]
     batch: LinkingConfig,
     #[serde(default)]
@@ -57,7 +59,11 @@ struct Experiment {
 #[serde(deny_unknown_fields)]
 struct EncoderConfig {
     /// A checkpoint of BERT: a folder, relative to the data root or to the one in `CANONYM_MODELS`.
-    bert: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bert: Option<PathBuf>,
+    /// In its place: the folder of a dual encoder that was trained before, to learn on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<PathBuf>,
     /// Whether the embeddings of pieces are trained, too.
     #[serde(default = "yes")]
     train_embeddings: bool,
@@ -83,7 +89,7 @@ fn one() -> f32 {
     1.0
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ModelConfig {
     mention: MentionVector,
@@ -110,6 +116,8 @@ struct Report {
     fused: BTreeMap<&'static str, f64>,
     /// The weight of the logarithm of shares beside the lexical score, and the accuracy of each.
     by_weight: Vec<(f32, f64)>,
+    /// The same share where mentions of the same words in a document vote, by the weight of the vote, with words where the model has them.
+    by_same_sense: Vec<(f32, f64)>,
     /// Held-out mentions that are searched for.
     search: Option<SearchReport>,
     seconds: BTreeMap<&'static str, f64>,
@@ -184,19 +192,22 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
             system: SYSTEM.to_owned(),
             format: FORMAT,
             model,
-            windows: experiment.windows,
+            windows: windower.config,
             concepts: experiment.data.concepts,
             normalizer: windower.pieces.normalizer,
             longest_word: windower.pieces.longest_word,
             fusion: Fusion::DENSE,
             lexical: serde_json::from_str(&LexicalModel::embedded().to_json())?,
             least_span: 0.5,
+            same_sense: experiment.data.same_sense,
             card: String::new(),
         },
         parameters,
         pieces: windower.pieces.clone(),
         fingerprint: 0,
     };
+    // What is judged is what is written: weights of 16 bits.
+    bundle = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
     let judge_started = Instant::now();
     let mut report = Report {
         seed: experiment.seed,
@@ -208,6 +219,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         linking_unseen: None,
         fused: BTreeMap::new(),
         by_weight: Vec::new(),
+        by_same_sense: Vec::new(),
         search: None,
         train: train.report,
         dev: dev.report,
@@ -228,7 +240,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(out, "config.toml", &config)?;
     write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
-    write_bytes(out, FILE, &bundle.to_bytes(Precision::Single)?)?;
+    write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
     remove_kept(out, &[STAGE])
 }
 
@@ -245,40 +257,27 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
     (seen, unseen)
 }
 
-/// The model, what divides texts for it, and the weights of the checkpoint in both encoders.
+/// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
 fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderConfig, Windower, Parameters)> {
-    let EncoderConfig { bert, train_embeddings, train_names, dropout, head_pace, layer_decay } = &experiment.encoder;
-    let folder = checkpoint_folder(bert, root)?;
-    let mut parameters = Parameters::default();
+    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay } =
+        &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
-    let (mut config, mut pieces) = read_bert(&folder, TEXT, &mut parameters)?;
-    read_bert(&folder, NAME, &mut parameters)?;
-    if experiment.windows.marked {
-        let (mut of_names, mut same) = (config.clone(), pieces.clone());
-        add_marks((&mut of_names, &mut same), NAME, &mut parameters, &mut rng)?;
-        add_marks((&mut config, &mut pieces), TEXT, &mut parameters, &mut rng)?;
-    }
+    let (mut model, windower, mut parameters) = match (bert, from) {
+        (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, root)?, &mut rng)?,
+        (None, Some(from)) => of_bundle(experiment, from)?,
+        _ => {
+            let error = canonym::Error::invalid("`encoder` has to name one beginning");
+            let hint =
+                "give `encoder.bert`, a checkpoint of BERT, or `encoder.from`, a dual encoder that was trained before";
+            return Err(error.with_hint(hint).into());
+        }
+    };
     if let Some(dropout) = dropout {
-        (config.hidden_dropout_prob, config.attention_probs_dropout_prob) = (*dropout, *dropout);
+        (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (*dropout, *dropout);
     }
-    if experiment.windows.pieces > config.max_position_embeddings {
-        let message = format!(
-            "windows of {} pieces are longer than the {} that the checkpoint has places for",
-            experiment.windows.pieces, config.max_position_embeddings
-        );
-        return Err(canonym::Error::invalid(message).with_hint("set `windows.pieces`").into());
-    }
-    let ModelConfig { mention, name, search } = experiment.model;
-    if experiment.windows.marked != (mention == MentionVector::First) || (experiment.windows.marked && search.is_some())
-    {
-        let error = canonym::Error::invalid("marked windows and the vector of a mention do not go together");
-        let hint = "`windows.marked` belongs to `model.mention = \"first\"` without `model.search`, and only to it";
-        return Err(error.with_hint(hint).into());
-    }
-    let n_layers = config.num_hidden_layers;
-    let model = DualEncoderConfig { bert: config, mention, name, search };
     model.init(&mut parameters, &mut rng);
     model.check(&parameters)?;
+    let n_layers = model.bert.num_hidden_layers;
     let all: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
     for name in all {
         let inner = name.strip_prefix(TEXT).or_else(|| name.strip_prefix(NAME));
@@ -298,5 +297,47 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderCon
             parameters.freeze(&name)?;
         }
     }
-    Ok((model, Windower::new(pieces, experiment.windows)?, parameters))
+    Ok((model, windower, parameters))
+}
+
+type Beginning = (DualEncoderConfig, Windower, Parameters);
+
+fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -> anyhow::Result<Beginning> {
+    let mut parameters = Parameters::default();
+    let (mut config, mut pieces) = read_bert(folder, TEXT, &mut parameters)?;
+    read_bert(folder, NAME, &mut parameters)?;
+    let windows = experiment.windows.unwrap_or_default();
+    if windows.marked {
+        let (mut of_names, mut same) = (config.clone(), pieces.clone());
+        add_marks((&mut of_names, &mut same), NAME, &mut parameters, rng)?;
+        add_marks((&mut config, &mut pieces), TEXT, &mut parameters, rng)?;
+    }
+    if windows.pieces > config.max_position_embeddings {
+        let message = format!(
+            "windows of {} pieces are longer than the {} that the checkpoint has places for",
+            windows.pieces, config.max_position_embeddings
+        );
+        return Err(canonym::Error::invalid(message).with_hint("set `windows.pieces`").into());
+    }
+    let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
+    if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
+        let error = canonym::Error::invalid("marked windows and the vector of a mention do not go together");
+        let hint = "`windows.marked` belongs to `model.mention = \"first\"` without `model.search`, and only to it";
+        return Err(error.with_hint(hint).into());
+    }
+    let model = DualEncoderConfig { bert: config, mention, name, search };
+    Ok((model, Windower::new(pieces, windows)?, parameters))
+}
+
+fn of_bundle(experiment: &Experiment, folder: &Path) -> anyhow::Result<Beginning> {
+    let bundle = DualBundle::open(folder)?;
+    let DualEncoderConfig { mention, name, search, .. } = bundle.manifest.model;
+    let differs = experiment.model.is_some_and(|wanted| wanted != ModelConfig { mention, name, search })
+        || experiment.windows.is_some_and(|wanted| wanted != bundle.manifest.windows);
+    if differs {
+        let message = format!("{} has another `model` or other `windows` than the experiment", folder.display());
+        return Err(canonym::Error::invalid(message).with_hint("leave both tables out").into());
+    }
+    let windower = bundle.windower()?;
+    Ok((bundle.manifest.model, windower, bundle.parameters))
 }

@@ -12,7 +12,7 @@ use canonym::text::{Document, Span};
 use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
 use canonym_neural::parameters::Precision;
 use canonym_neural::pipeline::fit::{Judged, fit_decision};
-use canonym_neural::pipeline::{Decision, Pipeline, PipelineConfig, Place};
+use canonym_neural::pipeline::{Decision, LayerType, Pipeline, PipelineConfig, Place};
 use serde::{Deserialize, Serialize};
 
 use super::data::{Trees, compile_trees};
@@ -30,6 +30,9 @@ struct Experiment {
     /// Corpora of that experiment, by name, from which nothing is learned; layers that no other corpus teaches are left out with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     leave_out: Vec<String>,
+    /// What layers are for, by name, where that experiment says otherwise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    layers: BTreeMap<String, LayerType>,
     /// An experiment of ResCNN, beside this one.
     names: PathBuf,
     /// What the weights of evidence are fitted to: held out from both.
@@ -92,7 +95,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let of_tagger = of_tagger.without(&experiment.leave_out)?;
     let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
-        let manifest = TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(), decision };
+        let manifest =
+            TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(&experiment.layers), decision };
         names.clone().with_tagger((&trained.viewer, &trained.usages), &trained.parameters, manifest)
     };
     let bundle = with_tagger(&trained, Decision::BEGIN);

@@ -146,7 +146,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let trees = (terminology.trees.as_ref(), root);
     let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
     let models = knowledge::models(&experiment.from)?;
-    let beginning = models.dense.clone().context("the model to start from finds no mentions")?;
+    let beginning = models.dense.clone().ok_or_else(|| adapt::no_tagger(&experiment.from))?;
     let pool = adapt::read(&experiment.pool, root)?;
     let mut judged = adapt::read(&experiment.judge, root)?;
     if experiment.n_judged > 0 {

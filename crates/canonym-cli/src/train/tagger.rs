@@ -47,9 +47,9 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// What each layer is for.
-    pub fn layers(&self) -> Vec<LayerType> {
-        self.layer.iter().map(|layer| layer.of.clone()).collect()
+    /// What each layer is for; `others` say otherwise of some, by the name of the layer.
+    pub fn layers(&self, others: &BTreeMap<String, LayerType>) -> Vec<LayerType> {
+        self.layer.iter().map(|layer| others.get(&layer.name).unwrap_or(&layer.of).clone()).collect()
     }
 
     /// The same without some corpora, and without the layers that no other corpus teaches.

@@ -186,6 +186,44 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     assert!(ok && !place.path("rehearsed/synonyms.kb").exists(), "{errors}");
 }
 
+fn report(place: &Workplace, out: &str) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(place.path(&format!("{out}/report.json"))).unwrap()).unwrap()
+}
+
+#[test]
+fn a_trained_model_is_judged_again_or_learned_on_from() {
+    let place = place();
+    let (ok, errors) = train(&place, "first", &["run.n_steps=20"]);
+    assert!(ok, "{errors}");
+    let of_first = EXPERIMENT.replace("bert = \"tiny\"", "from = \"first\"");
+    place.write("shapes.toml", &of_first);
+    let (ok, errors) = train(&place, "judged", &["run.n_steps=0", "data.same_sense=0.5"]);
+    assert!(ok, "{errors}");
+    // Weights were written in 16 bits before they were judged, so nothing differs.
+    let (first, judged) = (report(&place, "first"), report(&place, "judged"));
+    assert_eq!((&first["linking"], &first["search"]), (&judged["linking"], &judged["search"]));
+    let weights = judged["by_same_sense"].as_array().unwrap();
+    assert_eq!((weights.len(), &weights[0][0]), (4, &serde_json::json!(0.0)), "{judged}");
+    let (ok, linked, errors) =
+        said(&place, &["link", "--model", "judged", "--to", "jsonl", "--text", "A ring, a ring."], "");
+    assert!(ok && linked.lines().count() == 1, "{errors}");
+    // What is recomputed is the same.
+    let more = ["run.n_steps=4", "data.concepts=types"];
+    assert!(
+        train(&place, "second", &more).0 && train(&place, "third", &[&more[..], &["run.recompute=true"]].concat()).0
+    );
+    let bytes = |name: &str| std::fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
+    assert_eq!(bytes("second"), bytes("third"));
+    for (set, expected) in [
+        ("model.mention=ends", "leave both tables out"),
+        ("encoder.bert=tiny", "has to name one beginning"),
+        ("encoder.from=none", "none"),
+    ] {
+        let (ok, errors) = train(&place, "model", &[set]);
+        assert!(!ok && errors.contains(expected), "{set}: {errors}");
+    }
+}
+
 /// A hub on this machine with the files of a folder; it answers as long as the test runs.
 fn hub(folder: std::path::PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -25,5 +25,6 @@ mod output;
 mod pipeline;
 mod rescnn;
 mod rivals;
+mod sampling;
 mod serve;
 mod support;

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::DualEncoder;
 use super::windows::{WindowConfig, Windower};
-use crate::bundle::{MANIFEST, VOCABULARY};
+use crate::bundle::{MANIFEST, VOCABULARY, read_file};
 use crate::hybrid::Fusion;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::parameters::{Parameters, Precision};
@@ -46,9 +46,17 @@ pub struct DualManifest {
     pub lexical: serde_json::Value,
     /// How likely a span has to be.
     pub least_span: f32,
+    /// How much mentions of the same words in a document vote on what they mean; 0 is off.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub same_sense: f32,
     /// For people: data, figures, limits, licence.
     #[serde(default)]
     pub card: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_off(weight: &f32) -> bool {
+    *weight == 0.0
 }
 
 /// What stands for a concept.
@@ -62,6 +70,8 @@ pub enum ConceptNames {
     All,
     /// Its preferred name and its definition, where it has one.
     Definition,
+    /// Its preferred name and its types, where it has some.
+    Types,
 }
 
 /// A dual encoder that can be run.
@@ -91,6 +101,12 @@ impl DualBundle {
             }
         }
         once.to_bytes(precision, &BTreeMap::from(metadata))
+    }
+
+    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    pub fn open(path: &Path) -> Result<DualBundle> {
+        let (file, bytes) = read_file(path)?;
+        DualBundle::from_bytes(&bytes, &file)
     }
 
     /// Reads the content of a file; `path` is for messages.
@@ -172,6 +188,7 @@ pub(super) mod tests {
             fusion: Fusion::DENSE,
             lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
             least_span: 0.5,
+            same_sense: 0.0,
             card: "made up".to_owned(),
         };
         DualBundle { manifest, parameters, pieces, fingerprint: 0 }

@@ -18,6 +18,7 @@ use canonym::{Error, Result};
 use rayon::prelude::*;
 
 use super::bundle::{ConceptNames, DualBundle};
+use super::consistency::vote;
 use super::spans::{Found, flat, likely_spans, tagged_spans};
 use super::windows::{Windower, Windows, home};
 use super::{DualEncoder, groups};
@@ -70,6 +71,11 @@ impl ConceptRows {
             (ConceptNames::Definition, Some(definition)) => {
                 windower.name(&format!("{}. {definition}", kb.name(*name)), NAME_PIECES)
             }
+            (ConceptNames::Types, _) => {
+                let types: Vec<&str> = kb.types(*concept).collect();
+                let typed = if types.is_empty() { String::new() } else { format!(". {}", types.join(", ")) };
+                windower.name(&format!("{}{typed}", kb.name(*name)), NAME_PIECES)
+            }
             _ => windower.name(kb.name(*name), NAME_PIECES),
         };
         self.concepts.par_iter().zip(&self.names).map(text).collect()
@@ -99,6 +105,7 @@ pub struct DualLinker {
     ranking: LexicalModel,
     fusion: Fusion,
     least_span: f32,
+    same_sense: f32,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 }
@@ -140,6 +147,7 @@ impl DualLinker {
             ranking: bundle.lexical()?,
             fusion: manifest.fusion,
             least_span: config.least_span.unwrap_or(manifest.least_span),
+            same_sense: manifest.same_sense,
             config,
             subset,
         })
@@ -255,6 +263,15 @@ impl DualLinker {
             share.map(|share| Evidence { scored, cosine: share })
         };
         scored.into_iter().filter_map(evidence).collect()
+    }
+
+    /// The links of the mentions of a document.
+    fn decide_all(&self, text: &str, mentions: &[Mention], mut evidence: Vec<Vec<Evidence>>) -> Vec<Link> {
+        if self.same_sense > 0.0 {
+            let words: Vec<String> = mentions.iter().map(|mention| mention.surface(text)).collect();
+            vote(&words, &mut evidence, self.same_sense);
+        }
+        evidence.into_iter().map(|one| self.decide(one)).collect()
     }
 
     /// The link that candidates make.
@@ -378,8 +395,10 @@ fn log_sum(values: &[f32]) -> f32 {
 
 impl Linker for DualLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
-        let decide = |mentions: Vec<Vec<Evidence>>| mentions.into_iter().map(|one| self.decide(one)).collect();
-        Ok(self.evidence(inputs)?.into_par_iter().map(decide).collect())
+        let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+            self.decide_all(&marked.document.text, marked.mentions, evidence)
+        };
+        Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())
     }
 }
 
@@ -397,15 +416,15 @@ impl Annotator for DualLinker {
                     found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
                 let names = self.names_of(&Marked { document, mentions: &mentions });
                 let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
-                let linked = |((found, mention), evidence): ((&Found, Mention), Vec<Evidence>)| {
-                    let link = self.decide(evidence);
+                let links = self.decide_all(&document.text, &mentions, compared);
+                let linked = |((found, mention), link): ((&Found, Mention), Link)| {
                     let of_link = link.candidates.first().map_or(0.0, |best| best.score);
                     let semantic_type = link.candidates.first().and_then(|best| self.kb.types(best.concept).next());
                     let semantic_type = semantic_type.map(str::to_owned);
                     let mention = Mention { score: found.probability * of_link, semantic_type, ..mention };
                     LinkedMention { mention, link }
                 };
-                let mut linked: Vec<LinkedMention> = found.iter().zip(mentions).zip(compared).map(linked).collect();
+                let mut linked: Vec<LinkedMention> = found.iter().zip(mentions).zip(links).map(linked).collect();
                 linked.sort_by_key(|one| (one.mention.spans[0].start, std::cmp::Reverse(one.mention.spans[0].end)));
                 all.push(linked);
             }

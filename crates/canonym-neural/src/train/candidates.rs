@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use crate::random;
     use crate::train::optimise::{AdamConfig, Schedule};
-    use crate::train::{Progress, Run, RunConfig, Select};
+    use crate::train::{Progress, Run, RunConfig};
 
     /// Shapes and what people call them: no word of a phrase is in the name of its shape.
     const SHAPES: [(&str, [&str; 3]); 6] = [
@@ -307,7 +307,7 @@ mod tests {
     fn begin(objective: &Candidates<'_>, pieces: &Pieces) -> Run {
         let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
         let config =
-            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, select: Select::Last, adam };
+            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
         let mut parameters = Parameters::default();
         model().init(&mut parameters, pieces.len(), 8, &mut SplitMix64::new(6));
         objective.add_weight(&mut parameters, adam.learning_rate).unwrap();

@@ -190,7 +190,7 @@ mod tests {
     use crate::models::cross_encoder::tests::drawn_cross_encoder;
     use crate::random;
     use crate::train::optimise::{AdamConfig, Schedule};
-    use crate::train::{Progress, Run, RunConfig, Select};
+    use crate::train::{Progress, Run, RunConfig};
 
     #[test]
     fn the_loss_is_that_of_the_formula_and_its_gradient_that_of_differences() {
@@ -242,7 +242,7 @@ mod tests {
     fn begin(parameters: Parameters) -> Run {
         let adam = AdamConfig { learning_rate: 1e-2, schedule: Schedule::Constant, ..Default::default() };
         let config =
-            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, select: Select::Last, adam };
+            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
         Run::new(config, 11, parameters)
     }
 

@@ -73,8 +73,17 @@ pub struct RunConfig {
     pub patience: u64,
     /// Which weights are kept.
     pub select: Select,
+    /// Whether what a forward pass leaves behind is thrown away and made again for the gradient, a part of the batch a thread at a time: a batch
+    /// of any size takes the memory of a few parts, and a third more time. Weights are the same.
+    #[serde(skip_serializing_if = "is_off")]
+    pub recompute: bool,
     /// How weights follow their gradients.
     pub adam: AdamConfig,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_off(value: &bool) -> bool {
+    !value
 }
 
 impl Default for RunConfig {
@@ -85,6 +94,7 @@ impl Default for RunConfig {
             evaluate_every: 0,
             patience: 0,
             select: Select::Last,
+            recompute: false,
             adam: AdamConfig::default(),
         }
     }
@@ -238,31 +248,45 @@ impl Run {
             let output = objective.forward(&mut tape, batch, part, &mut random::for_step(seed, part as u64))?;
             Ok((tape, output))
         };
-        let parts: Vec<(Tape<'_>, Var)> =
-            (0..objective.n_parts(batch)).into_par_iter().with_max_len(1).map(forward).collect::<Result<_>>()?;
-        let n_rows = parts.iter().map(|(tape, output)| tape.value(*output).n_rows).sum();
-        let n_cols = parts.first().map_or(0, |(tape, output)| tape.value(*output).n_cols);
-        let values = parts.iter().flat_map(|(tape, output)| tape.value(*output).values.iter().copied()).collect();
+        let n_parts = objective.n_parts(batch);
+        let first = |part: usize| {
+            let (tape, output) = forward(part)?;
+            let value = tape.value(output).clone();
+            Ok((value, (!self.config.recompute).then_some((tape, output))))
+        };
+        let parts: Vec<(Matrix, Option<(Tape<'_>, Var)>)> =
+            (0..n_parts).into_par_iter().with_max_len(1).map(first).collect::<Result<_>>()?;
+        let n_rows = parts.iter().map(|(value, _)| value.n_rows).sum();
+        let n_cols = parts.first().map_or(0, |(value, _)| value.n_cols);
+        let values = parts.iter().flat_map(|(value, _)| value.values.iter().copied()).collect();
         let loss = objective.loss(batch, &Matrix::new(n_rows, n_cols, values));
         if !loss.value.is_finite() {
             let message = format!("the loss of step {} is {}", self.n_made + 1, loss.value);
             return Err(Error::invalid(message).with_hint("a smaller `learning_rate` keeps weights finite"));
         }
-        let mut borders = Vec::with_capacity(parts.len());
         let mut at = 0;
-        for (tape, output) in &parts {
-            let n_rows = tape.value(*output).n_rows;
-            borders.push(at..at + n_rows);
-            at += n_rows;
+        let mut slopes = Vec::with_capacity(n_parts);
+        for (value, kept) in parts {
+            let end = at + value.values.len();
+            slopes.push((Matrix::new(value.n_rows, n_cols, loss.gradient.values[at..end].to_vec()), kept));
+            at = end;
         }
-        let backward = |((tape, output), rows): ((Tape<'_>, Var), std::ops::Range<usize>)| {
-            let values = loss.gradient.values[rows.start * n_cols..rows.end * n_cols].to_vec();
-            tape.backward(output, Matrix::new(rows.len(), n_cols, values))
+        let backward = |(part, (slopes, kept)): (usize, (Matrix, Option<(Tape<'_>, Var)>))| {
+            let (tape, output) = kept.map_or_else(|| forward(part), Ok)?;
+            Ok(tape.backward(output, slopes))
         };
-        let each: Vec<Gradients> = parts.into_par_iter().zip(borders).with_max_len(1).map(backward).collect();
+        // Parts are added in their order, so that it does not matter how many are walked at once.
+        let at_once = if self.config.recompute { rayon::current_num_threads() } else { n_parts.max(1) };
+        let mut left = slopes.into_iter().enumerate();
         let mut sum = Gradients::default();
-        each.into_iter().for_each(|gradients| sum.add(gradients));
-        Ok((loss, sum))
+        loop {
+            let some: Vec<_> = left.by_ref().take(at_once).collect();
+            if some.is_empty() {
+                return Ok((loss, sum));
+            }
+            let each: Vec<Gradients> = some.into_par_iter().with_max_len(1).map(backward).collect::<Result<_>>()?;
+            each.into_iter().for_each(|gradients| sum.add(gradients));
+        }
     }
 
     /// The weights that the run is for.
@@ -367,6 +391,7 @@ mod tests {
         evaluate_every: 2,
         patience: 0,
         select: Select::Best,
+        recompute: false,
         adam: AdamConfig {
             learning_rate: 5e-3,
             beta_1: 0.9,
@@ -423,6 +448,16 @@ mod tests {
         assert_eq!(resumed, whole);
         assert_eq!(resumed.finish(), whole.finish());
         assert!(begin().resume(&path, "that").unwrap_err().to_string().contains("another config"));
+    }
+
+    #[test]
+    fn a_run_that_makes_its_forward_passes_twice_ends_with_the_same_weights() {
+        let mut kept = begin();
+        train(&mut kept, &mut |_, _| Ok(())).unwrap();
+        let mut again = begin();
+        again.config.recompute = true;
+        train(&mut again, &mut |_, _| Ok(())).unwrap();
+        assert_eq!(again.finish(), kept.finish());
     }
 
     #[test]

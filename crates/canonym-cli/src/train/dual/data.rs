@@ -45,9 +45,17 @@ pub struct DataConfig {
     /// Whether the model weighs words beside vectors when it links; the weight is chosen on the held-out documents.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_words: bool,
+    /// How much mentions of the same words in a document vote on what they mean, from 0 (off, as published) to 1.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub same_sense: f32,
     /// Documents of the held-out corpora that evaluations while training look at; all where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_dev_in_training: Option<usize>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_off(weight: &f32) -> bool {
+    *weight == 0.0
 }
 
 #[derive(Debug, Default, Serialize)]

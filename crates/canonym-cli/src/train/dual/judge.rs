@@ -25,6 +25,9 @@ const LEAST_SPANS: [f32; 19] =
 /// Weights of the logarithm of shares that are tried beside a lexical weight of 1.
 const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
 
+/// Weights of the vote of mentions of the same words that are tried.
+const SAME_SENSES: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
+
 /// Strict scores: places and concepts have to be right.
 #[derive(Debug, Serialize)]
 pub struct SearchReport {
@@ -81,6 +84,17 @@ pub fn judge(
         ("both", accuracy(&fusion)),
     ]);
     bundle.manifest.fusion = if with_words { fusion } else { alone };
+    let chosen = bundle.manifest.same_sense;
+    for same_sense in SAME_SENSES {
+        bundle.manifest.same_sense = same_sense;
+        let links = canonym::link::Linker::link(&linker(bundle)?, &marked)?;
+        let is_right = |(link, right): &(&canonym::link::Link, &Vec<u32>)| {
+            link.candidates.first().is_some_and(|best| right.contains(&best.concept.0))
+        };
+        let n_right = links.iter().flatten().zip(&right).filter(is_right).count();
+        report.by_same_sense.push((same_sense, n_right as f64 / right.len().max(1) as f64));
+    }
+    bundle.manifest.same_sense = chosen;
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::models::dual_encoder::tests::{KINDS, drawn};
 use crate::models::dual_encoder::{MentionVector, NameVector};
 use crate::train::optimise::{AdamConfig, Schedule};
-use crate::train::{Progress, Run, RunConfig, Select};
+use crate::train::{Progress, Run, RunConfig};
 
 /// Ten concepts of two names each: a name is `[0, concept, other]`, its mention the piece of the concept.
 fn names() -> Names {
@@ -37,7 +37,8 @@ fn config(shared: bool) -> LinkingConfig {
 
 fn begin(parameters: Parameters, n_steps: u64) -> Run {
     let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
-    let config = RunConfig { n_steps, steps_per_round: 6, evaluate_every: 2, patience: 0, select: Select::Last, adam };
+    let config =
+        RunConfig { n_steps, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
     Run::new(config, 11, parameters)
 }
 

@@ -1,0 +1,92 @@
+//! The simulation of annotation.
+
+use crate::support::Workplace;
+
+const EXPERIMENT: &str = r#"
+system = "sampling"
+seeds = [1, 2]
+from = "default"
+pool = ["pool.pubtator.txt"]
+judge = ["judge.pubtator.txt"]
+terminology = { path = "gadgets.tsv", prefix = "MESH" }
+strategies = ["random", "margin"]
+sizes = [2, 4, 6]
+until = 2.0
+steps_per_document = 2
+least_steps = 4
+most_steps = 8
+use_counts = 3
+batch = { batch = 2 }
+run = { adam = { learning_rate = 2e-3 } }
+"#;
+
+fn place() -> Workplace {
+    let place = Workplace::new();
+    let corpus = |n: usize| {
+        let mut corpus = String::new();
+        for at in 0..n {
+            let (name, id) = [("zorbomat", "D000005"), ("plonkitis", "D000038")][at % 2];
+            let title = format!("Patient {at} was given {name} and felt well.");
+            let start = title.find(name).unwrap();
+            let end = start + name.len();
+            corpus += &format!("{at}|t|{title}\n{at}|a|\n{at}\t{start}\t{end}\t{name}\tGadget\tMESH:{id}\n\n");
+        }
+        corpus
+    };
+    place.write("pool.pubtator.txt", corpus(7));
+    place.write("judge.pubtator.txt", corpus(3));
+    place.write("gadgets.tsv", "D000005\tzorbomat\nD000038\tplonk disease\n");
+    place.write("sampling.toml", EXPERIMENT);
+    place
+}
+
+fn read(place: &Workplace, name: &str) -> String {
+    std::fs::read_to_string(place.path(name)).unwrap()
+}
+
+fn train(place: &Workplace, set: &[&str]) -> (bool, String) {
+    let mut arguments = vec!["train", "sampling.toml", "--data-root", ".", "--out", "out"];
+    set.iter().for_each(|one| arguments.extend(["--set", one]));
+    let output = place.run(&arguments, "");
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn each_strategy_is_followed_from_the_same_beginning_and_ended_runs_are_kept() {
+    let place = place();
+    let (ok, errors) = train(&place, &["seeds=[1]"]);
+    assert!(ok, "{errors}");
+    let kept = read(&place, "out/runs.jsonl");
+    let (ok, errors) = train(&place, &[]);
+    assert!(ok && !errors.contains("seed 1:"), "{errors}");
+    assert!(read(&place, "out/runs.jsonl").starts_with(&kept));
+    let report: serde_json::Value = serde_json::from_str(&read(&place, "out/report.json")).unwrap();
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), report["full"].as_array().unwrap().len()), (4, 2), "{report}");
+    for run in runs {
+        let sizes: Vec<u64> =
+            run["points"].as_array().unwrap().iter().map(|point| point["n_documents"].as_u64().unwrap()).collect();
+        assert_eq!(sizes, [2, 4, 6]);
+        let of_seed = runs.iter().find(|other| other["seed"] == run["seed"]).unwrap();
+        assert_eq!(run["points"][0], of_seed["points"][0]);
+    }
+    // A document has one mention; each is a decision at least.
+    assert!(report["full"][0]["points"][0]["decisions"].as_u64().unwrap() >= 7, "{report}");
+    assert!(read(&place, "out/curves.svg").contains(">margin<"));
+    assert!(errors.contains("what it takes to reach 95 %"), "{errors}");
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let place = place();
+    for (set, expected) in [
+        ("sizes=[]", "has to grow from at least one document"),
+        ("sizes=[4,2]", "has to grow from at least one document"),
+        ("seeds=[]", "there is no seed"),
+        ("strategies=[\"guess\"]", "there is no strategy `guess`"),
+        ("from=lexical", "the model `lexical` finds no mentions"),
+    ] {
+        let (ok, errors) = train(&place, &[set]);
+        assert!(!ok && errors.contains(expected) && errors.contains("hint: "), "{set}: {errors}");
+    }
+}
