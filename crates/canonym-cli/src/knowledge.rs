@@ -24,6 +24,7 @@ use canonym_neural::dual;
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::linker::{ConceptRows, DualConfig, DualLinker};
 use canonym_neural::hybrid::HybridLinker;
+use canonym_neural::matrix::Matrix;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 use canonym_neural::usages::UsagesOf;
 use canonym_neural::vectors::VectorCache;
@@ -281,15 +282,18 @@ pub fn dual_linker(
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 ) -> anyhow::Result<DualLinker> {
-    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?)
+}
+
+/// The vectors of the concepts of `kb` by a dual encoder. They are kept, for every model with the same encoder of names.
+pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<Matrix> {
+    let cache = VectorCache { folder: cache_folder(), model: bundle.names_fingerprint() };
     let kind = bundle.manifest.concepts;
     let rows = ConceptRows::of(kb, kind);
     let (encoder, windower) = (bundle.encoder()?, bundle.windower()?);
     let encode = || encoder.encode_names(&rows.texts(kb, kind, &windower));
     let size = (rows.concepts.len(), encoder.dim());
-    let vectors =
-        cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?;
-    Ok(DualLinker::new(kb.clone(), bundle, vectors, config, subset)?)
+    Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?)
 }
 
 /// What is said where a system gives no reasons.

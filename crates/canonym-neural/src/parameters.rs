@@ -142,6 +142,13 @@ impl Parameters {
         Ok(())
     }
 
+    /// Rounds a weight to the 16 bits that it is written with.
+    pub fn round(&mut self, name: &str) -> Result<()> {
+        let row = self.find(name)?;
+        self.at_mut(row).values.iter_mut().for_each(|value| *value = f16::from_f32(*value).to_f32());
+        Ok(())
+    }
+
     /// Whether a weight is kept as it is.
     pub fn is_frozen(&self, row: usize) -> bool {
         self.entries[row].frozen

@@ -12,10 +12,10 @@ use std::time::Instant;
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym::eval::ids::IdSet;
-use canonym::kb::KnowledgeBase;
+use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::lexical::LinkConfig;
 use canonym::link::recognise::{short_forms, written_out};
-use canonym::link::{Annotator, Linker, Marked};
+use canonym::link::{Annotator, LinkedMention, Linker, Marked};
 use canonym::text::tokens::Token;
 use canonym::text::{Document, Mention, Span};
 use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
@@ -103,7 +103,7 @@ pub struct Report {
     pub seconds: BTreeMap<String, f64>,
 }
 
-/// How well mentions and concepts of held-out documents are found.
+/// How well mentions and concepts of held-out documents are found, both strictly, as `canonym eval` counts them.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Figures {
     pub strict_f1: f64,
@@ -385,11 +385,11 @@ fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&s
 pub fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDocument]) -> anyhow::Result<Figures> {
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let found = pipeline_on(kb, bundle)?.annotate(&texts)?;
-    let is_right = |ids: &IdSet, best: Option<canonym::kb::ConceptId>| match best {
-        Some(best) => ids.intersects(&IdSet::parse_one(kb.id(best))),
-        None => ids.is_nil(),
-    };
-    let (mut n_gold, mut n_found, mut n_spans, mut n_right) = (0, 0, 0, 0);
+    let is_right =
+        |ids: &IdSet, best: Option<ConceptId>| best.is_some_and(|best| ids.intersects(&IdSet::parse_one(kb.id(best))));
+    let best = |one: &LinkedMention| one.link.candidates.first().filter(|_| !one.link.nil).map(|best| best.concept);
+    let (mut n_gold, mut n_found, mut n_spans) = (0, 0, 0);
+    let (mut n_meant, mut n_named, mut n_right) = (0, 0, 0);
     let mut mentions: Vec<Vec<Mention>> = Vec::new();
     let mut golds: Vec<IdSet> = Vec::new();
     for (document, found) in documents.iter().zip(&found) {
@@ -401,12 +401,13 @@ pub fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDoc
         n_found += found.len();
         for one in found {
             let Some(ids) = gold.get(one.mention.spans.as_slice()) else { continue };
-            let best = one.link.candidates.first().filter(|_| !one.link.nil);
             n_spans += 1;
-            n_right += usize::from(is_right(ids, best.map(|best| best.concept)));
+            n_right += usize::from(is_right(ids, best(one)));
         }
+        n_named += found.iter().filter(|one| best(one).is_some()).count();
         let linked = gold.into_iter().filter(|(_, ids)| !ids.is_nil());
         let (spans, ids): (Vec<&[Span]>, Vec<IdSet>) = linked.unzip();
+        n_meant += ids.len();
         let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
         mentions.push(spans.iter().map(mention).collect());
         golds.extend(ids);
@@ -417,9 +418,13 @@ pub fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDoc
         texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
     let links = linker.link(&marked)?;
     let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
-    let n_linked = best.zip(&golds).filter(|(best, ids)| best.is_some() && is_right(ids, *best)).count();
-    let f1 = |n: usize| 2.0 * n as f64 / (n_found + n_gold).max(1) as f64;
-    Ok(Figures { strict_f1: f1(n_right), spans_f1: f1(n_spans), accuracy: n_linked as f64 / golds.len().max(1) as f64 })
+    let n_linked = best.zip(&golds).filter(|(best, ids)| is_right(ids, *best)).count();
+    let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
+    Ok(Figures {
+        strict_f1: f1(n_right, n_named + n_meant),
+        spans_f1: f1(n_spans, n_found + n_gold),
+        accuracy: n_linked as f64 / golds.len().max(1) as f64,
+    })
 }
 
 fn card(of_parent: &str, report: &Report) -> String {

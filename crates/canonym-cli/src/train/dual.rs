@@ -31,7 +31,7 @@ use self::judge::{SearchReport, judge};
 use super::checkpoints::checkpoint_folder;
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, write_bytes, write_text};
-use crate::knowledge::TERMINOLOGY;
+use crate::knowledge::{TERMINOLOGY, dual_vectors};
 use crate::progress;
 
 /// An experiment.
@@ -176,22 +176,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         None => dev.readings.len(),
     };
     let watched = &dev.readings[..n_watched];
-    let mut objective =
-        Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed).with_held_out(watched);
-    objective = objective.with_rehearsal(&rehearsal);
-    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
-    let mut log = open_log(out, &[STAGE])?;
-    let train_started = Instant::now();
-    let parameters = stage.train(parameters, &mut objective, train.readings.len(), &mut log)?;
-    seconds.insert("train", train_started.elapsed().as_secs_f64());
-
     let n_weights = parameters.counts().0;
     let mut bundle = DualBundle {
         manifest: DualManifest {
             system: SYSTEM.to_owned(),
             format: FORMAT,
-            model,
+            model: model.clone(),
             windows: windower.config,
             concepts: experiment.data.concepts,
             normalizer: windower.pieces.normalizer,
@@ -206,6 +196,19 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         pieces: windower.pieces.clone(),
         fingerprint: 0,
     };
+    let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)
+        .with_held_out(watched)
+        .with_rehearsal(&rehearsal);
+    if !experiment.encoder.train_names {
+        objective = objective.with_encoded(&bundle.parameters, dual_vectors(&kb, &bundle)?);
+    }
+    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
+    let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
+    let mut log = open_log(out, &[STAGE])?;
+    let train_started = Instant::now();
+    bundle.parameters = stage.train(bundle.parameters, &mut objective, train.readings.len(), &mut log)?;
+    seconds.insert("train", train_started.elapsed().as_secs_f64());
+
     // What is judged is what is written: weights of 16 bits.
     bundle = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
     let judge_started = Instant::now();
@@ -228,7 +231,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if !dev.readings.is_empty() {
         progress::say("held-out documents …");
         let encoder = bundle.encoder()?;
-        let vectors = encoder.encode_names(&names.pieces)?;
+        let vectors = dual_vectors(&kb, &bundle)?;
         let all = ranks(&encoder, &vectors, &dev.readings, &names)?;
         let (seen, unseen) = apart(&all, &dev.readings, &train.readings);
         report.linking = Some(Ranks::of(&all));
@@ -295,6 +298,8 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderCon
         let is_embedding = inner.is_some_and(|inner| inner.starts_with("embedding."));
         if (!train_embeddings && is_embedding) || (!train_names && name.starts_with(NAME)) {
             parameters.freeze(&name)?;
+            // What is kept of it has 16 bits, and so have vectors of names that models share.
+            parameters.round(&name)?;
         }
     }
     Ok((model, windower, parameters))

@@ -44,6 +44,9 @@ struct Experiment {
     seeds: Vec<u64>,
     /// The model to start from: a bundle that finds mentions and has not seen the documents.
     from: String,
+    /// The model whose weights of evidence are taken over, where it is not the one to start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision_of: Option<String>,
     /// Documents to annotate, relative to the data root.
     pool: Vec<PathBuf>,
     /// Documents on which models are judged.
@@ -145,8 +148,14 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let terminology = &experiment.terminology;
     let trees = (terminology.trees.as_ref(), root);
     let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
-    let models = knowledge::models(&experiment.from)?;
-    let beginning = models.dense.clone().ok_or_else(|| adapt::no_tagger(&experiment.from))?;
+    let mut beginning = bundle_of(&experiment.from)?;
+    if let Some(other) = &experiment.decision_of {
+        let decision = bundle_of(other)?.manifest.tagger.as_ref().map(|tagger| tagger.decision);
+        let own = Arc::make_mut(&mut beginning).manifest.tagger.as_mut();
+        if let (Some(own), Some(decision)) = (own, decision) {
+            own.decision = decision;
+        }
+    }
     let pool = adapt::read(&experiment.pool, root)?;
     let mut judged = adapt::read(&experiment.judge, root)?;
     if experiment.n_judged > 0 {
@@ -171,6 +180,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
     progress::say(&table_of(&report));
     Ok(())
+}
+
+fn bundle_of(model: &str) -> anyhow::Result<Arc<Bundle>> {
+    Ok(knowledge::models(model)?.dense.ok_or_else(|| adapt::no_tagger(model))?)
 }
 
 /// What runs with all documents are called.

@@ -214,6 +214,19 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     );
     let bytes = |name: &str| std::fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
     assert_eq!(bytes("second"), bytes("third"));
+    // A compiled knowledge base takes the place of the terminology.
+    place.write(
+        "shapes.toml",
+        of_first.replace(
+            "terminology = { path = \"shapes.tsv\", format = \"tsv\", prefix = \"S\" }",
+            "kb = \"first/terminology.kb\"",
+        ),
+    );
+    let (ok, errors) = train(&place, "compiled", &["run.n_steps=0"]);
+    assert!(ok && report(&place, "compiled")["linking"] == first["linking"], "{errors}");
+    let (ok, errors) = train(&place, "compiled", &["data.mention_names=true"]);
+    assert!(!ok && errors.contains("more than one terminology"), "{errors}");
+    place.write("shapes.toml", &of_first);
     for (set, expected) in [
         ("model.mention=ends", "leave both tables out"),
         ("encoder.bert=tiny", "has to name one beginning"),

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use canonym::link::model::LexicalModel;
 use canonym::{Error, Result};
+use half::f16;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::DualEncoder;
 use super::windows::{WindowConfig, Windower};
@@ -150,6 +151,19 @@ impl DualBundle {
         DualEncoder::new(&self.manifest.model, &self.parameters)
     }
 
+    /// A number that differs where vectors of names do: an encoder of texts that learned on leaves them as they are.
+    pub fn names_fingerprint(&self) -> u128 {
+        let DualManifest { model, concepts, normalizer, longest_word, .. } = &self.manifest;
+        let mut hash = Xxh3::new();
+        hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
+        hash.update(self.pieces.to_lines().as_bytes());
+        for (name, value) in self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)) {
+            hash.update(name.as_bytes());
+            value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
+        }
+        hash.digest128()
+    }
+
     /// What divides texts for it.
     pub fn windower(&self) -> Result<Windower> {
         Windower::new(self.pieces.clone(), self.manifest.windows)
@@ -205,6 +219,26 @@ pub(super) mod tests {
             assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
         }
         assert_eq!(system_in(&bytes, Path::new("x")).unwrap().as_deref(), Some(SYSTEM));
+    }
+
+    #[test]
+    fn vectors_of_names_are_those_of_another_encoder_of_texts() {
+        let changed = |change: &dyn Fn(&mut DualBundle)| {
+            let mut bundle = bundle();
+            change(&mut bundle);
+            bundle.names_fingerprint()
+        };
+        let of = |bundle: &mut DualBundle, name: &str| {
+            let row = bundle.parameters.find(name).unwrap();
+            bundle.parameters.at_mut(row).values[0] += 1.0;
+        };
+        let whole = bundle().names_fingerprint();
+        assert_eq!(changed(&|bundle| of(bundle, "text.embedding.position")), whole);
+        assert_ne!(changed(&|bundle| of(bundle, "name.embedding.position")), whole);
+        assert_ne!(changed(&|bundle| bundle.manifest.concepts = ConceptNames::Preferred), whole);
+        // What was written is what was read.
+        let back = DualBundle::from_bytes(&bundle().to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!(back.names_fingerprint(), whole);
     }
 
     #[test]

@@ -193,11 +193,14 @@ impl<'a> Linking<'a> {
         Linking { rehearsal, ..self }
     }
 
+    /// Takes over the vectors of all names as these weights make them, so that they are not computed before the encoder of names has learned.
+    #[must_use]
+    pub fn with_encoded(self, parameters: &Parameters, vectors: Matrix) -> Linking<'a> {
+        Linking { encoded: Mutex::new(Some((of_names(parameters), Arc::new(vectors)))), ..self }
+    }
+
     fn name_vectors(&self, encoder: &DualEncoder, parameters: &Parameters) -> Result<Arc<Matrix>> {
-        let mut hash = Xxh3::new();
-        let of_names = parameters.iter().filter(|(name, _)| name.starts_with(NAME));
-        of_names.flat_map(|(_, value)| &value.values).for_each(|value| hash.update(&value.to_le_bytes()));
-        let fingerprint = hash.digest();
+        let fingerprint = of_names(parameters);
         let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
         match &*encoded {
             Some((known, vectors)) if *known == fingerprint => Ok(vectors.clone()),
@@ -502,6 +505,14 @@ impl Objective for Linking<'_> {
         self.confused = confused;
         Ok(())
     }
+}
+
+/// A number that differs for different weights of the encoder of names.
+fn of_names(parameters: &Parameters) -> u64 {
+    let mut hash = Xxh3::new();
+    let values = parameters.iter().filter(|(name, _)| name.starts_with(NAME)).flat_map(|(_, value)| &value.values);
+    values.for_each(|value| hash.update(&value.to_le_bytes()));
+    hash.digest()
 }
 
 /// The vectors of the mentions of readings, in order.

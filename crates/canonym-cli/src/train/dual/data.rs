@@ -16,6 +16,7 @@ use canonym_neural::train::linking::{Reading, Target};
 use serde::{Deserialize, Serialize};
 
 use super::super::sources::{TerminologyConfig, compile_terminology, with_names};
+use crate::knowledge;
 use crate::queries::{MentionQuery, bare};
 
 /// What is read, relative to the data root.
@@ -25,6 +26,9 @@ pub struct DataConfig {
     /// The terminology that is linked to. There may be none where mentions are its names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminology: Option<TerminologyConfig>,
+    /// In its place: a compiled knowledge base. It is not copied beside the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kb: Option<PathBuf>,
     /// Whether the mentions that are trained on are names of their concepts, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mention_names: bool,
@@ -80,6 +84,15 @@ impl DataConfig {
 
     /// Compiles the terminology into the file `out`; `train` are the documents that are trained on.
     pub fn compile(&self, root: &Path, out: &Path, train: &[AnnotatedDocument]) -> anyhow::Result<Arc<KnowledgeBase>> {
+        if let Some(kb) = &self.kb {
+            if self.terminology.is_some() || self.mention_names {
+                let error = canonym::Error::invalid("there is more than one terminology to link to");
+                return Err(error
+                    .with_hint("give `data.kb` without `data.terminology` and `data.mention_names`")
+                    .into());
+            }
+            return knowledge::open(Some(&root.join(kb)));
+        }
         match (&self.terminology, self.mention_names) {
             (Some(terminology), false) => compile_terminology(terminology, root, out),
             (Some(terminology), true) => {
@@ -93,7 +106,7 @@ impl DataConfig {
             (None, true) => with_names(None, root, out, &as_queries(train)),
             (None, false) => {
                 let error = canonym::Error::invalid("there is no terminology to link to");
-                Err(error.with_hint("give `data.terminology`, or `data.mention_names = true`").into())
+                Err(error.with_hint("give `data.terminology`, `data.kb`, or `data.mention_names = true`").into())
             }
         }
     }

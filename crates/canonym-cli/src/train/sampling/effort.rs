@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use canonym::eval::ids::IdSet;
 use canonym::text::Span;
 
@@ -21,6 +21,16 @@ pub struct Effort {
     pub rejected: usize,
     /// Mentions of which no prediction tells.
     pub added: usize,
+    /// Of mentions that mean a concept, of predictions that name one, and of those that are right in place and concept: their number.
+    pub links: Links,
+}
+
+/// What the strict F1 of links is made of, as `canonym eval` counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Links {
+    pub gold: usize,
+    pub found: usize,
+    pub right: usize,
 }
 
 impl Add for Effort {
@@ -34,6 +44,11 @@ impl Add for Effort {
             moved_and_relinked: self.moved_and_relinked + other.moved_and_relinked,
             rejected: self.rejected + other.rejected,
             added: self.added + other.added,
+            links: Links {
+                gold: self.links.gold + other.links.gold,
+                found: self.links.found + other.links.found,
+                right: self.links.right + other.links.right,
+            },
         }
     }
 }
@@ -48,6 +63,8 @@ impl Effort {
             }
         }
         let mut effort = Effort::default();
+        effort.links.gold = golds.iter().filter(|(_, ids, _)| !ids.is_nil()).count();
+        effort.links.found = predicted.iter().filter(|one| best(one).is_some()).count();
         let mut elsewhere = Vec::new();
         for one in predicted {
             match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && *spans == one.spans.as_slice()) {
@@ -55,6 +72,7 @@ impl Effort {
                     *is_taken = true;
                     let kind = if is_right(ids, one) { &mut effort.accepted } else { &mut effort.relinked };
                     *kind += 1;
+                    effort.links.right += usize::from(best(one).is_some() && is_right(ids, one));
                 }
                 None => elsewhere.push(one),
             }
@@ -88,13 +106,17 @@ impl Effort {
         let at_place = self.accepted + self.relinked;
         let n_found = at_place + self.moved + self.rejected;
         let n_gold = at_place + self.moved + self.added;
-        let f1 = |n: usize| 2.0 * n as f64 / (n_found + n_gold).max(1) as f64;
-        (f1(at_place), f1(self.accepted))
+        let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
+        (f1(at_place, n_found + n_gold), f1(self.links.right, self.links.found + self.links.gold))
     }
 }
 
+fn best(predicted: &Annotation) -> Option<&CandidateRecord> {
+    predicted.candidates.first().filter(|_| !predicted.nil)
+}
+
 fn is_right(ids: &IdSet, predicted: &Annotation) -> bool {
-    match predicted.candidates.first().filter(|_| !predicted.nil) {
+    match best(predicted) {
         Some(best) => ids.intersects(&IdSet::parse_one(&best.id)),
         None => ids.is_nil(),
     }
@@ -106,8 +128,6 @@ fn overlap(some: &[Span], others: &[Span]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use canonym::corpus::CandidateRecord;
-
     use super::*;
 
     fn annotation(start: u32, end: u32, id: &str) -> Annotation {
@@ -129,7 +149,15 @@ mod tests {
         };
         let predicted = [(0, 5, "A"), (10, 15, "X"), (20, 23, "C"), (31, 35, "X"), (50, 55, "Y")];
         let effort = Effort::of(&document, &predicted.map(|(start, end, id)| annotation(start, end, id)));
-        let expected = Effort { accepted: 1, relinked: 1, moved: 2, moved_and_relinked: 1, rejected: 1, added: 1 };
+        let expected = Effort {
+            accepted: 1,
+            relinked: 1,
+            moved: 2,
+            moved_and_relinked: 1,
+            rejected: 1,
+            added: 1,
+            links: Links { gold: 5, found: 5, right: 1 },
+        };
         assert_eq!(effort, expected);
         assert_eq!((effort.decisions(), effort.corrections()), (7, 6));
         // Two of five places, one of five links.
@@ -140,7 +168,8 @@ mod tests {
     fn no_concept_is_right_where_none_is_meant() {
         let document = AnnotatedDocument { annotations: vec![annotation(0, 5, "-1")], ..AnnotatedDocument::default() };
         let none = Annotation { nil: true, ..annotation(0, 5, "A") };
-        assert_eq!(Effort::of(&document, &[none]).accepted, 1);
+        let effort = Effort::of(&document, &[none]);
+        assert_eq!((effort.accepted, effort.links), (1, Links::default()));
         assert_eq!(Effort::of(&document, &[]).added, 1);
     }
 }
