@@ -8,5 +8,6 @@ mod hostile;
 mod jobs;
 mod linking;
 mod people;
+mod scale;
 mod security;
 mod support;
