@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod archives;
+mod described;
 mod durable;
 mod flow;
 mod hostile;
@@ -10,5 +11,6 @@ mod jobs;
 mod linking;
 mod people;
 mod scale;
+mod schema;
 mod security;
 mod support;
