@@ -14,7 +14,7 @@ use crate::schema::{Shapes, below};
 use crate::support::Server;
 
 /// Requests for each address and method.
-const N_REQUESTS: usize = 50;
+const N_REQUESTS: usize = 120;
 
 /// A request as it is sent, to be shown where its answer is wrong.
 struct Asked {
