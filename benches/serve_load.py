@@ -17,6 +17,7 @@ import gzip
 import http.client
 import io
 import json
+import math
 import os
 import platform
 import random
@@ -192,7 +193,7 @@ def decide_much(address, people, project, concepts, n_decisions):
         rows += [row["id"] for row in page["documents"]]
         cursor = page["next_cursor"]
     # By every tenth document as many again.
-    n_each = round(n_decisions / (len(rows) * 1.05))
+    n_each = math.ceil(n_decisions / (len(rows) * 1.04))
     n_new = n_each // 2
 
     def work(thread, at_and_id):
@@ -274,6 +275,17 @@ def session(people, project, seconds, concepts, beside=None):
         client.times = None
     return {"people": len(people), "seconds": seconds, "load_before": before, "load_after": os.getloadavg(),
             "requests": times.report(), "errors": times.errors}
+
+
+def by_hand(client, project, document):
+    """What reads every text or mark of a project because somebody asks for it."""
+    mark = client.ask("GET", f"/documents/{document}")["marks"][0]["id"]
+    alike = {"mark": mark, "scope": "project"}
+    return {
+        "the same words elsewhere, preview": timed(lambda: client.ask("POST", f"/projects/{project}/alike", alike))[1],
+        "what the prediction changed": timed(lambda: client.ask("GET", f"/projects/{project}/changes"))[1],
+        "export as PubTator": timed(lambda: client.ask("GET", f"/projects/{project}/export?format=pubtator"))[1],
+    }
 
 
 def open_times(client, project, document):
@@ -377,6 +389,8 @@ def main():
             client.address, client.connection = server.address, None
         say("start with this project", {"seconds": server.seconds_to_start})
         say("pages of the large project", open_times(admin, project, rows[len(rows) // 2]))
+
+        say("by hand on the large project, s", by_hand(admin, project, rows[len(rows) // 2]))
 
         say("people at work", session(people, project, arguments.seconds, concepts))
         job = lambda: admin.ask("POST", f"/projects/{other}/jobs", {"kind": "predict"})

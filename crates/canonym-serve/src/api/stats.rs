@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use canonym::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
-use canonym::text::Span;
 
 use super::At;
 use crate::app::App;
@@ -84,19 +83,18 @@ fn agreement(said: &[Said]) -> Option<Agreement> {
         }
     }
     let (a, b) = common.into_iter().max_by_key(|(pair, n)| (*n, std::cmp::Reverse(*pair)))?.0;
-    let of = |of_mark: &&'_ [Said], person: i64| of_mark.iter().position(|one| one.person == person);
+    let of = |of_mark: &[Said], person: i64| of_mark.iter().position(|one| one.person == person);
     let both: Vec<(&Said, &Said)> =
         by_mark.iter().filter_map(|of_mark| Some((&of_mark[of(of_mark, a)?], &of_mark[of(of_mark, b)?]))).collect();
     let labels: Vec<(&str, &str)> =
         both.iter().map(|(one, other)| (one.label.as_str(), other.label.as_str())).collect();
     let ratings: Vec<Vec<Option<&str>>> =
         by_mark.iter().map(|of_mark| of_mark.iter().map(|one| Some(one.label.as_str())).collect()).collect();
-    let places = |of: fn(&(&'_ Said, &'_ Said)) -> Option<(i64, Vec<Span>)>| -> BTreeSet<(i64, Vec<Span>)> {
-        both.iter().filter_map(of).collect()
-    };
+    let places = |said: Vec<&Said>| said.into_iter().filter_map(|one| one.place.clone()).collect::<BTreeSet<_>>();
+    let (of_a, of_b) = both.into_iter().unzip();
     Some(Agreement {
         cohen_kappa: cohen_kappa(&labels),
         krippendorff_alpha: krippendorff_alpha(&ratings),
-        span_f1: span_f1(&places(|pair| pair.0.place.clone()), &places(|pair| pair.1.place.clone())),
+        span_f1: span_f1(&places(of_a), &places(of_b)),
     })
 }

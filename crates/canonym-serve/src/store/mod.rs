@@ -25,13 +25,13 @@ pub const FILE: &str = "canonym.sqlite";
 const MIGRATIONS: [&str; 2] = [include_str!("001.sql"), include_str!("002.sql")];
 
 /// Connections that read while one writes.
-const MAX_READERS: usize = 16;
+const MAX_READERS: usize = 8;
 
 /// Statements that a connection keeps prepared.
 const MAX_STATEMENTS: usize = 64;
 
 /// What a connection holds of the file in memory, in KiB.
-const CACHE: i64 = 16 << 10;
+const CACHE: i64 = 8 << 10;
 
 /// The opened file.
 #[derive(Debug)]

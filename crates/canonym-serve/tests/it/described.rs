@@ -290,7 +290,9 @@ async fn answer(
     if !status.is_success() {
         let mut value = json()?;
         // What may stand beside an error: the document that is in the way, the report of a file.
-        value.as_object_mut().map(|value| value.retain(|name, _| !["document", "report"].contains(&name.as_str())));
+        if let Some(members) = value.as_object_mut() {
+            members.retain(|name, _| !["document", "report"].contains(&name.as_str()));
+        }
         let schema = &operation["responses"]["default"]["content"]["application/json"]["schema"];
         shapes.check(schema, &value).map_err(|wrong| format!("{status}: {wrong}"))?;
         let message = value["error"]["message"].as_str().unwrap();
