@@ -368,7 +368,7 @@ def main():
         report, seconds = timed(lambda: admin.ask("POST", path, packed.getvalue()))
         say("import of brat in an archive", {"documents": report["n_documents"], "mib": round(len(packed.getvalue()) / 2**20, 1),
                                              "seconds": seconds})
-        parts = [lines[:0]] + lines.splitlines(keepends=True)
+        parts = lines.splitlines(keepends=True)
         third = admin.ask("POST", "/projects", {"name": "Parts"})["id"]
         started = time.perf_counter()
         for at in range(0, len(parts), 1000):
