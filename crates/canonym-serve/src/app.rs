@@ -31,6 +31,8 @@ pub struct ServeConfig {
     pub max_link_bytes: usize,
     /// The longest file that is imported, in bytes.
     pub max_upload_bytes: usize,
+    /// The most bytes that come out of a packed file.
+    pub max_unpacked_bytes: u64,
     /// What may wait in front of the model.
     pub lane: LaneConfig,
     /// Where the time comes from.
@@ -50,6 +52,7 @@ impl ServeConfig {
             timeout: Duration::from_secs(120),
             max_link_bytes: 8 << 20,
             max_upload_bytes: 64 << 20,
+            max_unpacked_bytes: 256 << 20,
             lane: LaneConfig::default(),
             clock: Clock::system(),
             runs_jobs: true,

@@ -4,11 +4,13 @@
 //! sure as its least sure mark. Documents on which no prediction was made come first. Those of equal rank stay in their order.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use canonym::eval::bootstrap::SplitMix64;
 
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
+use crate::store::documents::Unfinished;
 
 /// How documents are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,15 @@ impl Strategy {
         }
     }
 
+    /// [`confidence`] of the columns that are kept of a mark.
+    pub fn measure(self) -> &'static str {
+        match self {
+            Strategy::Margin => "margin",
+            Strategy::Recognition => "place",
+            Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => "place + margin",
+        }
+    }
+
     /// The strategy of a name.
     pub fn parse(name: &str) -> ApiResult<Strategy> {
         Strategy::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
@@ -51,26 +62,13 @@ impl Strategy {
     }
 }
 
-/// A document that waits.
-#[derive(Debug, Clone, Default)]
-pub struct Waiting<'a> {
-    /// Its text, for [`Strategy::Diversity`].
-    pub text: &'a str,
-    /// Its open predictions.
-    pub open: Vec<&'a MarkState>,
-    /// Whether a model has read it, or it came with marks.
-    pub was_read: bool,
-}
-
 /// A document in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
     /// Its place in the list that was given.
     pub row: usize,
-    /// How sure the model is of it.
-    pub confidence: Option<f64>,
-    /// Why it stands here.
-    pub reason: String,
+    /// Why it stands here, where that is not [`reason`].
+    pub why: Option<String>,
 }
 
 /// How sure the model is of one mark, by a strategy.
@@ -115,71 +113,38 @@ fn hundredths(value: f64) -> String {
     format!("{value:.2}").trim_start_matches('0').to_owned()
 }
 
-/// The first `limit` of the documents that wait. `done` are texts of finished ones, to which [`Strategy::Diversity`] compares, too.
-pub fn rank(strategy: Strategy, waiting: &[Waiting<'_>], done: &[&str], limit: usize, seed: u64) -> Vec<Ranked> {
-    let ranked = |row: usize| {
-        let (confidence, why) = reason(strategy, &waiting[row].open, waiting[row].was_read);
-        Ranked { row, confidence, reason: why }
+/// The first `limit` of the documents that wait; by [`farthest_first`] where documents are to be unlike each other.
+pub fn rank(strategy: Strategy, waiting: &[Unfinished], limit: usize, seed: u64) -> Vec<Ranked> {
+    let mut rows: Vec<usize> = (0..waiting.len()).collect();
+    if strategy == Strategy::Random {
+        rows.sort_by_cached_key(|row| SplitMix64::new(seed ^ (*row as u64 + 1)).next_u64());
+        rows.truncate(limit);
+        return rows.into_iter().map(|row| Ranked { row, why: Some("chosen by chance".to_owned()) }).collect();
+    }
+    // What nobody has read comes first, what is decided but not finished comes last.
+    let order = |row: usize| match (waiting[row].least, waiting[row].was_read) {
+        (None, false) => (0, 0.0),
+        (Some(least), _) => (1, least),
+        (None, true) => (2, 0.0),
     };
-    match strategy {
-        Strategy::Diversity => {
-            let reason = |row: usize, near: f64| Ranked {
-                reason: format!("{:.0} % of its words are unlike the documents before it", (1.0 - near) * 100.0),
-                ..ranked(row)
-            };
-            farthest_first(waiting, done, limit).into_iter().map(|(row, near)| reason(row, near)).collect()
-        }
-        Strategy::Random => {
-            let mut rows: Vec<(u64, usize)> =
-                (0..waiting.len()).map(|row| (SplitMix64::new(seed ^ (row as u64 + 1)).next_u64(), row)).collect();
-            rows.sort_unstable();
-            let by_chance = |(_, row)| Ranked { reason: "chosen by chance".to_owned(), ..ranked(row) };
-            rows.into_iter().take(limit).map(by_chance).collect()
-        }
-        Strategy::LeastConfident | Strategy::Margin | Strategy::Recognition => {
-            let mut all: Vec<Ranked> = (0..waiting.len()).map(ranked).collect();
-            // What nobody has read comes first, what is decided but not finished comes last.
-            let order = |one: &Ranked| match (one.confidence, waiting[one.row].was_read) {
-                (None, false) => (0, 0.0),
-                (Some(confidence), _) => (1, confidence),
-                (None, true) => (2, 0.0),
-            };
-            all.sort_by(|a, b| {
-                let (a, b) = (order(a), order(b));
-                a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-            });
-            all.truncate(limit);
-            all
-        }
-    }
+    rows.sort_by(|a, b| {
+        let (a, b) = (order(*a), order(*b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
+    rows.truncate(limit);
+    rows.into_iter().map(|row| Ranked { row, why: None }).collect()
 }
 
-/// Words with their counts, and the length of that vector.
-struct Bag {
-    words: BTreeMap<String, f64>,
-    norm: f64,
+/// At most `most` of a list, evenly from its start to its end.
+pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+    let n = all.len().min(most);
+    (0..n).map(|at| all[at * all.len() / n]).collect()
 }
 
-impl Bag {
-    fn of(text: &str) -> Bag {
-        let mut words: BTreeMap<String, f64> = BTreeMap::new();
-        for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| word.chars().count() > 2) {
-            *words.entry(word.to_lowercase()).or_default() += 1.0;
-        }
-        let norm = words.values().map(|n| n * n).sum::<f64>().sqrt();
-        Bag { words, norm }
-    }
-
-    fn cosine(&self, other: &Bag) -> f64 {
-        let (few, many) = if self.words.len() <= other.words.len() { (self, other) } else { (other, self) };
-        let product: f64 = few.words.iter().filter_map(|(word, n)| Some(n * many.words.get(word)?)).sum();
-        if product == 0.0 { 0.0 } else { product / (self.norm * other.norm) }
-    }
-}
-
-/// Documents, each the one that is least like any before it, with how like it is; the first one where nothing is done is the first of the list.
-fn farthest_first(waiting: &[Waiting<'_>], done: &[&str], limit: usize) -> Vec<(usize, f64)> {
-    let bags: Vec<Bag> = waiting.iter().map(|one| Bag::of(one.text)).collect();
+/// Documents, each the one that is least like any before it and any of `done`; where nothing is done, the first of the list comes first.
+pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<Ranked> {
+    let why = |near: f64| format!("{:.0} % of its words are unlike the documents before it", (1.0 - near) * 100.0);
+    let bags: Vec<Bag> = waiting.iter().map(|text| Bag::of(text)).collect();
     let done: Vec<Bag> = done.iter().map(|text| Bag::of(text)).collect();
     let nearest = |bag: &Bag| done.iter().map(|other| bag.cosine(other)).fold(0.0, f64::max);
     let mut near: Vec<f64> = bags.iter().map(nearest).collect();
@@ -188,12 +153,44 @@ fn farthest_first(waiting: &[Waiting<'_>], done: &[&str], limit: usize) -> Vec<(
     while chosen.len() < limit {
         let Some(at) = (0..left.len()).reduce(|a, b| if near[left[b]] < near[left[a]] { b } else { a }) else { break };
         let row = left.remove(at);
-        chosen.push((row, near[row]));
+        chosen.push(Ranked { row, why: Some(why(near[row])) });
         for other in &left {
             near[*other] = near[*other].max(bags[*other].cosine(&bags[row]));
         }
     }
     chosen
+}
+
+/// Hashes of words, sorted, with their counts, and the length of that vector.
+struct Bag {
+    words: Vec<(u64, f64)>,
+    norm: f64,
+}
+
+impl Bag {
+    fn of(text: &str) -> Bag {
+        let mut counts: BTreeMap<u64, f64> = BTreeMap::new();
+        for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| word.chars().count() > 2) {
+            let mut hasher = DefaultHasher::new();
+            word.to_lowercase().hash(&mut hasher);
+            *counts.entry(hasher.finish()).or_default() += 1.0;
+        }
+        let norm = counts.values().map(|n| n * n).sum::<f64>().sqrt();
+        Bag { words: counts.into_iter().collect(), norm }
+    }
+
+    fn cosine(&self, other: &Bag) -> f64 {
+        let (mut product, mut at) = (0.0, 0);
+        for (word, n) in &self.words {
+            while other.words.get(at).is_some_and(|(beside, _)| beside < word) {
+                at += 1;
+            }
+            if let Some((_, beside)) = other.words.get(at).filter(|(beside, _)| beside == word) {
+                product += n * beside;
+            }
+        }
+        if product == 0.0 { 0.0 } else { product / (self.norm * other.norm) }
+    }
 }
 
 #[cfg(test)]
@@ -241,44 +238,59 @@ mod tests {
 
     #[test]
     fn the_document_with_the_least_certain_mark_comes_first() {
-        let marks = [mark(0.90, &[0.81, 0.79]), mark(0.60, &[0.95, 0.40]), mark(0.5, &[0.5])];
-        let a = Waiting { open: vec![&marks[0], &marks[1]], was_read: true, text: "" };
-        let b = Waiting { open: vec![&marks[2]], was_read: true, text: "" };
-        let unread = Waiting::default();
-        let decided = Waiting { was_read: true, ..Waiting::default() };
-        let ranked = rank(Strategy::LeastConfident, &[decided, b.clone(), a, unread, b], &[], 10, 0);
-        let rows: Vec<usize> = ranked.iter().map(|one| one.row).collect();
+        let document = |id, least, was_read| Unfinished { id, least, was_read };
+        let waiting = [
+            document(1, None, true),
+            document(2, Some(1.0), true),
+            document(3, Some(0.92), true),
+            document(4, None, false),
+            document(5, Some(1.0), true),
+        ];
+        let rows: Vec<usize> =
+            rank(Strategy::LeastConfident, &waiting, 10, 0).iter().map(|ranked| ranked.row).collect();
         assert_eq!(rows, [3, 2, 1, 4, 0]);
-        assert!(close(ranked[1].confidence.unwrap(), 0.92));
-        assert_eq!(ranked[1].reason, "“delirium” has confidence .92: margin .02 between name 0 and name 1");
-        assert_eq!(ranked[0].reason, "nothing was predicted here");
-        assert_eq!(ranked[4].reason, "every mark is decided");
     }
 
     #[test]
-    fn other_strategies_look_at_one_part_alone() {
+    fn the_reason_names_the_least_certain_mark() {
         let marks = [mark(0.90, &[0.81, 0.79]), mark(0.60, &[0.95, 0.40])];
-        let waiting: Vec<Waiting<'_>> =
-            marks.iter().map(|mark| Waiting { open: vec![mark], was_read: true, text: "" }).collect();
-        let first = |strategy| rank(strategy, &waiting, &[], 1, 0)[0].row;
-        assert_eq!((first(Strategy::Margin), first(Strategy::Recognition)), (0, 1));
+        let of = |strategy, open: &[&MarkState]| reason(strategy, open, true).1;
+        let both: Vec<&MarkState> = marks.iter().collect();
+        assert!(close(reason(Strategy::LeastConfident, &both, true).0.unwrap(), 0.92));
+        assert_eq!(
+            of(Strategy::LeastConfident, &both),
+            "“delirium” has confidence .92: margin .02 between name 0 and name 1"
+        );
+        assert_eq!(of(Strategy::Margin, &both), "margin .02 between name 0 and name 1");
+        assert_eq!(of(Strategy::Recognition, &both), "“delirium” is a mention with .60");
+        assert_eq!(of(Strategy::Margin, &[]), "every mark is decided");
+        assert_eq!(reason(Strategy::Margin, &[], false).1, "nothing was predicted here");
     }
 
     #[test]
     fn diversity_takes_what_is_least_like_what_was_taken() {
         let texts = ["heart failure dog", "heart failure cat", "renal stone cow", "heart stone dog"];
-        let waiting: Vec<Waiting<'_>> = texts.iter().map(|text| Waiting { text, ..Waiting::default() }).collect();
+        let texts = texts.map(str::to_owned);
         let rows = |done: &[&str]| -> Vec<usize> {
-            rank(Strategy::Diversity, &waiting, done, 3, 0).iter().map(|one| one.row).collect()
+            let done: Vec<String> = done.iter().map(|text| (*text).to_owned()).collect();
+            farthest_first(&texts, &done, 3).iter().map(|ranked| ranked.row).collect()
         };
         assert_eq!(rows(&[]), [0, 2, 1]);
         assert_eq!(rows(&["heart failure dog"])[0], 2);
     }
 
     #[test]
+    fn a_part_of_many_is_spread_over_all() {
+        let all: Vec<usize> = (0..10).collect();
+        assert_eq!(spread(&all, 4), [0, 2, 5, 7]);
+        assert_eq!(spread(&all, 20), all);
+        assert!(spread::<usize>(&[], 4).is_empty());
+    }
+
+    #[test]
     fn chance_depends_on_the_seed_alone() {
-        let waiting = vec![Waiting::default(); 20];
-        let rows = |seed| rank(Strategy::Random, &waiting, &[], 20, seed);
+        let waiting = vec![Unfinished { id: 1, least: None, was_read: false }; 20];
+        let rows = |seed| rank(Strategy::Random, &waiting, 20, seed);
         assert_eq!(rows(7), rows(7));
         assert_ne!(rows(7), rows(8));
     }

@@ -6,6 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Milliseconds since 1970.
 pub type Millis = i64;
 
+/// The milliseconds of a day.
+pub const DAY: Millis = 86_400_000;
+
 /// Where the time comes from; tests bring their own.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Millis + Send + Sync>);
@@ -35,13 +38,13 @@ impl std::fmt::Debug for Clock {
 
 /// The day of a time, such as `2024-02-29`.
 pub fn day(at: Millis) -> String {
-    let (year, month, day) = civil(at.div_euclid(86_400_000));
+    let (year, month, day) = civil(at.div_euclid(DAY));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// A time as RFC 3339 in UTC, such as `2024-02-29T12:00:00.000Z`.
 pub fn rfc3339(at: Millis) -> String {
-    let rest = at.rem_euclid(86_400_000);
+    let rest = at.rem_euclid(DAY);
     let (seconds, millis) = (rest / 1000, rest % 1000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!("{}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z", day(at))

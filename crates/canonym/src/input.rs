@@ -43,6 +43,8 @@ pub struct Limits {
     pub expansion: u64,
     /// How many bytes may come out of a compressed stream before `expansion` counts.
     pub expansion_free: u64,
+    /// The most bytes that may come out of a compressed stream, and out of all members of a zip archive together.
+    pub unpacked: u64,
     /// The most members of an archive.
     pub members: usize,
     /// The most bytes of an archive that has to be held in memory because it comes from standard input.
@@ -51,8 +53,14 @@ pub struct Limits {
 
 impl Limits {
     /// The limits of every input that was not given others.
-    pub const DEFAULT: Limits =
-        Limits { line: 64 << 20, expansion: 1000, expansion_free: 64 << 20, members: 100_000, buffered: 1 << 30 };
+    pub const DEFAULT: Limits = Limits {
+        line: 64 << 20,
+        expansion: 1000,
+        expansion_free: 64 << 20,
+        unpacked: u64::MAX,
+        members: 100_000,
+        buffered: 1 << 30,
+    };
 }
 
 impl Default for Limits {

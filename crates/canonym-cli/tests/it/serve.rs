@@ -3,7 +3,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::support::Workplace;
 
@@ -15,6 +17,88 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// The body of a whole answer with status 200; `None` where the server went away meanwhile.
+fn answered(address: &str, path: &str, body: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nX-Canonym: 1\r\nConnection: close\r\n");
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    (length == Some(body.len())).then(|| {
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        body.to_owned()
+    })
+}
+
+/// Starts a server in `place`; where it listens.
+fn start(place: &Workplace) -> (Child, String) {
+    let arguments = ["serve", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0", "--data", "kept"];
+    let mut child = place.command(&arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect(&line).to_owned();
+    (child, address)
+}
+
+#[test]
+fn a_server_that_is_killed_while_people_decide_loses_nothing_that_it_answered() {
+    const PEOPLE: usize = 4;
+    let place = Workplace::with_shapes();
+    let (mut child, mut address) = start(&place);
+    ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}");
+    let lines: String = (0..PEOPLE).map(|row| format!("{{\"id\": \"{row}\", \"text\": \"Pie slices.\"}}\n")).collect();
+    ask(&address, "POST", "/api/v1/projects/1/import?format=jsonl", &lines);
+    let known: Mutex<Vec<(usize, String, String)>> = Mutex::default();
+    // Somebody kills it after so many answers, whatever the others are waiting for just then.
+    for (round, n_answers) in [7, 1, 24].into_iter().enumerate() {
+        let (n_answered, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let process = child.id().to_string();
+        std::thread::scope(|scope| {
+            for person in 0..PEOPLE {
+                let (address, known, n_answered, is_over, process) =
+                    (&address, &known, &n_answered, &is_over, &process);
+                scope.spawn(move || {
+                    for row in 0.. {
+                        let id = format!("{round}-{person}-{row}");
+                        let body = format!(
+                            "{{\"client_id\": \"{id}\", \"decisions\": [{{\"kind\": \"add\", \"spans\": [[0, 3]]}}]}}"
+                        );
+                        let path = format!("/api/v1/documents/{}/decisions", person + 1);
+                        let Some(answer) = answered(address, &path, &body) else { return };
+                        known.lock().unwrap().push((person, body, answer));
+                        if n_answered.fetch_add(1, Ordering::Relaxed) + 1 == n_answers {
+                            Command::new("kill").args(["-KILL", process]).status().unwrap();
+                            is_over.store(true, Ordering::Relaxed);
+                        }
+                        if is_over.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        child.wait().unwrap();
+        (child, address) = start(&place);
+        for (person, body, answer) in known.lock().unwrap().iter() {
+            // The same request again is no new decision, and has the same answer.
+            let path = format!("/api/v1/documents/{}/decisions", person + 1);
+            assert_eq!(answered(&address, &path, body).as_ref(), Some(answer), "round {round}: {body}");
+        }
+    }
+    let mut n_marks = 0;
+    for person in 0..PEOPLE {
+        let document = ask(&address, "GET", &format!("/api/v1/documents/{}", person + 1), "");
+        n_marks += document.matches("\"source\":\"USER\"").count();
+    }
+    // What was not answered may be there or not, one request of each person in each round.
+    let n_known = known.lock().unwrap().len();
+    assert!((n_known..=n_known + 3 * PEOPLE).contains(&n_marks), "{n_known} were answered, {n_marks} are there");
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

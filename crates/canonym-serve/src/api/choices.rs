@@ -8,7 +8,6 @@ use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::kb::search::{Found, search};
 use canonym::text::offsets::OffsetMap;
 use canonym::text::{Document, Span};
-use rusqlite::params;
 use serde::Deserialize;
 
 use super::kb::{check_query, concept, path};
@@ -17,6 +16,7 @@ use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, MarkState};
 use crate::spans::{from_pairs, surface};
+use crate::store::derived;
 use crate::store::documents::{self, Kept};
 use crate::store::people::Person;
 use crate::wire::{Choice, Choices};
@@ -75,7 +75,8 @@ pub async fn choices(
             list.push(kb.id(hit.concept), Some(score), how);
         }
         if typed.is_empty() {
-            let recent = app.store.read(|connection| recent(connection, person.id, kept.project))?;
+            let of = (kept.project, person.id);
+            let recent = app.store.read(|connection| derived::chosen_last(connection, of, N_RECENT))?;
             recent.iter().for_each(|id| list.push(id, None, "recent"));
         }
         Ok(Choices { candidates: list.choices })
@@ -121,18 +122,6 @@ fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) ->
     let linked = app.engine.link_mentions(vec![marked], N_MODEL)?;
     let found = linked.iter().flat_map(|document| &document.annotations).flat_map(|one| &one.candidates);
     Ok(found.map(CandidateRow::of).collect())
-}
-
-/// The concepts that somebody chose last in a project.
-fn recent(connection: &rusqlite::Connection, person: i64, project: i64) -> ApiResult<Vec<String>> {
-    let sql = "SELECT json_extract(m.body, '$.concept.id') AS concept, max(m.event_id) AS last
-        FROM marks m JOIN documents d ON d.id = m.document_id
-        WHERE d.project_id = ?1 AND m.source = 'USER' AND NOT m.is_deleted
-            AND json_extract(m.body, '$.by') = ?2 AND concept IS NOT NULL
-        GROUP BY concept ORDER BY last DESC LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![project, person, N_RECENT as i64], |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 struct List<'a> {

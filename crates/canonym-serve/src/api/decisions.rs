@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
 use super::show::{document, marks, names};
 use super::{At, Json, Maybe};
@@ -257,9 +257,11 @@ pub async fn alike(
     Json(request): Json<AlikeRequest>,
 ) -> ApiResult<axum::Json<Alike>> {
     let alike = app.blocking(move |app| {
+        // All texts are read while others go on; then only those that have the words are looked at again.
+        let among = app.store.read(|connection| places_alike(connection, project, &request))?;
         let (alike, versions) = match request.apply {
-            true => app.store.write(|transaction| apply_alike(app, transaction, project, &request, &person))?,
-            false => (app.store.read(|connection| find_alike(connection, project, &request))?.0, Vec::new()),
+            true => app.store.write(|transaction| apply_alike(app, transaction, (&request, &among), &person))?,
+            false => (app.store.read(|connection| find_alike(connection, (&request, &among)))?.0, Vec::new()),
         };
         for version in &versions {
             app.hub.tell(project, "document", version);
@@ -271,22 +273,38 @@ pub async fn alike(
 
 type Found = (Alike, (MarkState, Vec<(Kept, Vec<Occurrence>)>));
 
-fn find_alike(connection: &rusqlite::Connection, project: i64, request: &AlikeRequest) -> ApiResult<Found> {
-    let of = documents::of_mark(connection, request.mark)?;
-    let home = documents::get(connection, of)?;
+/// The mark that is asked for, and its document.
+fn asked_mark(connection: &Connection, id: i64) -> ApiResult<(MarkState, Kept)> {
+    let of = documents::of_mark(connection, id)?;
+    let mark = documents::marks(connection, of)?.remove(&id).map(|held| held.mark);
+    let mark = mark.filter(|mark| !mark.is_deleted);
+    let mark = mark.ok_or_else(|| ApiError::not_found(format!("there is no mark {id}")))?;
+    Ok((mark, documents::get(connection, of)?))
+}
+
+/// The numbers of the documents that have the words of a mark, whoever decided on them.
+fn places_alike(connection: &Connection, project: i64, request: &AlikeRequest) -> ApiResult<Vec<i64>> {
+    let (mark, home) = asked_mark(connection, request.mark)?;
     if home.project != project {
         return Err(ApiError::not_found(format!("this project has no mark {}", request.mark)));
     }
-    let mark = documents::marks(connection, of)?.remove(&request.mark).map(|held| held.mark);
-    let mark = mark.filter(|mark| !mark.is_deleted);
-    let mark = mark.ok_or_else(|| ApiError::not_found(format!("there is no mark {}", request.mark)))?;
-    let numbers = match request.scope {
-        Scope::Document => vec![of],
-        Scope::Project => documents::numbers(connection, project)?,
-    };
+    if request.scope == Scope::Document {
+        return Ok(vec![home.id]);
+    }
+    let mut among = Vec::new();
+    for number in documents::numbers(connection, project)? {
+        if !alike::places(&documents::text(connection, number)?, &mark.text).is_empty() {
+            among.push(number);
+        }
+    }
+    Ok(among)
+}
+
+fn find_alike(connection: &Connection, (request, among): (&AlikeRequest, &[i64])) -> ApiResult<Found> {
+    let (mark, _) = asked_mark(connection, request.mark)?;
     let mut matches = Vec::new();
     let mut by_document = Vec::new();
-    for number in numbers {
+    for &number in among {
         let kept = documents::get(connection, number)?;
         let held = documents::marks(connection, number)?;
         let marks: BTreeMap<i64, MarkState> = held.into_iter().map(|(id, held)| (id, held.mark)).collect();
@@ -311,11 +329,10 @@ fn find_alike(connection: &rusqlite::Connection, project: i64, request: &AlikeRe
 fn apply_alike(
     app: &App,
     transaction: &Transaction<'_>,
-    project: i64,
-    request: &AlikeRequest,
+    (request, among): (&AlikeRequest, &[i64]),
     person: &Person,
 ) -> ApiResult<(Alike, Vec<DocumentVersion>)> {
-    let (mut alike, (mark, by_document)) = find_alike(transaction, project, request)?;
+    let (mut alike, (mark, by_document)) = find_alike(transaction, (request, among))?;
     if mark.is_open() {
         return Err(ApiError::bad(format!("nobody has decided on mark {} yet", request.mark))
             .hint("accept, correct or reject it first"));

@@ -1,11 +1,10 @@
 //! Documents: lists, one of them, the queue, what happened to one, and remarks.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use serde::Deserialize;
 
 use super::show::{document, names, row};
@@ -14,8 +13,8 @@ use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
 use crate::marks::{Changes, MarkState};
-use crate::queue::{Strategy, Waiting, rank};
-use crate::store::documents::{self, Kept};
+use crate::queue::{Ranked, Strategy, farthest_first, rank, reason, spread};
+use crate::store::documents::{self, Kept, Unfinished};
 use crate::store::events::{self, Event, NewEvent};
 use crate::store::people::Person;
 use crate::store::projects;
@@ -24,6 +23,9 @@ use crate::wire::{Comment, DocumentOut, DocumentPage, DocumentRow, History, Hist
 
 /// The longest remark, in bytes.
 const MAX_COMMENT: usize = 10_000;
+
+/// Documents that wait, and finished ones, that are compared with each other.
+const MAX_COMPARED: usize = 1000;
 
 /// A part of a list.
 #[derive(Debug, Default, Deserialize)]
@@ -56,15 +58,16 @@ pub async fn list(
     let page = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
-            let counts = documents::counts(connection, project)?;
             let mut page = documents::page(connection, project, (after, limit + 1), finished)?;
             let has_more = page.len() > limit;
             page.truncate(limit);
             let next_cursor = page.last().filter(|_| has_more).map(|last| last.id.to_string());
             let now = app.now();
-            let row =
-                |kept: &Kept| DocumentRow { locked_by: app.desks.other(kept.id, &person, now), ..row(kept, &counts) };
-            Ok(DocumentPage { documents: page.iter().map(row).collect(), next_cursor })
+            let row = |kept: &Kept| {
+                let locked_by = app.desks.other(kept.id, &person, now);
+                Ok(DocumentRow { locked_by, ..row(kept, documents::counts(connection, kept.id)?) })
+            };
+            Ok(DocumentPage { documents: page.iter().map(row).collect::<ApiResult<_>>()?, next_cursor })
         })
     });
     Ok(axum::Json(page.await?))
@@ -90,38 +93,41 @@ pub async fn queue(
         app.store.read(|connection| {
             let name = projects::get(connection, project)?.strategy;
             let strategy = Strategy::parse(query.strategy.as_deref().unwrap_or(&name))?;
-            let all = match strategy {
-                Strategy::Diversity => documents::page(connection, project, (0, i64::MAX as usize), None)?,
-                _ => documents::heads(connection, project)?,
-            };
-            let marks = documents::marks_of_project(connection, project)?;
-            let counts = documents::counts(connection, project)?;
-            let (finished, open): (Vec<&Kept>, Vec<&Kept>) = all.iter().partition(|kept| kept.is_finished);
-            let waiting: Vec<Waiting<'_>> = open.iter().map(|kept| waiting(kept, &marks)).collect();
-            let done: Vec<&str> = finished.iter().map(|kept| kept.text.as_str()).collect();
+            let waiting = documents::unfinished(connection, project, strategy.measure())?;
             let seed = query.seed.unwrap_or(project as u64);
-            let now = app.now();
-            let row =
-                |kept: &Kept| DocumentRow { locked_by: app.desks.other(kept.id, &person, now), ..row(kept, &counts) };
-            let queue_row = |ranked: crate::queue::Ranked| QueueRow {
-                document: row(open[ranked.row]),
-                confidence: ranked.confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
-                reason: ranked.reason,
+            let ranked = match strategy {
+                Strategy::Diversity => diverse(connection, project, &waiting, limit)?,
+                _ => rank(strategy, &waiting, limit, seed),
             };
-            let ranked = rank(strategy, &waiting, &done, limit, seed);
-            Ok(Queue { strategy: strategy.name().to_owned(), documents: ranked.into_iter().map(queue_row).collect() })
+            let now = app.now();
+            let queue_row = |ranked: Ranked| {
+                let Unfinished { id, was_read, .. } = waiting[ranked.row];
+                let kept = documents::get(connection, id)?;
+                let open = documents::open_marks(connection, id)?;
+                let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), was_read);
+                let locked_by = app.desks.other(id, &person, now);
+                Ok(QueueRow {
+                    document: DocumentRow { locked_by, ..row(&kept, documents::counts(connection, id)?) },
+                    confidence: confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
+                    reason: ranked.why.unwrap_or(why),
+                })
+            };
+            let rows = ranked.into_iter().map(queue_row).collect::<ApiResult<Vec<QueueRow>>>()?;
+            Ok(Queue { strategy: strategy.name().to_owned(), documents: rows })
         })
     });
     Ok(axum::Json(queue.await?))
 }
 
-fn waiting<'a>(kept: &'a Kept, marks: &'a HashMap<i64, Vec<(i64, MarkState)>>) -> Waiting<'a> {
-    let marks = || marks.get(&kept.id).into_iter().flatten().map(|(_, mark)| mark);
-    Waiting {
-        text: &kept.text,
-        open: marks().filter(|mark| mark.is_open()).collect(),
-        was_read: marks().any(|mark| mark.model.is_some() || mark.original.is_some()),
-    }
+/// The documents that are least like those before them. Of a large project a part is compared.
+fn diverse(connection: &Connection, project: i64, waiting: &[Unfinished], limit: usize) -> ApiResult<Vec<Ranked>> {
+    let text = |id: i64| documents::text(connection, id);
+    let rows = spread(&(0..waiting.len()).collect::<Vec<usize>>(), MAX_COMPARED);
+    let texts = rows.iter().map(|row| text(waiting[*row].id)).collect::<ApiResult<Vec<String>>>()?;
+    let done = spread(&documents::finished(connection, project)?, MAX_COMPARED);
+    let done = done.into_iter().map(text).collect::<ApiResult<Vec<String>>>()?;
+    let ranked = farthest_first(&texts, &done, limit).into_iter();
+    Ok(ranked.map(|ranked| Ranked { row: rows[ranked.row], ..ranked }).collect())
 }
 
 /// How a document is asked for.

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use canonym::corpus::folder::safe_name;
 use canonym::corpus::format::{Writer, encode};
 use canonym::corpus::{AnnotatedDocument, CorpusFormat, Reader};
-use canonym::input::Input;
+use canonym::input::{Limits, Source as Bytes};
 use canonym::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -30,6 +30,12 @@ use crate::wire::{ImportReport, Problem};
 /// Problems that are told one by one.
 const MAX_PROBLEMS: usize = 100;
 
+/// The longest message of a problem, in characters.
+const MAX_MESSAGE: usize = 400;
+
+/// What an upload may cost that is packed. Members are read where they are and never unpacked to disk.
+const PACKED: Limits = Limits { expansion: 200, expansion_free: 1 << 20, members: 50_000, ..Limits::DEFAULT };
+
 /// Documents that are read at a time for an export.
 const PAGE: usize = 200;
 
@@ -40,7 +46,7 @@ pub struct ImportQuery {
     filename: Option<String>,
 }
 
-/// `POST /projects/{p}/import`: the bytes of one file.
+/// `POST /projects/{p}/import`: the bytes of one file, which may be packed or an archive.
 pub async fn import(
     State(app): State<Arc<App>>,
     Curator(person): Curator,
@@ -52,7 +58,8 @@ pub async fn import(
     let bytes = bytes(request, app.config.max_upload_bytes).await?;
     let report = app.blocking(move |app| {
         app.store.read(|connection| projects::check(connection, project))?;
-        let (read, mut report) = read(bytes.to_vec(), &query)?;
+        let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
+        let (read, mut report) = read(bytes.into(), &query, limits)?;
         keep(app, (project, person.id), read, &mut report)?;
         if report.n_documents == 0 {
             let first = report.problems.first().cloned();
@@ -66,15 +73,10 @@ pub async fn import(
     Ok(axum::Json(report.await?))
 }
 
-/// Reads the documents of a file and notes what is wrong with it.
-fn read(bytes: Vec<u8>, query: &ImportQuery) -> ApiResult<(Vec<AnnotatedDocument>, ImportReport)> {
+/// Reads the documents of a file or archive and notes what is wrong with it.
+fn read(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Vec<AnnotatedDocument>, ImportReport)> {
     if bytes.is_empty() {
         return Err(ApiError::refused("the file is empty").hint("choose a file with at least one document"));
-    }
-    let is_packed = |magic: &[u8]| bytes.starts_with(magic);
-    if is_packed(b"PK\x03\x04") || is_packed(b"\x1f\x8b") || is_packed(b"\x28\xb5\x2f\xfd") {
-        return Err(ApiError::refused("the file is compressed, and uploads are never unpacked")
-            .hint("unpack it and send the files one by one"));
     }
     let format = match query.format.as_deref() {
         None | Some("auto" | "") => None,
@@ -87,27 +89,52 @@ fn read(bytes: Vec<u8>, query: &ImportQuery) -> ApiResult<(Vec<AnnotatedDocument
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(120).collect();
     let name = if name.is_empty() || name == "-" { "upload".to_owned() } else { name };
     let mut report = ImportReport::default();
-    let input = Input::from_bytes(&name, bytes).map_err(ApiError::from).map_err(refuse)?;
-    let reader = Reader::from_input(input, format).map_err(ApiError::from).map_err(refuse)?;
-    let mut read = Vec::new();
+    let source = Bytes::from_bytes(&name, bytes).with_limits(limits);
+    let reader = Reader::from_source(&source, format).map_err(|error| {
+        let hint = error.hint().unwrap_or("name its format, or unpack it and send the files one by one");
+        ApiError::refused(shown(&error.to_string())).hint(hint)
+    })?;
+    let (mut read, mut n_bytes) = (Vec::new(), 0);
     for item in reader {
         match item {
-            Ok(document) => read.push(document),
+            Ok(document) => {
+                n_bytes += size(&document);
+                if n_bytes > limits.unpacked {
+                    let message = format!("the documents have more than {} bytes together", limits.unpacked);
+                    return Err(ApiError::refused(message).hint("send them in smaller parts"));
+                }
+                read.push(document);
+            }
             Err(error) => {
                 report.n_skipped_documents += 1;
-                let (line, message) = match &error {
-                    canonym::Error::Parse { line, message, .. } => (Some(*line), message.clone()),
-                    other => (None, other.to_string()),
-                };
-                note(&mut report, Problem { line, document: None, message, hint: error.hint().map(str::to_owned) });
+                note(&mut report, problem(&source, &error));
             }
         }
     }
     Ok((read, report))
 }
 
-fn refuse(error: ApiError) -> ApiError {
-    ApiError { hint: error.hint, ..ApiError::refused(error.message) }
+/// About how many bytes a document takes in memory.
+fn size(document: &AnnotatedDocument) -> u64 {
+    (document.document.text.len() + 256 * document.annotations.len()) as u64
+}
+
+/// What could not be read of an upload; of an archive it names the member.
+fn problem(source: &Bytes, error: &canonym::Error) -> Problem {
+    let (line, message) = match error {
+        canonym::Error::Parse { path, line, message, .. } if path == source.path() => (Some(*line), message.clone()),
+        canonym::Error::Parse { path, line, message, .. } => {
+            let member = path.strip_prefix(source.path()).unwrap_or(path);
+            (Some(*line), format!("{}: {message}", member.display()))
+        }
+        other => (None, other.to_string()),
+    };
+    Problem { line, document: None, message: shown(&message), hint: error.hint().map(str::to_owned) }
+}
+
+/// A message that may hold names from outside, on one line and not too long.
+fn shown(message: &str) -> String {
+    message.chars().filter(|letter| !letter.is_control()).take(MAX_MESSAGE).collect()
 }
 
 fn note(report: &mut ImportReport, problem: Problem) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
 use canonym::corpus::AnnotatedDocument;
 use canonym::text::Document;
 
@@ -15,7 +14,7 @@ use crate::engine::LinkOptions;
 use crate::error::{ApiError, ApiResult};
 use crate::lane::How;
 use crate::marks::{CandidateRow, rounded};
-use crate::wire::{LinkRequest, LinkedList, LinkedOut, MapRequest, Mapped, MappedList, TextIn};
+use crate::wire::{LinkRequest, Linked, LinkedList, LinkedOut, MapRequest, Mapped, MappedList, TextIn};
 
 /// Texts in one request.
 const MAX_TEXTS: usize = 1000;
@@ -43,7 +42,7 @@ pub fn document(text: TextIn, row: usize) -> AnnotatedDocument {
 }
 
 /// `POST /link`: finds and links mentions of one text, or of several.
-pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResult<Response> {
+pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResult<Json<Linked>> {
     let request: LinkRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
     let how = how(request.top_k, request.min_score, (request.nested, request.explain))?;
     let (texts, is_one) = match (request.text, request.documents) {
@@ -62,10 +61,10 @@ pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiRes
     app.metrics.linked(linked.len(), n_bytes);
     let mut documents: Vec<LinkedOut> =
         linked.into_iter().map(|(document, reasons)| LinkedOut::of(document, reasons)).collect();
-    Ok(match is_one {
-        true => Json(documents.pop()).into_response(),
-        false => Json(LinkedList { documents }).into_response(),
-    })
+    Ok(Json(match documents.pop_if(|_| is_one) {
+        Some(one) => Linked::One(one),
+        None => Linked::Several(LinkedList { documents }),
+    }))
 }
 
 /// `POST /map`: links names without context.

@@ -30,6 +30,9 @@ use crate::error::{ApiError, ApiResult};
 /// The longest body of a request that neither links nor imports.
 const MAX_BODY: usize = 1 << 20;
 
+/// What is said of malformed input at most, in characters.
+const MAX_QUOTED: usize = 300;
+
 /// All bytes of a body, or 413.
 async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<axum::body::Bytes> {
     let length =
@@ -46,6 +49,8 @@ async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<axum::body::By
 /// JSON of a body.
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(bytes).map_err(|error| {
+        // The library quotes what it did not expect, however long.
+        let error: String = error.to_string().chars().take(MAX_QUOTED).collect();
         ApiError::bad(format!("the body is not the JSON that is expected: {error}"))
             .hint("/api/v1/openapi.json has the shape of every request")
     })
@@ -82,8 +87,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Ask<T>> {
         let query = Query::<T>::from_request_parts(parts, state).await;
-        let query = query
-            .map_err(|error| ApiError::bad(format!("what stands behind `?` cannot be read: {}", error.body_text())))?;
+        let query = query.map_err(|error| {
+            let error: String = error.body_text().chars().take(MAX_QUOTED).collect();
+            ApiError::bad(format!("what stands behind `?` cannot be read: {error}"))
+        })?;
         Ok(Ask(query.0))
     }
 }

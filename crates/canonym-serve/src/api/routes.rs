@@ -96,7 +96,7 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/about", "What the server is", health::about).gives::<wire::About>(),
         Route::new(post, "/link", "Find and link the mentions of texts", link::link)
             .takes::<wire::LinkRequest>()
-            .gives::<wire::LinkedOut>(),
+            .gives::<wire::Linked>(),
         Route::new(post, "/link/stream", "The same, a text a line", stream::stream)
             .query(&[("top_k", "integer"), ("min_score", "number"), ("nested", "boolean"), ("explain", "boolean")])
             .takes_bytes("application/x-ndjson"),

@@ -82,7 +82,7 @@ pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<Doc
     let strategy = projects::get(connection, kept.project)?.strategy;
     let strategy = Strategy::parse(&strategy).unwrap_or(Strategy::LeastConfident);
     let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
-    let was_read = held.values().any(|held| held.mark.model.is_some() || held.mark.original.is_some());
+    let was_read = held.values().any(|held| held.mark.was_read());
     Ok(DocumentOut {
         id: kept.id,
         project_id: kept.project,
@@ -114,8 +114,7 @@ pub fn comments(connection: &Connection, document: i64, names: &HashMap<i64, Str
 }
 
 /// A document in a list.
-pub fn row(kept: &Kept, counts: &HashMap<i64, (usize, usize)>) -> DocumentRow {
-    let (n_marks, n_open) = counts.get(&kept.id).copied().unwrap_or_default();
+pub fn row(kept: &Kept, (n_marks, n_open): (usize, usize)) -> DocumentRow {
     let start: String = kept.text.trim_start().chars().take(TITLE + 1).collect();
     let line = start.lines().next().unwrap_or_default();
     let title = match line.chars().count() > TITLE {

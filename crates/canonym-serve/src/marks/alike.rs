@@ -44,9 +44,13 @@ pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, (mark, id): (&M
 }
 
 /// Where `words` stand in `text` as words of their own.
-fn places(text: &str, words: &str) -> Vec<Span> {
+pub fn places(text: &str, words: &str) -> Vec<Span> {
     let all_upper = words.chars().any(char::is_uppercase) && !words.chars().any(char::is_lowercase);
-    let same = |a: char, b: char| a == b || (!all_upper && a.to_lowercase().eq(b.to_lowercase()));
+    let same = |a: char, b: char| match (all_upper, a.is_ascii() && b.is_ascii()) {
+        (true, _) => a == b,
+        (false, true) => a.eq_ignore_ascii_case(&b),
+        (false, false) => a == b || a.to_lowercase().eq(b.to_lowercase()),
+    };
     let mut found = Vec::new();
     let (mut before, mut free_from) = (None::<char>, 0);
     for (start, first) in text.char_indices() {

@@ -170,6 +170,11 @@ impl MarkState {
         self.source != Source::Pred && self.is_listed()
     }
 
+    /// Whether a model made it, or it came with its document.
+    pub fn was_read(&self) -> bool {
+        self.model.is_some() || self.original.is_some()
+    }
+
     /// How far the first candidate is before the second; its own score where there is no second.
     pub fn margin(&self) -> Option<f64> {
         let first = self.candidates.first()?;

@@ -1,6 +1,6 @@
 //! Documents, and the marks that they have.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use canonym::corpus::{AnnotatedDocument, Argument, Attribute, Relation, Residue};
 use canonym::text::{Document, Section, Span};
@@ -116,6 +116,12 @@ pub fn get(connection: &Connection, id: i64) -> ApiResult<Kept> {
     found(statement.query_row([id], kept), &format!("document {id}"))
 }
 
+/// The text of a document.
+pub fn text(connection: &Connection, id: i64) -> ApiResult<String> {
+    let mut statement = connection.prepare_cached("SELECT text FROM documents WHERE id = ?1")?;
+    found(statement.query_row([id], |row| row.get(0)), &format!("document {id}"))
+}
+
 /// Up to `limit` documents of a project behind the one numbered `after`; only open or finished ones where that is asked for.
 pub fn page(
     connection: &Connection,
@@ -123,20 +129,49 @@ pub fn page(
     (after, limit): (i64, usize),
     finished: Option<bool>,
 ) -> ApiResult<Vec<Kept>> {
-    let sql = format!(
-        "{COLUMNS} WHERE project_id = ?1 AND id > ?2 AND (?3 IS NULL OR is_finished = ?3) ORDER BY id LIMIT ?4"
-    );
+    let state = match finished {
+        None => "",
+        Some(true) => "AND is_finished = 1",
+        Some(false) => "AND is_finished = 0",
+    };
+    let sql = format!("{COLUMNS} WHERE project_id = ?1 AND id > ?2 {state} ORDER BY id LIMIT ?3");
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![project, after, finished, limit as i64], kept)?;
+    let rows = statement.query_map(params![project, after, limit as i64], kept)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// All documents of a project, in order, with the first letters of their texts and nothing beside them.
-pub fn heads(connection: &Connection, project: i64) -> ApiResult<Vec<Kept>> {
-    let sql = "SELECT id, project_id, external_id, substr(text, 1, 200), '', is_finished, version FROM documents
-        WHERE project_id = ?1 ORDER BY id";
+/// What of an unfinished document says when to look at it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unfinished {
+    /// The document.
+    pub id: i64,
+    /// How sure the model is of its least sure open prediction; none where there is none.
+    pub least: Option<f64>,
+    /// Whether a model has read it, or it came with marks.
+    pub was_read: bool,
+}
+
+/// The marks of a document on which nobody decided, in the order of the columns of their index.
+const OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
+
+/// The unfinished documents of a project, in order; `measure` is computed of the columns `place` and `margin` of each open mark.
+pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiResult<Vec<Unfinished>> {
+    let sql = format!(
+        "SELECT d.id, (SELECT min({measure}) FROM marks m WHERE {OPEN}),
+            EXISTS (SELECT 1 FROM marks m WHERE m.document_id = d.id AND m.was_read)
+        FROM documents d WHERE d.project_id = ?1 AND d.is_finished = 0 ORDER BY d.id"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement
+        .query_map([project], |row| Ok(Unfinished { id: row.get(0)?, least: row.get(1)?, was_read: row.get(2)? }))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The numbers of the finished documents of a project, in order.
+pub fn finished(connection: &Connection, project: i64) -> ApiResult<Vec<i64>> {
+    let sql = "SELECT id FROM documents WHERE project_id = ?1 AND is_finished = 1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([project], kept)?;
+    let rows = statement.query_map([project], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -183,16 +218,15 @@ pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, 
     Ok(marks)
 }
 
-/// All marks of a project by document.
-pub fn marks_of_project(connection: &Connection, project: i64) -> ApiResult<HashMap<i64, Vec<(i64, MarkState)>>> {
-    let sql = "SELECT m.document_id, m.id, m.body FROM marks m JOIN documents d ON d.id = m.document_id
-        WHERE d.project_id = ?1 ORDER BY m.id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([project])?;
-    let mut marks: HashMap<i64, Vec<(i64, MarkState)>> = HashMap::new();
+/// The marks of a document on which nobody decided.
+pub fn open_marks(connection: &Connection, document: i64) -> ApiResult<Vec<MarkState>> {
+    let sql = format!("SELECT m.body FROM marks m JOIN documents d ON {OPEN} WHERE d.id = ?1 ORDER BY m.id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([document])?;
+    let mut marks = Vec::new();
     while let Some(row) = rows.next()? {
-        let body: String = row.get(2)?;
-        marks.entry(row.get(0)?).or_default().push((row.get(1)?, serde_json::from_str(&body)?));
+        let body: String = row.get(0)?;
+        marks.push(serde_json::from_str(&body)?);
     }
     Ok(marks)
 }
@@ -204,14 +238,14 @@ pub fn of_mark(connection: &Connection, mark: i64) -> ApiResult<i64> {
     row.ok_or_else(|| ApiError::not_found(format!("there is no mark {mark}")))
 }
 
-/// The numbers of shown marks and of open predictions of each document of a project.
-pub fn counts(connection: &Connection, project: i64) -> ApiResult<HashMap<i64, (usize, usize)>> {
-    let sql = "SELECT m.document_id, count(*), coalesce(sum(m.source = 'PRED' AND m.state = 'open'), 0)
-        FROM marks m JOIN documents d ON d.id = m.document_id
-        WHERE d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected' GROUP BY m.document_id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([project], |row| {
-        Ok((row.get(0)?, (row.get::<_, i64>(1)? as usize, row.get::<_, i64>(2)? as usize)))
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+/// The numbers of shown marks and of open predictions of a document.
+pub fn counts(connection: &Connection, document: i64) -> ApiResult<(usize, usize)> {
+    let sql = format!(
+        "SELECT (SELECT count(*) FROM marks m WHERE m.document_id = d.id AND m.is_deleted = 0 AND m.state <> 'rejected'),
+            (SELECT count(*) FROM marks m WHERE {OPEN}) FROM documents d WHERE d.id = ?1"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let counts =
+        statement.query_row([document], |row| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize)))?;
+    Ok(counts)
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::derived;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::Changes;
 use crate::times::Millis;
@@ -85,21 +86,31 @@ pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> Ap
     if new.batch.is_none() {
         connection.prepare_cached("UPDATE events SET batch = id WHERE id = ?1")?.execute([id])?;
     }
-    apply(connection, new.document, id, changes)?;
-    connection.prepare_cached("UPDATE documents SET version = ?2 WHERE id = ?1")?.execute([new.document, id])?;
+    take_over(connection, (id, new), changes)?;
     Ok(id)
 }
 
-/// Takes the changes of an event over into the tables that follow from events.
-fn apply(connection: &Connection, document: i64, event: i64, changes: &Changes) -> ApiResult<()> {
+/// Takes an event over into all that follows from events.
+fn take_over(connection: &Connection, (id, event): (i64, &NewEvent<'_>), changes: &Changes) -> ApiResult<()> {
+    let project = derived::project_of(connection, event.document)?;
+    apply(connection, (project, event.document, id), changes)?;
+    let sql = "UPDATE documents SET version = ?2 WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute([event.document, id])?;
+    derived::note(connection, project, (id, event), changes)
+}
+
+/// Makes the changes of an event on the marks.
+fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), changes: &Changes) -> ApiResult<()> {
     for change in &changes.marks {
+        derived::count_mark(connection, project, change.id, -1)?;
         let Some(mark) = &change.after else {
             connection.prepare_cached("DELETE FROM marks WHERE id = ?1")?.execute([change.id])?;
             continue;
         };
         let body = serde_json::to_string(mark)?;
-        let sql = "INSERT OR REPLACE INTO marks (id, document_id, source, state, is_deleted, event_id, body)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql = "INSERT OR REPLACE INTO marks
+            (id, document_id, source, state, is_deleted, event_id, body, kind, place, margin, was_read)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         connection.prepare_cached(sql)?.execute(params![
             change.id,
             document,
@@ -107,8 +118,13 @@ fn apply(connection: &Connection, document: i64, event: i64, changes: &Changes) 
             mark.state.word(),
             mark.is_deleted,
             event,
-            body
+            body,
+            mark.kind,
+            finite(mark.score),
+            finite(mark.margin()),
+            mark.was_read()
         ])?;
+        derived::count_mark(connection, project, change.id, 1)?;
     }
     if let Some((_, after)) = changes.finished {
         connection
@@ -118,17 +134,29 @@ fn apply(connection: &Connection, document: i64, event: i64, changes: &Changes) 
     Ok(())
 }
 
-/// Makes the marks anew from the events alone.
+/// A number that the table can hold; 0 where there is none.
+fn finite(value: Option<f64>) -> f64 {
+    value.filter(|value| value.is_finite()).unwrap_or(0.0)
+}
+
+/// Makes the marks and all else that follows from events anew from the events alone.
 pub fn rebuild(connection: &Connection) -> ApiResult<()> {
     connection.execute("DELETE FROM marks", [])?;
     connection.execute("UPDATE documents SET is_finished = 0, version = 0", [])?;
-    let mut statement = connection.prepare("SELECT id, document_id, changes FROM events ORDER BY id")?;
+    derived::clear(connection)?;
+    let sql = "SELECT id, document_id, changes, person_id, at, kind FROM events ORDER BY id";
+    let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (id, document): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let changes: String = row.get(2)?;
-        apply(connection, document, id, &serde_json::from_str(&changes)?)?;
-        connection.execute("UPDATE documents SET version = ?2 WHERE id = ?1", [document, id])?;
+        let (changes, kind): (String, String) = (row.get(2)?, row.get(5)?);
+        let event = NewEvent {
+            document: row.get(1)?,
+            person: row.get(3)?,
+            at: row.get(4)?,
+            kind: &kind,
+            ..NewEvent::default()
+        };
+        take_over(connection, (row.get(0)?, &event), &serde_json::from_str(&changes)?)?;
     }
     Ok(())
 }
@@ -139,15 +167,6 @@ pub fn of_document(connection: &Connection, document: i64) -> ApiResult<Vec<Even
         "SELECT id, batch, person_id, at, kind, model, undoes, changes FROM events WHERE document_id = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([document], event)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// The events of a project with their documents, oldest first.
-pub fn of_project(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, Event)>> {
-    let sql = "SELECT e.id, e.batch, e.person_id, e.at, e.kind, e.model, e.undoes, e.changes, e.document_id
-        FROM events e JOIN documents d ON d.id = e.document_id WHERE d.project_id = ?1 ORDER BY e.id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([project], |row| Ok((row.get(8)?, event(row)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -3,6 +3,7 @@
 //! It is in WAL mode with `synchronous = FULL`: a commit waits for the disk, so that neither a kill of the process nor a loss of power takes back what
 //! was answered. A decision is a commit of a few kilobytes; the wait is that of one flush.
 
+pub mod derived;
 pub mod documents;
 pub mod events;
 pub mod jobs;
@@ -21,10 +22,16 @@ use crate::error::{ApiError, ApiResult};
 pub const FILE: &str = "canonym.sqlite";
 
 /// What each version of the file adds to the one before. A row is never changed: a new one follows.
-const MIGRATIONS: [&str; 1] = [include_str!("001.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("001.sql"), include_str!("002.sql")];
 
 /// Connections that read while one writes.
-const MAX_READERS: usize = 4;
+const MAX_READERS: usize = 8;
+
+/// Statements that a connection keeps prepared.
+const MAX_STATEMENTS: usize = 64;
+
+/// What a connection holds of the file in memory, in KiB.
+const CACHE: i64 = 8 << 10;
 
 /// The opened file.
 #[derive(Debug)]
@@ -91,7 +98,11 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "foreign_keys", "ON")
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    // A negative number counts KiB.
+    connection.pragma_update(None, "cache_size", -CACHE)?;
+    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
@@ -106,13 +117,19 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
         )
         .with_hint("a newer program wrote it; use that one"));
     }
-    for (number, sql) in MIGRATIONS.iter().enumerate().skip(version) {
-        let transaction = connection.transaction().map_err(failed)?;
-        transaction.execute_batch(sql).map_err(failed)?;
-        transaction.pragma_update(None, "user_version", number as i64 + 1).map_err(failed)?;
-        transaction.commit().map_err(failed)?;
+    if version == MIGRATIONS.len() {
+        return Ok(());
     }
-    Ok(())
+    let transaction = connection.transaction().map_err(failed)?;
+    for sql in &MIGRATIONS[version..] {
+        transaction.execute_batch(sql).map_err(failed)?;
+    }
+    // What a new version keeps beside events is not in a file of an older one.
+    events::rebuild(&transaction).map_err(|error| {
+        canonym::Error::artifact(path, format!("what follows from its events cannot be made: {error}"))
+    })?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
+    transaction.commit().map_err(failed)
 }
 
 /// The value of the only row, or 404.

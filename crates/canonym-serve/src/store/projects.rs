@@ -9,9 +9,8 @@ use crate::wire::{NewProject, Project, ProjectPatch};
 
 const COLUMNS: &str = "SELECT p.id, p.name, p.description, p.guideline, p.strategy,
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id),
-    (SELECT count(*) FROM documents d WHERE d.project_id = p.id AND d.is_finished),
-    (SELECT count(*) FROM events e JOIN documents d ON d.id = e.document_id WHERE d.project_id = p.id
-        AND e.person_id IS NOT NULL AND e.kind NOT IN ('import', 'comment', 'undo', 'redo')),
+    (SELECT count(*) FROM documents d WHERE d.project_id = p.id AND d.is_finished = 1),
+    (SELECT coalesce(sum(c.n), 0) FROM decision_counts c WHERE c.project_id = p.id),
     p.kb_fingerprint, p.made_at FROM projects p";
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {

@@ -293,7 +293,7 @@ pub struct Stats {
     /// Those that are finished.
     pub n_finished: usize,
     /// Marks that are shown by where they come from.
-    pub by_source: BTreeMap<&'static str, usize>,
+    pub by_source: BTreeMap<String, usize>,
     /// Marks that are shown by type.
     pub by_type: BTreeMap<String, usize>,
     /// Decisions by kind.

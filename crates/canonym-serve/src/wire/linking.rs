@@ -103,6 +103,16 @@ pub struct LinkedList {
     pub documents: Vec<LinkedOut>,
 }
 
+/// What a request that links is answered with.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Linked {
+    /// Where it had `text`.
+    One(LinkedOut),
+    /// Where it had `documents`.
+    Several(LinkedList),
+}
+
 /// Names to link without context.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]

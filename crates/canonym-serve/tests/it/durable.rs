@@ -46,6 +46,8 @@ async fn a_kill_loses_nothing_that_was_answered() {
         // A job that waits, and one that runs when the power goes.
         server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
         server.app.store.write(|transaction| canonym_serve::store::jobs::start(transaction, 2, 0)).unwrap();
+        let other = server.project("1|t|Pepcid.\n1|a|\n\n").await;
+        server.post(&format!("/projects/{other}/jobs"), json!({"kind": "predict"})).await;
         let before = server.document(id).await;
         // Nothing is closed in order: the folder is copied as it lies there while the server still holds it.
         let copy = folder.path().join("copy");
@@ -61,6 +63,10 @@ async fn a_kill_loses_nothing_that_was_answered() {
     let job = server.get("/jobs/2").await;
     assert_eq!((&job["state"], &job["error"]), (&json!("FAILED"), &json!("the server was stopped")));
     assert!(!folder.path().join("copy/models/job-2").exists(), "what a job had begun is gone");
+    // What waited goes on waiting, and is done.
+    assert_eq!(server.get("/jobs/3").await["state"], "QUEUED");
+    server.run_jobs().await;
+    assert_eq!(server.get("/jobs/3").await["state"], "SUCCEEDED");
     assert_eq!(server.get(&format!("/projects/{project}")).await["n_documents"], 3);
     // Undo goes on where it was.
     server.post(&format!("/documents/{id}/undo"), json!({})).await;

@@ -29,9 +29,7 @@ async fn broken_files_are_refused_whole() {
     assert_eq!(import(&server, "format=nothing", "x").await.0, 400);
     assert_eq!(import(&server, "", "   \n").await.0, 422);
     for packed in [&b"PK\x03\x04rest"[..], b"\x1f\x8brest", b"\x28\xb5\x2f\xfdrest"] {
-        let (status, answer) = import(&server, "filename=a.zip", packed.to_vec()).await;
-        assert_eq!(status, 422);
-        assert!(answer["error"]["message"].as_str().unwrap().contains("never unpacked"));
+        assert_eq!(import(&server, "filename=a.zip", packed.to_vec()).await.0, 422);
     }
 }
 

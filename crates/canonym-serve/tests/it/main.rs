@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod archives;
+mod described;
 mod durable;
 mod flow;
 mod hostile;
 mod jobs;
 mod linking;
 mod people;
+mod scale;
+mod schema;
 mod security;
 mod support;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::corpus::CorpusFormat;
-use crate::input::{Input, Source};
+use crate::input::Source;
 use crate::{Error, Result};
 
 /// Folders in folders that are followed.
@@ -51,10 +51,10 @@ pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing>
     Ok(pair_up(files, format, |path| path.as_path(), Waiting::File, |path| Source::from_path(path)))
 }
 
-/// What is in a file that was listed: its members where it is an archive.
-pub(super) fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Listing> {
-    let members = Input::members(path)?;
-    if members.len() == 1 && members[0].path() == path {
+/// What is in a file that was listed, or in bytes: its members where it is an archive.
+pub(super) fn open(source: &Source, format: Option<CorpusFormat>) -> Result<Listing> {
+    let members = source.clone().members()?;
+    if members.len() == 1 && members[0].path() == source.path() {
         return Ok(Listing { waiting: members.into_iter().map(Waiting::Source).collect(), n_other: 0 });
     }
     Ok(pair_up(members, format, Source::path, Waiting::Source, Source::clone))

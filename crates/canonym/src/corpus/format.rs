@@ -28,7 +28,7 @@ use crate::corpus::{
     AnnotatedDocument, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain, pubmed,
     pubtator, texoo,
 };
-use crate::input::Input;
+use crate::input::{Input, Source};
 use crate::{Error, Result};
 
 pub use crate::corpus::kinds::CorpusFormat;
@@ -202,6 +202,21 @@ impl Reader {
         Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current })
     }
 
+    /// Reads a source: its members where it is an archive, of which those of brat that belong together are one document.
+    ///
+    /// What is no archive and cannot be opened fails here, and so does an archive that cannot be listed; a member that cannot be read is an error in its place.
+    pub fn from_source(source: &Source, format: Option<CorpusFormat>) -> Result<Reader> {
+        let Listing { mut waiting, n_other } = files::open(source, format)?;
+        if let [Waiting::Source(single)] = waiting.make_contiguous()
+            && single.path() == source.path()
+        {
+            return Reader::from_input(single.open()?, format);
+        }
+        let mut checker = Checker::default();
+        checker.counts.n_other_files = n_other;
+        Ok(Reader { waiting, format, checker, current: None })
+    }
+
     /// The same reader with another way to treat an annotation whose text is not under its span.
     #[must_use]
     pub fn with_on_mismatch(mut self, on_mismatch: OnMismatch) -> Reader {
@@ -248,7 +263,7 @@ impl Reader {
             }
             Waiting::Lonely(path) => return Err(files::lonely(&path)),
             Waiting::File(path) => {
-                let Listing { waiting, n_other } = files::open(&path, self.format)?;
+                let Listing { waiting, n_other } = files::open(&Source::from_path(&path), self.format)?;
                 self.checker.counts.n_other_files += n_other;
                 for waiting in waiting.into_iter().rev() {
                     self.waiting.push_front(waiting);

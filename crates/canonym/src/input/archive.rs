@@ -61,6 +61,11 @@ pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -
         });
     }
     check_overlap(path, &entries)?;
+    let n_bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.n_bytes));
+    if n_bytes > limits.unpacked {
+        let message = format!("its members have {n_bytes} bytes unpacked, at most {} are read", limits.unpacked);
+        return Err(Error::limit(path, message));
+    }
     Ok(entries)
 }
 

@@ -138,6 +138,10 @@ impl Read for Guarded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_bytes = self.rest.read(buffer)?;
         self.n_out += n_bytes as u64;
+        if self.n_out > self.limits.unpacked {
+            let message = format!("it has more than {} bytes unpacked", self.limits.unpacked);
+            return Err(io::Error::other(LimitPassed(message)));
+        }
         if self.n_out > self.limits.expansion_free {
             let allowed = self.n_in.load(Ordering::Relaxed).saturating_mul(self.limits.expansion);
             if self.n_out > allowed {

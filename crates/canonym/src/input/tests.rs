@@ -150,6 +150,11 @@ fn limits_are_kept() {
     let many = Source::from_bytes("input", archive(&[("a", b""), ("b", b"")])).with_limits(members);
     expect!["input: the archive has 2 members, at most 1 are read (hint: check that this is the file you meant; if it is, split it into smaller ones)"]
         .assert_eq(&read(&many));
+    let unpacked = Limits { unpacked: 7, ..Limits::DEFAULT };
+    let large = Source::from_bytes("input", archive(&[("a", b"four"), ("b", b"four")])).with_limits(unpacked);
+    assert!(read(&large).contains("its members have 8 bytes unpacked, at most 7 are read"), "{}", read(&large));
+    let large = Source::from_bytes("input", gzip(b"more than seven")).with_limits(unpacked);
+    assert!(read(&large).contains("more than 7 bytes unpacked"), "{}", read(&large));
 }
 
 #[test]

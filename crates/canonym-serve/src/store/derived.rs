@@ -1,0 +1,167 @@
+//! What follows from events and is asked for often: counts, times, what people said last. It is kept with each event, so that a page of a project with a
+//! million decisions reads some rows, and is made anew with the marks ([`super::events::rebuild`]).
+
+use std::collections::BTreeMap;
+
+use canonym::text::Span;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::events::NewEvent;
+use crate::error::ApiResult;
+use crate::marks::{Change, Changes, Source, State};
+use crate::times::{DAY, Millis};
+
+/// Who does nothing for so long does something else.
+const PAUSE: Millis = 5 * 60 * 1000;
+
+/// Events that are no decisions.
+const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
+
+/// The tables, all of which [`note`] and [`count_mark`] fill.
+const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];
+
+/// Empties the tables.
+pub fn clear(connection: &Connection) -> ApiResult<()> {
+    for table in TABLES {
+        connection.execute(&format!("DELETE FROM {table}"), [])?;
+    }
+    Ok(())
+}
+
+/// The project of a document.
+pub fn project_of(connection: &Connection, document: i64) -> ApiResult<i64> {
+    let mut statement = connection.prepare_cached("SELECT project_id FROM documents WHERE id = ?1")?;
+    Ok(statement.query_row([document], |row| row.get(0))?)
+}
+
+/// Counts a mark as it stands in its table, or takes it out of the counts: before it changes, and after.
+pub fn count_mark(connection: &Connection, project: i64, mark: i64, by: i64) -> ApiResult<()> {
+    let sql = "SELECT source, kind FROM marks WHERE id = ?1 AND NOT is_deleted AND state <> 'rejected'";
+    let mut statement = connection.prepare_cached(sql)?;
+    let row: Option<(String, String)> = statement.query_row([mark], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((source, kind)) = row else { return Ok(()) };
+    let sql = "INSERT INTO mark_counts (project_id, source, kind, n) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT DO UPDATE SET n = n + excluded.n";
+    connection.prepare_cached(sql)?.execute(params![project, source, kind, by])?;
+    Ok(())
+}
+
+/// Notes the event numbered `id`.
+pub fn note(
+    connection: &Connection,
+    project: i64,
+    (id, event): (i64, &NewEvent<'_>),
+    changes: &Changes,
+) -> ApiResult<()> {
+    let Some(person) = event.person.filter(|_| !OTHER.contains(&event.kind)) else { return Ok(()) };
+    let sql = "INSERT INTO decision_counts (project_id, day, kind, n) VALUES (?1, ?2, ?3, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1";
+    connection.prepare_cached(sql)?.execute(params![project, event.at.div_euclid(DAY), event.kind])?;
+    let sql = "INSERT INTO work (project_id, document_id, person_id, last_at) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT DO UPDATE SET last_at = excluded.last_at, spent =
+            CASE WHEN excluded.last_at - last_at BETWEEN 0 AND ?5
+            THEN coalesce(spent, 0) + excluded.last_at - last_at ELSE spent END";
+    connection.prepare_cached(sql)?.execute(params![project, event.document, person, event.at, PAUSE])?;
+    for change in &changes.marks {
+        note_said(connection, (project, event.document, person), change)?;
+        let concept = change.after.as_ref().filter(|mark| mark.source == Source::User && mark.is_listed());
+        if let Some(concept) = concept.and_then(|mark| mark.concept_id()) {
+            let sql = "INSERT INTO chosen (project_id, person_id, concept, event_id) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT DO UPDATE SET event_id = excluded.event_id";
+            connection.prepare_cached(sql)?.execute(params![project, person, concept, id])?;
+        }
+    }
+    Ok(())
+}
+
+fn note_said(connection: &Connection, (project, document, person): (i64, i64, i64), change: &Change) -> ApiResult<()> {
+    let mark = change.after.as_ref().filter(|mark| !mark.is_deleted && mark.state != State::Rejected);
+    let label = mark.map_or("no mark", |mark| mark.concept_id().unwrap_or("no concept"));
+    let spans = mark.map(|mark| serde_json::to_string(&mark.spans)).transpose()?;
+    let sql = "SELECT 1 FROM said WHERE mark_id = ?1 AND person_id <> ?2";
+    let is_shared = connection.prepare_cached(sql)?.exists([change.id, person])?;
+    let sql = "INSERT OR REPLACE INTO said (mark_id, person_id, project_id, document_id, label, spans, is_shared)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    connection.prepare_cached(sql)?.execute(params![change.id, person, project, document, label, spans, is_shared])?;
+    if is_shared {
+        let sql = "UPDATE said SET is_shared = 1 WHERE mark_id = ?1 AND NOT is_shared";
+        connection.prepare_cached(sql)?.execute([change.id])?;
+    }
+    Ok(())
+}
+
+/// The marks of a project that are shown, by source and by type.
+pub fn marks_by_source_and_type(
+    connection: &Connection,
+    project: i64,
+) -> ApiResult<(BTreeMap<String, usize>, BTreeMap<String, usize>)> {
+    let sql = "SELECT source, kind, n FROM mark_counts WHERE project_id = ?1 AND n > 0";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([project])?;
+    let (mut by_source, mut by_type): (BTreeMap<String, usize>, BTreeMap<String, usize>) = Default::default();
+    while let Some(row) = rows.next()? {
+        let n = row.get::<_, i64>(2)? as usize;
+        *by_source.entry(row.get(0)?).or_default() += n;
+        *by_type.entry(row.get(1)?).or_default() += n;
+    }
+    Ok((by_source, by_type))
+}
+
+/// The decisions of a project by day, counted from 1970, and kind; oldest first.
+pub fn decisions(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, String, usize)>> {
+    let sql = "SELECT day, kind, n FROM decision_counts WHERE project_id = ?1 ORDER BY day, kind";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as usize)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// How long each person worked on each document: the time between their decisions on it, long pauses left out.
+pub fn times(connection: &Connection, project: i64) -> ApiResult<Vec<Millis>> {
+    let sql = "SELECT spent FROM work WHERE project_id = ?1 AND spent IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// What one person last said of one mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The mark.
+    pub mark: i64,
+    /// The person.
+    pub person: i64,
+    /// The concept that it has, or why it has none.
+    pub label: String,
+    /// The document and the spans; `None` where it was refused.
+    pub place: Option<(i64, Vec<Span>)>,
+}
+
+/// What was said of the marks of a project on which several decided, mark by mark.
+pub fn said_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec<Said>> {
+    let sql = "SELECT mark_id, person_id, label, document_id, spans FROM said WHERE project_id = ?1 AND is_shared
+        ORDER BY mark_id, person_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([project])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let document: i64 = row.get(3)?;
+        let spans: Option<String> = row.get(4)?;
+        let spans = spans.map(|spans| serde_json::from_str::<Vec<(u32, u32)>>(&spans)).transpose()?;
+        let spans = spans.map(|spans| spans.into_iter().map(|(start, end)| Span { start, end }).collect());
+        all.push(Said {
+            mark: row.get(0)?,
+            person: row.get(1)?,
+            label: row.get(2)?,
+            place: spans.map(|spans| (document, spans)),
+        });
+    }
+    Ok(all)
+}
+
+/// The concepts that somebody chose last in a project, the last one first.
+pub fn chosen_last(connection: &Connection, (project, person): (i64, i64), limit: usize) -> ApiResult<Vec<String>> {
+    let sql = "SELECT concept FROM chosen WHERE project_id = ?1 AND person_id = ?2 ORDER BY event_id DESC LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![project, person, limit as i64], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,312 @@
+//! Every address of the description is asked with requests of the shapes that it gives, and with what nobody should send: no answer is a failure of the
+//! server, every answer has the shape that is described, and what is kept stays whole. The requests depend on a seed alone.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, StatusCode, header};
+use canonym::eval::bootstrap::SplitMix64;
+use canonym_serve::store::events;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::flow::CORPUS;
+use crate::scale::derived;
+use crate::schema::{Shapes, below};
+use crate::support::Server;
+
+/// Requests for each address and method.
+const N_REQUESTS: usize = 120;
+
+/// A request as it is sent, to be shown where its answer is wrong.
+struct Asked {
+    method: Method,
+    address: String,
+    kind: Option<&'static str>,
+    body: Vec<u8>,
+}
+
+impl std::fmt::Display for Asked {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let body: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
+        write!(out, "{} {} as {:?}: {body}", self.method, self.address, self.kind)
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_asked_is_answered_as_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    server.predict(project).await;
+    server.app.put_admin("ada", "correct horse").unwrap();
+    let token = token(&server).await;
+    let description = server.get("/openapi.json").await;
+    let shapes = Shapes(&description["components"]["schemas"]);
+    let texts = |server: &Server| {
+        server.app.store.read(|connection| {
+            let mut statement = connection.prepare("SELECT text FROM documents WHERE project_id = 1 AND id < 4")?;
+            let texts = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<String>, _>>()?;
+            Ok(texts)
+        })
+    };
+    let before = texts(&server).unwrap();
+    let mut faults = Vec::new();
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let mut rng = SplitMix64::new(path.bytes().map(u64::from).sum::<u64>() ^ 7);
+            let mut n_good = 0;
+            for row in 0..N_REQUESTS {
+                let asked = request(&shapes, (path, method, operation), row % 2 == 1, &mut rng);
+                match answer(&server, &token, &shapes, operation, &asked).await {
+                    Ok(status) => n_good += usize::from(status.is_success()),
+                    Err(fault) => faults.push(format!("{asked}\n    {fault}")),
+                }
+            }
+            assert!(
+                n_good > 0 || NEVER_GOOD.contains(&path.as_str()),
+                "nothing that was asked of {method} {path} was right"
+            );
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(20)].join("\n"));
+    server.run_jobs().await;
+    assert_eq!(texts(&server).unwrap(), before);
+    let rows = |server: &Server| server.app.store.read(|connection| Ok(derived(connection))).unwrap();
+    let kept = rows(&server);
+    server.app.store.write(|transaction| events::rebuild(transaction)).unwrap();
+    assert_eq!(rows(&server), kept, "what follows from the events is not what is kept");
+    let whole = server
+        .app
+        .store
+        .read(|connection| Ok(connection.pragma_query_value(None, "integrity_check", |row| row.get::<_, String>(0))?));
+    assert_eq!(whole.unwrap(), "ok");
+}
+
+/// Where chance does not find what is right.
+const NEVER_GOOD: [&str; 2] = ["/api/v1/login", "/api/v1/jobs/{j}/cancel"];
+
+async fn token(server: &Server) -> String {
+    let body = json!({"name": "ada", "password": "correct horse"}).to_string();
+    let response = server.send(Method::POST, "/api/v1/login", body).await;
+    let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let ada = server.asked_with(&[("x-canonym", "1"), ("cookie", &cookie)]);
+    ada.post("/tokens", json!({"name": "tests"})).await["token"].as_str().unwrap().to_owned()
+}
+
+/// A request that has the shape of the description, or a hostile one.
+fn request<'a>(
+    shapes: &Shapes<'a>,
+    (path, method, operation): (&str, &str, &'a Value),
+    is_hostile: bool,
+    rng: &mut SplitMix64,
+) -> Asked {
+    let mut address = path.to_owned();
+    let mut query = Vec::new();
+    for parameter in operation["parameters"].as_array().unwrap() {
+        let name = parameter["name"].as_str().unwrap();
+        let odd = is_hostile && below(rng, 3) == 0;
+        let value = match parameter["schema"]["type"].as_str().unwrap() {
+            _ if odd => ODD[below(rng, ODD.len())].to_owned(),
+            "integer" if parameter["in"] == "path" => (1 + below(rng, 3)).to_string(),
+            _ if name == "id" => ["T:2", "T:1", "X:9"][below(rng, 3)].to_owned(),
+            _ if name == "format" => {
+                ["pubtator", "auto", "jsonl", "bioc-xml", "brat", "text"][below(rng, 6)].to_owned()
+            }
+            "integer" => below(rng, 30).to_string(),
+            "number" => "0.25".to_owned(),
+            "boolean" => "true".to_owned(),
+            _ => ["", "delirium", "open", "margin", "gold,pred", "1"][below(rng, 6)].to_owned(),
+        };
+        match parameter["in"].as_str() {
+            Some("path") => address = address.replace(&format!("{{{name}}}"), &encoded(&value)),
+            Some("query") if below(rng, 2) == 0 => query.push(format!("{name}={}", encoded(&value))),
+            _ => {}
+        }
+    }
+    if is_hostile && below(rng, 8) == 0 {
+        query.push("more=%F0%9F%A7%AA&=&%zz".to_owned());
+    }
+    if !query.is_empty() {
+        address = format!("{address}?{}", query.join("&"));
+    }
+    let kinds =
+        [Some("application/json"), None, Some("text/plain; charset=utf-16"), Some("multipart/form-data"), Some("🧪")];
+    let kind = if is_hostile { kinds[below(rng, kinds.len())] } else { kinds[0] };
+    let content = operation["requestBody"]["content"].as_object().and_then(|content| content.iter().next());
+    let body = match content {
+        None if is_hostile => BODIES[below(rng, BODIES.len())].to_vec(),
+        None => Vec::new(),
+        Some((kind, _)) if kind != "application/json" => match is_hostile {
+            true => BODIES[below(rng, BODIES.len())].to_vec(),
+            false => FILES[below(rng, FILES.len())].as_bytes().to_vec(),
+        },
+        Some((_, content)) => {
+            let mut value = shapes.example(&content["schema"], rng);
+            match is_hostile && below(rng, 5) == 0 {
+                true => BODIES[below(rng, BODIES.len())].to_vec(),
+                false => {
+                    if is_hostile {
+                        spoil(&mut value, rng);
+                    }
+                    value.to_string().into_bytes()
+                }
+            }
+        }
+    };
+    Asked { method: method.to_uppercase().parse().unwrap(), address, kind, body }
+}
+
+/// Values of parameters that nobody should send.
+const ODD: [&str; 20] = [
+    "",
+    "-1",
+    "0",
+    "99999",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1e3",
+    "NaN",
+    "inf",
+    "-0",
+    "0x1",
+    " 1",
+    "٣",
+    "null",
+    "../../etc/passwd",
+    "\u{0}",
+    "a\nb",
+    "🧪",
+    "' OR 1=1 --",
+    "true,false",
+];
+
+/// Files of which some can be imported or linked.
+const FILES: [&str; 6] = [
+    "x1|t|Delirium.\nx1|a|\nx1\t0\t8\tDelirium\tDisorder\tT:2\n\n",
+    "{\"id\": \"x2\", \"text\": \"She was confused.\"}\n",
+    "She took pepcid.",
+    "{\"id\": \"x3\", \"text\": \"Pain.\"}\n{\"id\": \"x4\", \"text\": \"delirium\"}\n",
+    "x5|t|Pain.\nx5|a|\nx5\t0\t9\tPain\tX\tT:2\n\n",
+    "<collection><document><id>x6</id></document></collection>",
+];
+
+/// Bodies that nobody should send.
+const BODIES: [&[u8]; 14] = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b"7",
+    b"\"x\"",
+    b"{\"a\":1,\"a\":2}",
+    b"\xff\xfe\x00",
+    b"PK\x03\x04",
+    b"\x1f\x8b\x08\x00",
+    b"{\"text\": \"\\ud800\"}",
+    b"{\"decisions\": [{\"kind\": \"add\", \"spans\": [[0, 1e999]]}]}",
+    b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+    b"{\"name\": \"a\\u0000b\\n\"}",
+];
+
+/// Puts something in that does not belong there, or takes something out.
+fn spoil(value: &mut Value, rng: &mut SplitMix64) {
+    let goes_deeper = below(rng, 3) > 0;
+    match value {
+        Value::Object(members) if goes_deeper && !members.is_empty() => {
+            let name = members.keys().nth(below(rng, members.len())).unwrap().clone();
+            match below(rng, 6) {
+                0 => drop(members.remove(&name)),
+                1 => drop(members.insert("no such member".to_owned(), json!(1))),
+                _ => spoil(&mut members[&name], rng),
+            }
+        }
+        Value::Array(items) if goes_deeper && !items.is_empty() => {
+            let row = below(rng, items.len());
+            match below(rng, 4) {
+                0 => drop(items.remove(row)),
+                1 => *items = vec![items[row].clone(); 1100],
+                _ => spoil(&mut items[row], rng),
+            }
+        }
+        _ => {
+            let odd = [
+                Value::Null,
+                json!(-1),
+                json!(i64::MIN),
+                json!(u64::MAX),
+                json!(9_007_199_254_740_993_u64),
+                json!(1e308),
+                json!(0.5),
+                json!("NaN"),
+                json!(""),
+                json!("x".repeat(20_000)),
+                json!("🧪\u{0}\u{202e}\u{301}"),
+                json!([]),
+                json!({}),
+                json!([[[[]]]]),
+                json!([[0, u64::MAX]]),
+                json!(true),
+            ];
+            *value = odd[below(rng, odd.len())].clone();
+        }
+    }
+}
+
+fn encoded(text: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(letter).collect()
+}
+
+/// The status of an answer, or what is wrong with it.
+async fn answer(
+    server: &Server,
+    token: &str,
+    shapes: &Shapes<'_>,
+    operation: &Value,
+    asked: &Asked,
+) -> Result<StatusCode, String> {
+    let mut request = Request::builder()
+        .method(asked.method.clone())
+        .uri(&asked.address)
+        .header(header::HOST, "127.0.0.1:7878")
+        .header(header::AUTHORIZATION, format!("Bearer {token}"));
+    if let Some(kind) = asked.kind {
+        request = request.header(header::CONTENT_TYPE, axum::http::HeaderValue::from_bytes(kind.as_bytes()).unwrap());
+    }
+    let request = request.body(Body::from(asked.body.clone())).map_err(|error| format!("no request: {error}"))?;
+    let response = server.router.clone().oneshot(request).await.unwrap();
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap().to_owned());
+    if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        return Err(format!("status {status}"));
+    }
+    if kind.as_deref() == Some("text/event-stream") {
+        return Ok(status);
+    }
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| error.to_string())?;
+    let json = || serde_json::from_slice::<Value>(&bytes).map_err(|error| format!("{status}, no JSON: {error}"));
+    if !status.is_success() {
+        let mut value = json()?;
+        // What may stand beside an error: the document that is in the way, the report of a file.
+        if let Some(members) = value.as_object_mut() {
+            members.retain(|name, _| !["document", "report"].contains(&name.as_str()));
+        }
+        let schema = &operation["responses"]["default"]["content"]["application/json"]["schema"];
+        shapes.check(schema, &value).map_err(|wrong| format!("{status}: {wrong}"))?;
+        let message = value["error"]["message"].as_str().unwrap();
+        return match message.is_empty() || message.len() > 4000 {
+            true => Err(format!("{status} with a message of {} bytes", message.len())),
+            false => Ok(status),
+        };
+    }
+    let described = &operation["responses"][status.as_str()];
+    if described.is_null() {
+        return Err(format!("{status} is not described"));
+    }
+    if let Some(schema) = described["content"]["application/json"].get("schema") {
+        shapes.check(schema, &json()?).map_err(|wrong| format!("{status}: {wrong}"))?;
+    }
+    Ok(status)
+}

@@ -1,0 +1,203 @@
+//! What is kept beside the events so that large projects open fast is what the events say, whatever was done and however the file came to be.
+
+use canonym_serve::marks::MarkState;
+use canonym_serve::queue::{Strategy, confidence};
+use canonym_serve::store::{FILE, documents, events};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::flow::CORPUS;
+use crate::support::{Server, mark_of};
+
+/// Every table that follows from events, row by row, and what the columns of marks say.
+const DERIVED: [&str; 7] = [
+    "SELECT * FROM mark_counts ORDER BY 1, 2, 3",
+    "SELECT * FROM decision_counts ORDER BY 1, 2, 3",
+    "SELECT * FROM work ORDER BY 1, 2, 3",
+    "SELECT * FROM said ORDER BY 1, 2",
+    "SELECT * FROM chosen ORDER BY 1, 2, 3",
+    "SELECT id, document_id, source, state, is_deleted, event_id, body, kind, place, margin, was_read FROM marks ORDER BY id",
+    "SELECT id, is_finished, version FROM documents ORDER BY id",
+];
+
+/// All rows of the tables as text.
+pub fn derived(connection: &Connection) -> Vec<String> {
+    let mut all = Vec::new();
+    for sql in DERIVED {
+        let mut statement = connection.prepare(sql).unwrap();
+        let n_columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let cells = (0..n_columns).map(|at| format!("{:?}", row.get_ref(at).unwrap()));
+            all.push(format!("{} | {}", sql, cells.collect::<Vec<String>>().join(" | ")));
+        }
+    }
+    all
+}
+
+/// Everything that people do, by two of them.
+async fn busy(server: &Server) -> (i64, Vec<i64>) {
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.predict(project).await;
+    server.app.put_admin("ada", "correct horse").unwrap();
+    server.app.put_admin("bob", "correct horse").unwrap();
+    let ada = login(server, "ada").await;
+    let bob = login(server, "bob").await;
+    let shown = ada.document(ids[0]).await;
+    let (delirium, confused) = (mark_of(&shown, "delirium"), mark_of(&shown, "confused"));
+    ada.decide(ids[0], json!({"kind": "accept", "mark": delirium})).await;
+    bob.decide(ids[0], json!({"kind": "concept", "mark": delirium, "concept": "T:3"})).await;
+    bob.decide(ids[0], json!({"kind": "reject", "mark": confused})).await;
+    let added = ada.decide(ids[0], json!({"kind": "add", "spans": [[0, 1]], "is_nil": true})).await;
+    let own = added["marks"][0]["id"].as_i64().unwrap();
+    ada.decide(ids[0], json!({"kind": "type", "mark": own, "type": "Sign"})).await;
+    ada.decide(ids[0], json!({"kind": "delete", "mark": own})).await;
+    ada.post(&format!("/documents/{}/undo", ids[0]), json!({})).await;
+    bob.post(&format!("/documents/{}/undo", ids[0]), json!({})).await;
+    bob.post(&format!("/documents/{}/redo", ids[0]), json!({})).await;
+    bob.decide(ids[1], json!({"kind": "finish", "value": true})).await;
+    ada.post(&format!("/documents/{}/comments", ids[1]), json!({"text": "Why?"})).await;
+    ada.post(&format!("/projects/{project}/alike"), json!({"mark": own, "scope": "project", "apply": true})).await;
+    (project, ids)
+}
+
+async fn login(server: &Server, name: &str) -> Server {
+    let body = json!({"name": name, "password": "correct horse"});
+    let response = server.send(axum::http::Method::POST, "/api/v1/login", body.to_string()).await;
+    let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    server.asked_with(&[("x-canonym", "1"), ("cookie", &cookie)])
+}
+
+#[tokio::test]
+async fn what_is_kept_beside_events_is_what_they_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    busy(&server).await;
+    let before = server.app.store.read(|connection| Ok(derived(connection))).unwrap();
+    assert!(DERIVED.iter().all(|sql| before.iter().any(|row| row.starts_with(*sql))), "{before:#?}");
+    server.app.store.write(|transaction| events::rebuild(transaction)).unwrap();
+    assert_eq!(server.app.store.read(|connection| Ok(derived(connection))).unwrap(), before);
+}
+
+#[tokio::test]
+async fn statistics_are_those_of_the_marks_and_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let (project, ids) = busy(&server).await;
+    let ada = login(&server, "ada").await;
+    let stats = ada.get(&format!("/projects/{project}/stats")).await;
+    let mut by_source = json!({"GOLD": 0, "USER": 0, "PRED": 0});
+    let mut by_type = json!({});
+    for id in &ids {
+        for mark in ada.document(*id).await["marks"].as_array().unwrap() {
+            let source = &mut by_source[mark["source"].as_str().unwrap()];
+            *source = json!(source.as_i64().unwrap_or(0) + 1);
+            let kind = &mut by_type[mark["type"].as_str().unwrap()];
+            *kind = json!(kind.as_i64().unwrap_or(0) + 1);
+        }
+    }
+    assert_eq!((&stats["by_source"], &stats["by_type"]), (&by_source, &by_type));
+    let of = |name: &str| stats["by_decision"][name].as_i64().unwrap_or(0);
+    assert_eq!((of("accept"), of("concept"), of("reject"), of("add"), of("delete")), (1, 1, 1, 1, 1), "{stats}");
+    assert_eq!(stats["by_decision"]["undo"], Value::Null);
+    let n_decisions: i64 = stats["by_decision"].as_object().unwrap().values().map(|n| n.as_i64().unwrap()).sum();
+    assert_eq!(ada.get(&format!("/projects/{project}")).await["n_decisions"], n_decisions);
+    assert!(stats["seconds_per_document"]["median"].as_f64().unwrap() > 0.0);
+    assert!(stats["agreement"].is_object());
+}
+
+#[tokio::test]
+async fn the_queue_is_ordered_by_what_the_marks_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.predict(project).await;
+    for strategy in Strategy::ALL {
+        let least = |id: i64| {
+            let marks = server.app.store.read(|connection| documents::marks(connection, id)).unwrap();
+            let open: Vec<MarkState> = marks.into_values().map(|held| held.mark).filter(MarkState::is_open).collect();
+            open.iter().map(|mark| confidence(strategy, mark)).reduce(f64::min)
+        };
+        let kept = server.app.store.read(|connection| documents::unfinished(connection, project, strategy.measure()));
+        let kept: Vec<(i64, Option<f64>)> = kept.unwrap().into_iter().map(|one| (one.id, one.least)).collect();
+        let marks: Vec<(i64, Option<f64>)> = ids.iter().map(|id| (*id, least(*id))).collect();
+        assert_eq!(kept, marks, "{strategy:?}");
+        let queue = server.get(&format!("/projects/{project}/queue?strategy={}", strategy.name())).await;
+        assert_eq!(queue["documents"].as_array().unwrap().len(), 3, "{queue}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old");
+    std::fs::create_dir(&old).unwrap();
+    let server = Server::new(&folder.path().join("new"));
+    busy(&server).await;
+    let connection = Connection::open(old.join(FILE)).unwrap();
+    connection.execute_batch(include_str!("../../src/store/001.sql")).unwrap();
+    connection.execute_batch("DELETE FROM counters; PRAGMA user_version = 1").unwrap();
+    let path = folder.path().join("new").join(FILE);
+    connection.execute("ATTACH ?1 AS new", [path.to_str().unwrap()]).unwrap();
+    for (table, columns) in [
+        ("people", "*"),
+        ("projects", "*"),
+        ("models", "*"),
+        ("documents", "*"),
+        ("events", "*"),
+        ("marks", "id, document_id, source, state, is_deleted, event_id, body"),
+        ("counters", "*"),
+    ] {
+        connection.execute(&format!("INSERT INTO {table} SELECT {columns} FROM new.{table}"), []).unwrap();
+    }
+    drop(connection);
+    let opened = Server::new(&old);
+    let rows = |server: &Server| server.app.store.read(|connection| Ok(derived(connection))).unwrap();
+    assert_eq!(rows(&opened), rows(&server));
+}
+
+#[tokio::test]
+async fn what_is_asked_of_large_projects_is_found_by_indexes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let open = "m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
+    for (sql, index) in [
+        (
+            format!("SELECT min(place + margin) FROM marks m WHERE m.document_id = 1 AND {open}"),
+            "COVERING INDEX marks_at_a_glance",
+        ),
+        ("SELECT 1 FROM marks m WHERE m.document_id = 1 AND m.was_read".to_owned(), "COVERING INDEX marks_at_a_glance"),
+        (
+            "SELECT count(*) FROM marks m WHERE m.document_id = 1 AND m.is_deleted = 0 AND m.state <> 'rejected'"
+                .to_owned(),
+            "COVERING INDEX marks_at_a_glance",
+        ),
+        (
+            "SELECT count(*) FROM documents d WHERE d.project_id = 1 AND d.is_finished = 1".to_owned(),
+            "COVERING INDEX documents_by_state",
+        ),
+        (
+            "SELECT text FROM documents WHERE project_id = 1 AND id > 5 ORDER BY id LIMIT 9".to_owned(),
+            "documents_in_order",
+        ),
+        (
+            "SELECT label FROM said WHERE project_id = 1 AND is_shared ORDER BY mark_id, person_id".to_owned(),
+            "shared_marks",
+        ),
+        (
+            "SELECT concept FROM chosen WHERE project_id = 1 AND person_id = 1 ORDER BY event_id DESC LIMIT 5"
+                .to_owned(),
+            "last_chosen",
+        ),
+    ] {
+        let plan = server.app.store.read(|connection| {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let rows = statement.query_map([], |row| row.get::<_, String>(3))?;
+            Ok(rows.collect::<Result<Vec<String>, _>>()?.join("; "))
+        });
+        let plan = plan.unwrap();
+        assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+    }
+}
