@@ -1,10 +1,9 @@
 // Pages alone: what can be reached, what axe says in both themes, what the console says.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { samples } from '../mock/samples.mjs';
-import { axePath, call, open, until } from './browser.mjs';
+import { call, open, serious, until } from './browser.mjs';
 
 let it, page, project, document;
 
@@ -35,6 +34,7 @@ const pages = () => ({
   import: [`/projects/${project}/import`, 'textarea'],
   jobs: [`/projects/${project}/jobs`, '[data-job]'],
   dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
+  'no disagreements': [`/projects/${project}/disagreements`, '.empty'],
   annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
   models: [`/models?project=${project}`, 'table'],
   settings: ['/settings', 'h2'],
@@ -47,17 +47,6 @@ async function visit([path, sign]) {
   await page.locator(sign).first().waitFor();
 }
 
-const axe = readFileSync(axePath, 'utf8');
-
-/** What axe calls serious or critical. */
-async function serious() {
-  // The content security policy lets no script be added, so axe comes through the debugger.
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
-  const told = (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`;
-  return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
-}
-
 for (const theme of ['light', 'dark']) {
   test(`axe finds nothing serious in ${theme}`, async () => {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
@@ -65,7 +54,7 @@ for (const theme of ['light', 'dark']) {
     for (const [name, where] of Object.entries(pages())) {
       await visit(where);
       await page.waitForTimeout(250);
-      found.push(...(await serious()).map((fault) => `${name}: ${fault}`));
+      found.push(...(await serious(page)).map((fault) => `${name}: ${fault}`));
     }
     assert.deepEqual(found, []);
   });
@@ -89,7 +78,7 @@ test('a server with accounts asks for a login, which axe likes too', async () =>
   await page.route('**/api/v1/about', (route) => route.fulfill({ json: { version: '0', kb: { name: '', n_concepts: 0, n_names: 0, fingerprint: '' }, model: { name: '' }, user: null, needs_login: true } }));
   await page.goto(`${it.base}/projects`);
   await page.getByRole('button', { name: 'Log in' }).waitFor();
-  assert.deepEqual(await serious(), []);
+  assert.deepEqual(await serious(page), []);
   await page.unroute('**/api/v1/about');
 });
 
@@ -106,14 +95,14 @@ test('dialogs please axe, too', async () => {
   for (const key of ['?', 'h']) {
     await page.keyboard.press(key);
     await page.getByRole('dialog').waitFor();
-    assert.deepEqual(await serious(), []);
+    assert.deepEqual(await serious(page), []);
     await page.keyboard.press('Escape');
   }
 });
 
 test('axe sees faults at all', async () => {
   await page.evaluate(() => globalThis.document.querySelector('main').append(globalThis.document.createElement('button')));
-  assert.match((await serious()).join(), /button-name/);
+  assert.match((await serious(page)).join(), /button-name/);
 });
 
 test('a text is linked as typing stops, and goes into the address', async () => {

@@ -8,7 +8,8 @@ export const models = new Map();
 let nextId = 1;
 export const newId = () => nextId++;
 export const now = () => new Date().toISOString();
-export const me = { id: 1, name: 'local', role: 'admin' };
+/** Who asks. A login changes it for everybody: the mock knows one browser. */
+export const me = { id: 1, name: 'local', role: 'admin', is_active: true };
 
 models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84 } });
 
@@ -95,13 +96,13 @@ export function queue(p, strategy) {
 }
 
 /** Runs a change of a document as an event that can be undone. */
-function record(doc, kind, what, clientId, change) {
+function record(doc, { kind, what, decisions }, clientId, change) {
   if (doc.done.has(clientId)) return doc.done.get(clientId);
   const before = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
   change();
   const after = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
   const id = newId();
-  doc.events.push({ id, kind, by: me.name, at: now(), what: what(), before, after });
+  doc.events.push({ id, kind, by: me.name, at: now(), what: what(), decisions, before, after });
   doc.version = id;
   doc.undone = [];
   return answer(doc, before, after, clientId, id);
@@ -118,7 +119,9 @@ function answer(doc, before, after, clientId, event) {
 }
 
 export function decide(doc, { client_id, decisions }) {
-  return record(doc, decisions[0]?.kind ?? 'none', () => decisions.map((one) => sentence(doc, one)).join('; '), client_id, () => {
+  if (decisions.some((one) => one.kind === 'settle') && me.role === 'annotator') throw new Failure(403, 'forbidden', 'disagreements are settled by curators and admins');
+  const what = () => decisions.map((one) => sentence(doc, one)).join('; ');
+  return record(doc, { kind: decisions[0]?.kind ?? 'none', what, decisions }, client_id, () => {
     for (const one of decisions) applyOne(doc, one);
   });
 }
@@ -126,7 +129,7 @@ export function decide(doc, { client_id, decisions }) {
 function sentence(doc, one) {
   const mark = doc.marks.find((each) => each.id === one.mark);
   const name = mark ? `“${mark.text}”` : '';
-  return { add: 'marked a mention', accept: `accepted ${name}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `no concept for ${name}`, unsure: `unsure about ${name}`, spans: `moved the edges to ${name}`, delete: `deleted ${name}`, type: `type of ${name}`, finish: one.value ? 'finished the document' : 'opened the document again' }[one.kind];
+  return { add: 'marked a mention', accept: `accepted ${name}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `no concept for ${name}`, unsure: `unsure about ${name}`, spans: `moved the edges to ${name}`, delete: `deleted ${name}`, type: `type of ${name}`, settle: 'settled a place', finish: one.value ? 'finished the document' : 'opened the document again' }[one.kind];
 }
 
 function applyOne(doc, one) {
@@ -139,6 +142,7 @@ function applyOne(doc, one) {
     if (one.value) for (const mark of doc.marks) if (isOpen(mark)) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name });
     return;
   }
+  if (one.kind === 'settle') return settle(doc, one);
   const mark = doc.marks.find((each) => each.id === one.mark);
   if (!mark) throw new Failure(404, 'not_found', `no mark ${one.mark}`);
   const decided = { source: 'USER', state: 'accepted', by: me.name, at: now() };
@@ -152,9 +156,23 @@ function applyOne(doc, one) {
   if (one.kind === 'spans') Object.assign(mark, decided, { spans: one.spans, text: newMark(doc.text, { spans: one.spans }).text });
 }
 
+/** The first marks of the place become what is kept, the others are rejected. */
+function settle(doc, { marks, keep }) {
+  const left = marks.map((id) => doc.marks.find((mark) => mark.id === id)).filter((mark) => mark && mark.state !== 'deleted');
+  for (const one of keep) {
+    const best = left.findIndex((mark) => JSON.stringify(mark.spans) === JSON.stringify(one.spans));
+    const mark = left.splice(Math.max(0, best), 1)[0];
+    const fields = { source: 'USER', state: 'accepted', by: me.name, at: now(), is_nil: one.is_nil, spans: one.spans };
+    const made = newMark(doc.text, { ...fields, concept: one.concept });
+    if (mark) Object.assign(mark, { ...fields, text: made.text, concept: made.concept });
+    else doc.marks.push(made);
+  }
+  for (const mark of left) mark.state = 'rejected';
+}
+
 export function undo(doc, clientId) {
   if (doc.done.has(clientId)) return doc.done.get(clientId);
-  const event = doc.events.findLast((one) => !one.isUndone && one.before);
+  const event = doc.events.findLast((one) => !one.isUndone && one.before && one.by === me.name);
   if (!event) throw new Failure(409, 'nothing_to_undo', 'nothing to undo');
   event.isUndone = true;
   doc.undone.push(event);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
 use crate::engine::{Engine, Trainer};
@@ -13,9 +14,10 @@ use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
 use crate::jobs::Runner;
 use crate::lane::{Lane, LaneConfig};
+use crate::marks::disagree::{Place, places};
 use crate::metrics::Metrics;
 use crate::people::{Desks, Limiter};
-use crate::store::{Store, jobs, models, people, projects};
+use crate::store::{Store, events, jobs, models, people, projects};
 use crate::times::Clock;
 
 /// How the server works.
@@ -96,6 +98,8 @@ pub struct App {
     pub desks: Desks,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
+    /// Disagreements of documents, with the version of the document that they are of.
+    places: Mutex<HashMap<i64, (i64, Arc<Vec<Place>>)>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -142,6 +146,7 @@ impl App {
             desks: Desks::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
+            places: Mutex::default(),
             stopping: watch::Sender::new(false),
         });
         if runs_jobs {
@@ -227,6 +232,19 @@ impl App {
 
     fn engines(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<dyn Engine>>> {
         self.engines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The places of a document of which people said different things.
+    pub fn places_of(&self, connection: &Connection, (document, version): (i64, i64)) -> ApiResult<Arc<Vec<Place>>> {
+        let known = || self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, places)) = known().get(&document)
+            && *of == version
+        {
+            return Ok(places.clone());
+        }
+        let places = Arc::new(places(&events::of_document(connection, document)?));
+        known().insert(document, (version, places.clone()));
+        Ok(places)
     }
 
     /// Ends what does not end by itself: jobs and streams of events.

@@ -39,6 +39,12 @@ export class Api {
   logout = () => this.post<unknown>('/logout', {});
   people = () => this.get<{ people: t.User[] }>('/people');
   addPerson = (person: { name: string; password: string; role: t.Role }) => this.post<t.User>('/people', person);
+  changePerson = (id: number, fields: { role?: t.Role; password?: string; is_active?: boolean }) =>
+    this.send<t.User>('PATCH', `/people/${id}`, JSON.stringify(fields), 'application/json');
+  changePassword = (old: string, fresh: string) => this.post<unknown>('/password', { old, new: fresh });
+  tokens = () => this.get<{ tokens: t.TokenRow[] }>('/tokens');
+  makeToken = (name: string, days: number | null) => this.post<{ name: string; token: string }>('/tokens', days === null ? { name } : { name, days });
+  revokeToken = (id: string) => this.send<unknown>('DELETE', `/tokens/${encodeURIComponent(id)}`, null, null);
 
   link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean }, signal?: AbortSignal) =>
     this.post<t.LinkedDocument>('/link', { text, ...options }, signal);
@@ -59,6 +65,8 @@ export class Api {
     this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state })}`);
   queue = (p: number, strategy: string, limit = 50) =>
     this.get<{ strategy: string; documents: t.QueueRow[] }>(`/projects/${p}/queue${query({ strategy, limit })}`);
+  disagreements = (p: number, cursor: string | null = null, limit = 50) =>
+    this.get<{ disagreements: t.Disagreement[]; next_cursor: string | null; n_open: number }>(`/projects/${p}/disagreements${query({ cursor, limit })}`);
   stats = (p: number) => this.get<t.Stats>(`/projects/${p}/stats`);
 
   document = (d: number, all = false) => this.get<t.AnnotatedDocument>(`/documents/${d}${all ? '?all=1' : ''}`);

@@ -94,6 +94,14 @@ export interface User {
   id: number;
   name: string;
   role: Role;
+  is_active?: boolean;
+}
+
+export interface TokenRow {
+  id: string;
+  name: string;
+  made_at: string;
+  expires_at: string | null;
 }
 
 export interface About {
@@ -193,6 +201,13 @@ export interface AnnotatedDocument {
   comments: Comment[];
 }
 
+/** What stands in a settled place. */
+export interface Keep {
+  spans: Span[];
+  concept: string | null;
+  is_nil: boolean;
+}
+
 export type Decision =
   | { kind: 'add'; spans: Span[]; type?: string; concept: string | null; is_nil?: boolean }
   | { kind: 'accept'; mark: number }
@@ -203,6 +218,7 @@ export type Decision =
   | { kind: 'spans'; mark: number; spans: Span[] }
   | { kind: 'delete'; mark: number }
   | { kind: 'type'; mark: number; type: string }
+  | { kind: 'settle'; marks: number[]; keep: Keep[] }
   | { kind: 'finish'; value: boolean };
 
 export interface DecisionAnswer {
@@ -229,6 +245,42 @@ export interface AlikeMatch {
   mark: number | null;
 }
 
+export interface Claim {
+  mark: number;
+  spans: Span[];
+  text: string;
+  concept: Named | null;
+}
+
+export interface Answer {
+  people: { name: string; at: string }[];
+  /** Nothing where it is no mention. */
+  claims: Claim[];
+}
+
+export interface Disagreement {
+  document: number;
+  external_id: string;
+  version: number;
+  marks: number[];
+  start: number;
+  end: number;
+  text: string;
+  before: string;
+  behind: string;
+  answers: Answer[];
+  is_reopened: boolean;
+}
+
+export interface Agreement {
+  cohen_kappa: number | null;
+  krippendorff_alpha: number | null;
+  span_f1: number | null;
+  n_both: number;
+  n_several: number;
+  n_people: number;
+}
+
 export interface ModelScores {
   strict_f1?: number;
   spans_f1?: number;
@@ -243,7 +295,7 @@ export interface Stats {
   by_decision: Record<string, number>;
   decisions_per_day: { day: string; n: number }[];
   seconds_per_document: { median: number; mean: number } | null;
-  agreement: { cohen_kappa: number | null; krippendorff_alpha: number | null; span_f1: number | null } | null;
+  agreement: Agreement | null;
   models: { id: number; name: string; at: string; dev: ModelScores | null }[];
 }
 

@@ -2,6 +2,7 @@
 
 mod choices;
 mod decisions;
+mod disagreements;
 mod documents;
 mod health;
 mod import;

@@ -9,7 +9,10 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{choices, decisions, documents, health, import, jobs, kb, link, models, people, projects, stats, stream};
+use super::{
+    choices, decisions, disagreements, documents, health, import, jobs, kb, link, models, people, projects, stats,
+    stream,
+};
 use crate::app::App;
 use crate::openapi::{Schemas, schema};
 use crate::store::people::Person;
@@ -49,6 +52,7 @@ impl Route {
         let filter = match method {
             "POST" => MethodFilter::POST,
             "PATCH" => MethodFilter::PATCH,
+            "DELETE" => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
         Route {
@@ -114,6 +118,12 @@ pub fn routes() -> Vec<Route> {
             .takes::<wire::NewPerson>()
             .gives::<Person>()
             .status(201),
+        Route::new(patch, "/people/{id}", "Change somebody's role or password, or deactivate them", people::change)
+            .takes::<wire::PersonPatch>()
+            .gives::<Person>(),
+        Route::new(post, "/password", "Change one's own password", people::password).takes::<wire::NewPassword>(),
+        Route::new(get, "/tokens", "One's own tokens", people::tokens).gives::<wire::Tokens>(),
+        Route::new("DELETE", "/tokens/{t}", "Revoke one of them", people::revoke),
         Route::new(post, "/tokens", "Make a token for programs", people::token)
             .takes::<wire::NewToken>()
             .gives::<wire::Token>()
@@ -163,6 +173,14 @@ pub fn routes() -> Vec<Route> {
         Route::new(post, "/projects/{p}/alike", "Mentions of the same words", decisions::alike)
             .takes::<wire::AlikeRequest>()
             .gives::<wire::Alike>(),
+        Route::new(
+            get,
+            "/projects/{p}/disagreements",
+            "Places of which people said different things",
+            disagreements::list,
+        )
+        .query(&[("cursor", "string"), ("limit", "integer")])
+        .gives::<wire::Disagreements>(),
         Route::new(get, "/projects/{p}/stats", "What was done", stats::stats).gives::<wire::Stats>(),
         Route::new(post, "/projects/{p}/jobs", "Start a prediction or a training", jobs::add)
             .takes::<wire::NewJob>()

@@ -11,6 +11,7 @@ use super::At;
 use crate::app::App;
 use crate::error::ApiResult;
 use crate::marks::State as MarkDecision;
+use crate::marks::disagree::SETTLE;
 use crate::store::events::{self, Event};
 use crate::store::people::Person;
 use crate::store::{documents, models, projects};
@@ -104,7 +105,8 @@ type Said = (String, Option<(i64, Vec<Span>)>);
 /// How far people agree on marks on which several decided.
 fn agreement(decisions: &[&(i64, Event)]) -> Option<Agreement> {
     let mut said: BTreeMap<i64, BTreeMap<i64, Said>> = BTreeMap::new();
-    for (document, event) in decisions {
+    // Who settles a disagreement has read what the others say.
+    for (document, event) in decisions.iter().filter(|(_, event)| event.kind != SETTLE) {
         let person = event.person.unwrap_or_default();
         for change in &event.changes.marks {
             let said = said.entry(person).or_default();
@@ -142,5 +144,8 @@ fn agreement(decisions: &[&(i64, Event)]) -> Option<Agreement> {
         cohen_kappa: cohen_kappa(&both),
         krippendorff_alpha: krippendorff_alpha(&ratings),
         span_f1: span_f1(&places(a, b), &places(b, a)),
+        n_both: both.len(),
+        n_several: ratings.iter().filter(|row| row.iter().flatten().count() > 1).count(),
+        n_people: people.len(),
     })
 }

@@ -135,7 +135,7 @@ async fn the_server_says_what_it_is_and_how_it_is() {
         (&about["model"]["name"], &about["kb"]["n_concepts"], &about["needs_login"]),
         (&json!("first"), &json!(6), &json!(false))
     );
-    assert_eq!(about["user"], json!({"id": 0, "name": "local", "role": "admin"}));
+    assert_eq!(about["user"], json!({"id": 0, "name": "local", "role": "admin", "is_active": true}));
     for path in ["/health", "/ready", "/metrics", "/api/v1/health", "/api/v1/ready", "/api/v1/metrics"] {
         assert_eq!(server.send(Method::GET, path, Body::empty()).await.status(), 200, "{path}");
     }
