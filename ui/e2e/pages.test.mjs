@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { samples } from '../mock/samples.mjs';
 import { call, open, serious, until } from './browser.mjs';
 
-let it, page, project, document;
+let it, page, project, document, job;
 
 before(async () => {
   it = await open();
@@ -13,8 +13,8 @@ before(async () => {
   project = (await call(it.base, 'POST', '/projects', { name: `Pages ${Date.now()}`, guideline: 'Mark all.' })).id;
   const unique = samples.replaceAll('90000', `${Date.now()}`);
   await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, unique, 'text/plain');
-  const job = await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
-  await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job.id}`)).state === 'SUCCEEDED');
+  job = (await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' })).id;
+  await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job}`)).state === 'SUCCEEDED');
   document = (await call(it.base, 'GET', `/projects/${project}/documents`)).documents[0].id;
 });
 after(async () => {
@@ -28,6 +28,7 @@ const pages = () => ({
   terminology: ['/terminology', 'input'],
   'a search': ['/terminology?q=headache', '.results a'],
   'a concept': ['/terminology?q=headache&id=MESH%3AD006261', 'article h2'],
+  findings: ['/terminology?findings', 'details'],
   projects: ['/projects', 'a.card'],
   queue: [`/projects/${project}`, '.queue-table'],
   documents: [`/projects/${project}/documents`, 'table'],
@@ -36,6 +37,7 @@ const pages = () => ({
   dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
   'no disagreements': [`/projects/${project}/disagreements`, '.empty'],
   annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
+  'what changed': [`/projects/${project}/changes/${job}/${document}`, 'button.change'],
   models: [`/models?project=${project}`, 'table'],
   settings: ['/settings', 'h2'],
   'not found': ['/nowhere', 'h1'],
@@ -123,6 +125,46 @@ test('a search shows how a name matched and leads to its page', async () => {
   await page.locator('article h2', { hasText: 'Headache' }).waitFor();
   await page.goBack();
   await page.locator('article').waitFor({ state: 'detached' });
+});
+
+test('a concept tells what is near and where it is mentioned', async () => {
+  await page.goto(`${it.base}/projects/${project}`);
+  await page.locator('.queue-table').waitFor();
+  await page.goto(`${it.base}/terminology?id=MESH%3AD003693`);
+  await page.getByRole('region', { name: 'Near in meaning' }).locator('li a').first().waitFor();
+  await page.getByRole('region', { name: 'Mentions' }).locator('select').selectOption(String(project));
+  await page.locator('a.line', { hasText: 'delirium' }).first().click();
+  await page.waitForURL(/annotate\/\d+\?span=\d+-\d+/);
+  await page.locator('aside .mention', { hasText: /delirium/i }).waitFor();
+});
+
+test('findings of the terminology come with examples that lead to their concepts', async () => {
+  await page.goto(`${it.base}/terminology`);
+  await page.getByRole('link', { name: 'Findings' }).click();
+  await page.getByText('A finding is no error').waitFor({ timeout: 60_000 });
+  const one = page.locator('details', { has: page.locator('.ids a') }).first();
+  await one.locator('summary').click();
+  await one.locator('.ids a').first().click();
+  await page.locator('article h2').waitFor();
+});
+
+test('what a prediction changed is gone through by keys', async () => {
+  await page.goto(`${it.base}/projects/${project}/jobs`);
+  await page.locator('section[aria-label="What changed"] a').first().click();
+  await page.locator('button.change').first().waitFor();
+  assert.equal(await page.locator('button.change').count(), await page.locator('.diff .marked mark.added[data-mark]').evaluateAll((all) => new Set(all.map((one) => one.dataset.mark)).size));
+  await page.keyboard.press('j');
+  await page.locator('button.change.here').nth(0).waitFor();
+  assert.equal(await page.locator('button.change').evaluateAll((all) => all.findIndex((one) => one.classList.contains('here'))), 1);
+  const text = await page.locator('button.change.here strong').textContent();
+  await page.keyboard.press('J');
+  await page.locator('h1', { hasText: /2$/ }).waitFor();
+  await page.keyboard.press('K');
+  await page.locator('h1', { hasText: /1$/ }).waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/span=/);
+  await page.locator('aside .mention', { hasText: text }).waitFor();
 });
 
 test('the theme is kept', async () => {

@@ -32,6 +32,8 @@ function routes(method, path, { query, body, text }) {
     if (!page) throw new Failure(404, 'not_found', `no concept ${path[2]}`, 'search by a name');
     return page;
   }
+  if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score })) };
+  if (is('GET', ['kb', 'lint'])) return kb.lint();
   if (is('GET', ['people'])) return { people };
   if (is('POST', ['people'])) {
     people.push({ id: state.newId(), name: body().name, role: body().role, is_active: true });
@@ -91,8 +93,15 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['projects', '*', 'disagreements'])) return disagreements(project().id, { cursor: query.get('cursor'), limit: Number(query.get('limit') ?? 50) });
   if (is('POST', ['projects', '*', 'alike'])) return state.alike(project().id, body());
   if (is('GET', ['projects', '*', 'jobs'])) return { jobs: [...jobs.jobs.values()].filter((job) => job.project_id === number(1)).reverse() };
-  if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind) };
-  if (is('GET', ['projects', '*', 'changes'])) return { documents: state.docsOf(number(1)).map((one) => ({ id: one.id, external_id: one.external_id, added: one.marks.filter((mark) => mark.source === 'PRED').length, removed: 0, changed: 0 })) };
+  if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind, body().settings) };
+  if (is('GET', ['projects', '*', 'pace'])) return state.pace(project().id);
+  if (is('GET', ['projects', '*', 'mentions'])) return state.mentions(project().id, query.get('concept'), query.get('cursor'), Number(query.get('limit') ?? 50));
+  if (is('GET', ['projects', '*', 'training'])) return state.trainingPlan(project().id, { steps: query.has('steps') ? Number(query.get('steps')) : null, holdOut: Number(query.get('hold_out') ?? 5) });
+  if (is('GET', ['projects', '*', 'changes'])) {
+    const n = (one, change) => one.marks.filter((mark) => mark.change === change).length;
+    const all = [...(jobs.changes.get(Number(query.get('from')))?.values() ?? [])].filter((one) => one.marks.length);
+    return { documents: all.map((one) => ({ id: one.document, external_id: one.external_id, added: n(one, 'added'), removed: n(one, 'removed'), changed: n(one, 'relinked') })) };
+  }
   if (is('POST', ['projects', '*', 'models', '*', 'use'])) {
     for (const model of state.models.values()) model.is_current = model.id === number(3);
     return {};
@@ -101,6 +110,7 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['jobs', '*'])) return jobOf(number(1));
   if (is('POST', ['jobs', '*', 'cancel'])) return jobs.cancel(jobOf(number(1)));
 
+  if (is('GET', ['documents', '*', 'changes'])) return jobs.changes.get(Number(query.get('from')))?.get(doc().id) ?? { document: doc().id, external_id: doc().external_id, text: doc().text, sections: doc().sections, model_before: null, model_after: null, marks: [], n_same: 0 };
   if (is('GET', ['documents', '*'])) return state.shown(doc(), query.get('all') === '1');
   if (is('POST', ['documents', '*', 'decisions'])) return saved(doc(), state.decide(doc(), body()));
   if (is('POST', ['documents', '*', 'undo'])) return saved(doc(), state.undo(doc(), body().client_id));

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
+use crate::api::lint::Lint;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
@@ -66,6 +67,9 @@ const SIDE_QUESTIONS: usize = 2;
 /// Imports and hashes of passwords at a time.
 const AT_ONCE: usize = 2;
 
+/// Disagreements of a document, with its version.
+type Places = (i64, Arc<Vec<Place>>);
+
 /// What all requests share.
 pub struct App {
     /// The model that the server was started with.
@@ -96,10 +100,12 @@ pub struct App {
     pub doors: Semaphore,
     /// Who works on which document.
     pub desks: Desks,
+    /// What may be wrong with the terminology.
+    pub lint: Mutex<Lint>,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
-    /// Disagreements of documents, with the version of the document that they are of.
-    places: Mutex<HashMap<i64, (i64, Arc<Vec<Place>>)>>,
+    /// Disagreements by document.
+    places: Mutex<HashMap<i64, Places>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -144,6 +150,7 @@ impl App {
             imports: Semaphore::new(AT_ONCE),
             doors: Semaphore::new(AT_ONCE),
             desks: Desks::default(),
+            lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
             places: Mutex::default(),

@@ -84,11 +84,20 @@ export class Api {
 
   jobs = (p: number) => this.get<{ jobs: t.Job[] }>(`/projects/${p}/jobs`);
   job = (j: number) => this.get<t.Job>(`/jobs/${j}`);
-  startJob = (p: number, kind: 'predict' | 'train') => this.post<t.Job>(`/projects/${p}/jobs`, { kind });
+  startJob = (p: number, kind: 'predict' | 'train', settings: t.TrainingSettings | null = null) =>
+    this.post<t.Job>(`/projects/${p}/jobs`, settings ? { kind, settings } : { kind });
+  trainingPlan = (p: number, settings: t.TrainingSettings, signal?: AbortSignal) => this.get<t.TrainingPlan>(`/projects/${p}/training${query({ ...settings })}`, signal);
   cancelJob = (j: number) => this.post<t.Job>(`/jobs/${j}/cancel`, {});
   models = (p: number | null) => this.get<{ models: t.Model[] }>(`/models${query({ project: p })}`);
   useModel = (p: number, m: number) => this.post<unknown>(`/projects/${p}/models/${m}/use`, {});
   changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
+  documentChanges = (d: number, from: number) => this.get<t.DocumentChanges>(`/documents/${d}/changes${query({ from })}`);
+  pace = (p: number) => this.get<t.Pace>(`/projects/${p}/pace`);
+  mentions = (p: number, concept: string, cursor: string | null = null, limit = 20) =>
+    this.get<t.MentionPage>(`/projects/${p}/mentions${query({ concept, cursor, limit })}`);
+  near = (id: string, top_k = 8, signal?: AbortSignal) =>
+    this.get<{ concepts: t.Candidate[] }>(`/kb/concepts/${encodeURIComponent(id)}/near${query({ top_k })}`, signal);
+  lint = () => this.get<t.Lint>('/kb/lint');
   eventsAddress = (p: number) => `${this.base}/events${query({ project: p })}`;
 
   private get<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -12,6 +12,7 @@ test('addresses are read and written', () => {
   check('/link', 'link', '/');
   check('/terminology', 'terminology');
   check('/terminology?q=dry+cough&id=MESH%3AD003371', 'terminology');
+  check('/terminology?findings', 'terminology');
   check('/projects', 'projects');
   check('/projects/3', 'project');
   check('/projects/3/queue', 'project', '/projects/3');

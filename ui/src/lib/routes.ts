@@ -7,7 +7,7 @@ const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs',
 
 export type Route =
   | { page: 'link' }
-  | { page: 'terminology'; q: string; id: string | null }
+  | { page: 'terminology'; q: string; id: string | null; findings?: true }
   | { page: 'projects' }
   | { page: 'project'; project: number; tab: ProjectTab }
   | { page: 'annotate'; project: number; document: number; span?: Span | null }
@@ -22,7 +22,10 @@ export function parse(address: string): Route {
   const missing: Route = { page: 'missing', path: url.pathname };
   const [place, first, second, third, fourth] = parts;
   if (place === undefined || (place === 'link' && parts.length === 1)) return { page: 'link' };
-  if (place === 'terminology') return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id') };
+  if (place === 'terminology') {
+    const findings = url.searchParams.has('findings') ? { findings: true as const } : {};
+    return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id'), ...findings };
+  }
   if (place === 'settings') return { page: 'settings' };
   if (place === 'models') return { page: 'models', project: whole(url.searchParams.get('project') ?? undefined) };
   if (place !== 'projects') return missing;
@@ -48,6 +51,7 @@ export function address(route: Route): string {
     case 'link':
       return '/';
     case 'terminology': {
+      if (route.findings) return '/terminology?findings';
       const query = new URLSearchParams();
       if (route.q) query.set('q', route.q);
       if (route.id) query.set('id', route.id);

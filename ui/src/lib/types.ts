@@ -219,7 +219,7 @@ export type Decision =
   | { kind: 'delete'; mark: number }
   | { kind: 'type'; mark: number; type: string }
   | { kind: 'settle'; marks: number[]; keep: Keep[] }
-  | { kind: 'finish'; value: boolean };
+  | { kind: 'finish'; value: boolean; seconds?: number };
 
 export interface DecisionAnswer {
   version: number;
@@ -314,6 +314,24 @@ export interface Job {
   eta_seconds: number | null;
   curve: { step: number; loss: number; dev: number | null }[];
   model: number | null;
+  settings?: TrainingSettings | null;
+}
+
+export interface TrainingSettings {
+  steps?: number;
+  hold_out?: number;
+}
+
+export interface TrainingPlan {
+  n_complete: number;
+  n_held_out: number;
+  n_incomplete: number;
+  n_silent: number;
+  n_mentions: number;
+  steps: number;
+  least_steps: number;
+  most_steps: number;
+  hold_out: number;
 }
 
 export interface Model {
@@ -333,4 +351,81 @@ export interface ChangedDocument {
   added: number;
   removed: number;
   changed: number;
+}
+
+export type ChangeKind = 'added' | 'removed' | 'relinked';
+
+export interface Verdict {
+  concept: Named | null;
+  score: number | null;
+}
+
+export interface ChangedMark {
+  mark: number;
+  change: ChangeKind;
+  spans: Span[];
+  text: string;
+  type: string;
+  before: Verdict | null;
+  after: Verdict | null;
+}
+
+export interface DocumentChanges {
+  document: number;
+  external_id: string;
+  text: string;
+  sections: { kind: string; start: number; end: number }[];
+  model_before: string | null;
+  model_after: string | null;
+  marks: ChangedMark[];
+  n_same: number;
+}
+
+export interface MentionRow {
+  document: number;
+  external_id: string;
+  mark: number;
+  spans: Span[];
+  text: string;
+  before: string;
+  behind: string;
+  source: Source;
+  state: MarkState;
+}
+
+export interface MentionPage {
+  mentions: MentionRow[];
+  next_cursor: string | null;
+  n_mentions: number;
+  n_documents: number;
+}
+
+export interface LintCheck {
+  check: string;
+  what: string;
+  n_found: number | null;
+  is_note: boolean;
+  examples: { ids: string[]; name: string; note: string }[];
+}
+
+export interface Lint {
+  is_ready: boolean;
+  seconds: number | null;
+  checks: LintCheck[];
+}
+
+export interface PaceOf {
+  name: string | null;
+  n: number;
+  seconds: { median: number; mean: number };
+  per_thousand: number;
+}
+
+export interface Pace {
+  all: { median: number; mean: number } | null;
+  n_measured: number;
+  n_estimated: number;
+  people: PaceOf[];
+  models: PaceOf[];
+  points: { document: number; external_id: string; by: string; at: string; seconds: number; per_thousand: number; model: string | null; is_measured: boolean }[];
 }

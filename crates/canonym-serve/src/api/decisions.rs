@@ -17,6 +17,7 @@ use crate::marks::{Change, Changes, MarkState};
 use crate::spans::to_pairs;
 use crate::store::documents::{self, HeldMark, Kept};
 use crate::store::events::{self, NewEvent, stacks};
+use crate::store::pace;
 use crate::store::people::{Person, Role};
 use crate::wire::{Alike, AlikeRequest, AlikeRow, Decided, Decisions, Scope, UndoRequest};
 
@@ -55,24 +56,27 @@ pub async fn decide(
             let mut desk = desk(app, transaction, &kept, &held, &person)?;
             let made = request.decisions.iter().map(|decision| {
                 let model = decision.marks().first().and_then(|mark| desk.marks.get(mark)?.model.clone());
-                Ok((decision.word(), model, desk.decide(decision)?))
+                Ok((decision, model, desk.decide(decision)?))
             });
             let made = made.collect::<ApiResult<Vec<_>>>()?;
             let next = desk.next_mark;
             let mut batch = None;
             let mut written = Vec::new();
-            for (kind, model, changes) in &made {
-                let event = NewEvent {
+            for (decision, model, changes) in &made {
+                let new = NewEvent {
                     document: id,
                     batch,
                     person: Some(person.id),
                     at: app.now(),
-                    kind,
+                    kind: decision.word(),
                     model: model.as_deref(),
                     client_id: client_id.as_deref(),
                     ..NewEvent::default()
                 };
-                let event = events::add(transaction, &event, changes)?;
+                let event = events::add(transaction, &new, changes)?;
+                if let Some(seconds) = decision.seconds() {
+                    pace::add(transaction, event, &new, seconds)?;
+                }
                 batch = batch.or(Some(event));
                 written.push(event);
             }

@@ -81,7 +81,7 @@ fn read_cursor(cursor: &str) -> ApiResult<Key> {
 }
 
 fn shown(kept: &Kept, map: &OffsetMap<'_>, place: &Place, names: &HashMap<i64, String>) -> Disagreement {
-    let (before, behind) = around(&kept.text, (place.hull.start as usize, place.hull.end as usize));
+    let (before, behind) = around(&kept.text, (place.hull.start as usize, place.hull.end as usize), CONTEXT);
     let hull = to_pairs(map, &[place.hull]).first().copied().unwrap_or_default();
     let answer = |answer: &Answer| AnswerOut {
         people: answer
@@ -115,11 +115,11 @@ fn shown(kept: &Kept, map: &OffsetMap<'_>, place: &Place, names: &HashMap<i64, S
     }
 }
 
-/// Some characters of the text before and behind a place.
-pub fn around(text: &str, (start, end): (usize, usize)) -> (&str, &str) {
+/// So many characters of the text before and behind a place.
+pub fn around(text: &str, (start, end): (usize, usize), n_characters: usize) -> (&str, &str) {
     let before = &text[..start];
-    let from = before.char_indices().rev().nth(CONTEXT - 1).map_or(0, |(at, _)| at);
+    let from = before.char_indices().rev().nth(n_characters - 1).map_or(0, |(at, _)| at);
     let behind = &text[end..];
-    let to = behind.char_indices().nth(CONTEXT).map_or(behind.len(), |(at, _)| at);
+    let to = behind.char_indices().nth(n_characters).map_or(behind.len(), |(at, _)| at);
     (&before[from..], &behind[..to])
 }

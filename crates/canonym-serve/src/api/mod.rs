@@ -1,5 +1,6 @@
 //! The addresses of the interface: one file a subject. [`routes`] lists all.
 
+mod changes;
 mod choices;
 mod decisions;
 mod disagreements;
@@ -9,7 +10,10 @@ mod import;
 mod jobs;
 mod kb;
 mod link;
+pub mod lint;
+mod mentions;
 mod models;
+mod pace;
 mod people;
 mod projects;
 mod routes;

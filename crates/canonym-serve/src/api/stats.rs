@@ -19,10 +19,10 @@ use crate::times::{Millis, day};
 use crate::wire::{Agreement, DayCount, ModelFigures, Seconds, Stats};
 
 /// Who does nothing for so long does something else.
-const PAUSE: Millis = 5 * 60 * 1000;
+pub const PAUSE: Millis = 5 * 60 * 1000;
 
 /// Events that are no decisions.
-const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
+pub const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 
 /// `GET /projects/{p}/stats`.
 pub async fn stats(

@@ -8,11 +8,14 @@ use canonym::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::disagree::{SETTLE, can_stay, fitness};
+use super::disagree::{SETTLE, fitness};
 use super::{Change, Changes, MarkState, Named, Source, State, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
 use crate::times::Millis;
+
+/// The longest time that is kept of one document.
+const MOST_SECONDS: f64 = 24.0 * 3600.0;
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -94,6 +97,9 @@ pub enum Decision {
     Finish {
         /// Whether it is.
         value: bool,
+        /// How long one worked on it, in seconds, without pauses; the page measures it.
+        #[serde(default)]
+        seconds: Option<f64>,
     },
 }
 
@@ -126,6 +132,14 @@ impl Decision {
             Decision::Type { .. } => "type",
             Decision::Settle { .. } => SETTLE,
             Decision::Finish { .. } => "finish",
+        }
+    }
+
+    /// How long one worked until then, in seconds; a clock that went wrong counts as a day at most.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Decision::Finish { value: true, seconds } => seconds.map(|seconds| seconds.clamp(0.0, MOST_SECONDS)),
+            _ => None,
         }
     }
 
@@ -175,7 +189,7 @@ impl Desk<'_> {
                 self.next_mark += 1;
                 changes.marks.push(Change { id, before: None, after: Some(mark) });
             }
-            Decision::Finish { value } => {
+            Decision::Finish { value, .. } => {
                 if *value {
                     let open: Vec<i64> =
                         self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
@@ -293,7 +307,7 @@ impl Desk<'_> {
         for keep in keep {
             let wanted = self.added(&keep.spans, None, keep.concept.as_deref(), keep.is_nil)?;
             let fit = |mark: &MarkState| fitness(mark, &wanted.spans, wanted.concept_id());
-            let best = left.iter().filter(|(_, mark)| can_stay(mark)).max_by_key(|(id, mark)| (fit(mark), -**id));
+            let best = left.iter().filter(|(_, mark)| !mark.is_deleted).max_by_key(|(id, mark)| (fit(mark), -**id));
             let Some(id) = best.map(|(id, _)| *id) else {
                 changes.push(Change { id: self.next_mark, before: None, after: Some(wanted) });
                 self.next_mark += 1;

@@ -215,11 +215,6 @@ fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
     Place { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
 }
 
-/// Whether a mark is in the text or could be: it was not taken away.
-pub fn can_stay(mark: &MarkState) -> bool {
-    !mark.is_deleted
-}
-
 /// How well a mark can become what is claimed, greatest best.
 pub fn fitness(mark: &MarkState, spans: &[(u32, u32)], concept: Option<&str>) -> (bool, bool, bool) {
     (mark.spans == spans, mark.concept_id() == concept, mark.state != State::Rejected)

@@ -170,6 +170,15 @@ pub fn of_job(connection: &Connection, job: i64) -> ApiResult<Vec<(i64, Event)>>
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// The events of a job in one document.
+pub fn of_job_in(connection: &Connection, job: i64, document: i64) -> ApiResult<Vec<Event>> {
+    let sql = "SELECT id, batch, person_id, at, kind, model, undoes, changes FROM events
+        WHERE job_id = ?1 AND document_id = ?2 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([job, document], event)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Whether a batch took anything over from another person or a model: who made the event.
 pub fn person_of(connection: &Connection, event: i64) -> ApiResult<Option<i64>> {
     let sql = "SELECT person_id FROM events WHERE id = ?1";

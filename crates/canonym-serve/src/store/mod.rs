@@ -7,6 +7,7 @@ pub mod documents;
 pub mod events;
 pub mod jobs;
 pub mod models;
+pub mod pace;
 pub mod people;
 pub mod projects;
 

@@ -219,6 +219,9 @@ pub struct Job {
     pub curve: Vec<CurvePoint>,
     /// The model that it made.
     pub model: Option<i64>,
+    /// What was set when it was made.
+    #[schema(value_type = Option<Object>)]
+    pub settings: serde_json::Value,
 }
 
 /// Jobs of a project.
