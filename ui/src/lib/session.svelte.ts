@@ -202,9 +202,15 @@ export class DocumentSession {
   }
 }
 
+/** Where a mark comes from, in a word: marks of others have their name. */
+export function sourceOf(mark: Mark): string {
+  if (mark.source !== 'USER') return mark.source === 'GOLD' ? 'gold' : 'predicted';
+  return mark.by && mark.by !== (app.about?.user?.name ?? mark.by) ? `by ${mark.by}` : 'yours';
+}
+
 /** A mark in words: source, concept, what is special. */
 export function told(mark: Mark): string {
-  const source = { GOLD: 'gold', USER: 'yours', PRED: mark.state === 'open' ? `predicted ${share(mark.score)}` : 'predicted' }[mark.source];
+  const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${share(mark.score)}` : sourceOf(mark);
   const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no concept' : 'concept not chosen';
   return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'disagrees with another mark' : ''].filter(Boolean).join(', ');
 }
