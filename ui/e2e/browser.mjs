@@ -2,11 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
 const require = createRequire(import.meta.url);
-export const axePath = require.resolve('axe-core/axe.min.js');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe calls serious or critical. */
+export async function serious(page) {
+  // The content security policy lets no script be added, so axe comes through the debugger.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
+  const told = (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`;
+  return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
+}
 
 export async function open({ width = 1280, height = 860, colorScheme = 'light' } = {}) {
   const server = process.env.CANONYM_URL ? null : await (await import('../mock/server.mjs')).serve(0);

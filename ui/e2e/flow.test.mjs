@@ -263,13 +263,29 @@ test('finishing goes on to the next document, and the queue is one shorter', asy
   await page.waitForURL((url) => url.href !== before);
 });
 
+test('the time that somebody worked on it goes with the decision', async () => {
+  const pace = await until('the time', async () => {
+    const found = await api('GET', `/projects/${project}/pace`);
+    return found.n_measured === 1 && found;
+  });
+  assert.ok(pace.all.median > 0 && pace.all.median < 120, `${pace.all.median} s`);
+  await page.goto(`/projects/${project}/dashboard`);
+  await page.getByText('Time a document, by person').waitFor();
+  await page.getByText('1 document measured by the page').waitFor();
+});
+
 test('training tells its curves, makes a model, and the way back is open', async (t) => {
   if ((await api('GET', '/about')).can_train === false) return t.skip('this server does not train');
   const n = (await api('GET', `/models?project=${project}`)).models.length;
   await page.goto(`/projects/${project}/jobs`);
+  await page.getByText('Learned from').waitFor();
+  await page.getByLabel('Steps').fill('66');
+  await page.getByText('It will take 66 steps').waitFor();
   await page.getByRole('button', { name: 'Train and predict' }).click();
+  await page.getByText('66 steps asked for').waitFor();
   await page.locator('article figure').first().waitFor({ timeout: 120_000 });
   await until('a model', async () => (await api('GET', `/models?project=${project}`)).models.length === n + 1, 300_000);
+  assert.deepEqual((await api('GET', `/projects/${project}/jobs`)).jobs[0].settings, { steps: 66 });
   await page.goto(`/models?project=${project}`);
   const boxes = page.getByRole('checkbox');
   await boxes.nth(n).check();

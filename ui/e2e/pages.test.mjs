@@ -1,12 +1,11 @@
 // Pages alone: what can be reached, what axe says in both themes, what the console says.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { samples } from '../mock/samples.mjs';
-import { axePath, call, open, until } from './browser.mjs';
+import { call, open, serious, until } from './browser.mjs';
 
-let it, page, project, document;
+let it, page, project, document, job;
 
 before(async () => {
   it = await open();
@@ -14,8 +13,8 @@ before(async () => {
   project = (await call(it.base, 'POST', '/projects', { name: `Pages ${Date.now()}`, guideline: 'Mark all.' })).id;
   const unique = samples.replaceAll('90000', `${Date.now()}`);
   await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, unique, 'text/plain');
-  const job = await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
-  await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job.id}`)).state === 'SUCCEEDED');
+  job = (await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' })).id;
+  await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job}`)).state === 'SUCCEEDED');
   document = (await call(it.base, 'GET', `/projects/${project}/documents`)).documents[0].id;
 });
 after(async () => {
@@ -29,13 +28,16 @@ const pages = () => ({
   terminology: ['/terminology', 'input'],
   'a search': ['/terminology?q=headache', '.results a'],
   'a concept': ['/terminology?q=headache&id=MESH%3AD006261', 'article h2'],
+  findings: ['/terminology?findings', 'details'],
   projects: ['/projects', 'a.card'],
   queue: [`/projects/${project}`, '.queue-table'],
   documents: [`/projects/${project}/documents`, 'table'],
   import: [`/projects/${project}/import`, 'textarea'],
   jobs: [`/projects/${project}/jobs`, '[data-job]'],
   dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
+  'no disagreements': [`/projects/${project}/disagreements`, '.empty'],
   annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
+  'what changed': [`/projects/${project}/changes/${job}/${document}`, 'button.change'],
   models: [`/models?project=${project}`, 'table'],
   settings: ['/settings', 'h2'],
   'not found': ['/nowhere', 'h1'],
@@ -47,17 +49,6 @@ async function visit([path, sign]) {
   await page.locator(sign).first().waitFor();
 }
 
-const axe = readFileSync(axePath, 'utf8');
-
-/** What axe calls serious or critical. */
-async function serious() {
-  // The content security policy lets no script be added, so axe comes through the debugger.
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
-  const told = (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`;
-  return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
-}
-
 for (const theme of ['light', 'dark']) {
   test(`axe finds nothing serious in ${theme}`, async () => {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
@@ -65,7 +56,7 @@ for (const theme of ['light', 'dark']) {
     for (const [name, where] of Object.entries(pages())) {
       await visit(where);
       await page.waitForTimeout(250);
-      found.push(...(await serious()).map((fault) => `${name}: ${fault}`));
+      found.push(...(await serious(page)).map((fault) => `${name}: ${fault}`));
     }
     assert.deepEqual(found, []);
   });
@@ -89,7 +80,7 @@ test('a server with accounts asks for a login, which axe likes too', async () =>
   await page.route('**/api/v1/about', (route) => route.fulfill({ json: { version: '0', kb: { name: '', n_concepts: 0, n_names: 0, fingerprint: '' }, model: { name: '' }, user: null, needs_login: true } }));
   await page.goto(`${it.base}/projects`);
   await page.getByRole('button', { name: 'Log in' }).waitFor();
-  assert.deepEqual(await serious(), []);
+  assert.deepEqual(await serious(page), []);
   await page.unroute('**/api/v1/about');
 });
 
@@ -106,14 +97,14 @@ test('dialogs please axe, too', async () => {
   for (const key of ['?', 'h']) {
     await page.keyboard.press(key);
     await page.getByRole('dialog').waitFor();
-    assert.deepEqual(await serious(), []);
+    assert.deepEqual(await serious(page), []);
     await page.keyboard.press('Escape');
   }
 });
 
 test('axe sees faults at all', async () => {
   await page.evaluate(() => globalThis.document.querySelector('main').append(globalThis.document.createElement('button')));
-  assert.match((await serious()).join(), /button-name/);
+  assert.match((await serious(page)).join(), /button-name/);
 });
 
 test('a text is linked as typing stops, and goes into the address', async () => {
@@ -134,6 +125,46 @@ test('a search shows how a name matched and leads to its page', async () => {
   await page.locator('article h2', { hasText: 'Headache' }).waitFor();
   await page.goBack();
   await page.locator('article').waitFor({ state: 'detached' });
+});
+
+test('a concept tells what is near and where it is mentioned', async () => {
+  await page.goto(`${it.base}/projects/${project}`);
+  await page.locator('.queue-table').waitFor();
+  await page.goto(`${it.base}/terminology?id=MESH%3AD003693`);
+  await page.getByRole('region', { name: 'Near in meaning' }).locator('li a').first().waitFor();
+  await page.getByRole('region', { name: 'Mentions' }).locator('select').selectOption(String(project));
+  await page.locator('a.line', { hasText: 'delirium' }).first().click();
+  await page.waitForURL(/annotate\/\d+\?span=\d+-\d+/);
+  await page.locator('aside .mention', { hasText: /delirium/i }).waitFor();
+});
+
+test('findings of the terminology come with examples that lead to their concepts', async () => {
+  await page.goto(`${it.base}/terminology`);
+  await page.getByRole('link', { name: 'Findings' }).click();
+  await page.getByText('A finding is no error').waitFor({ timeout: 60_000 });
+  const one = page.locator('details', { has: page.locator('.ids a') }).first();
+  await one.locator('summary').click();
+  await one.locator('.ids a').first().click();
+  await page.locator('article h2').waitFor();
+});
+
+test('what a prediction changed is gone through by keys', async () => {
+  await page.goto(`${it.base}/projects/${project}/jobs`);
+  await page.locator('section[aria-label="What changed"] a').first().click();
+  await page.locator('button.change').first().waitFor();
+  assert.equal(await page.locator('button.change').count(), await page.locator('.diff .marked mark.added[data-mark]').evaluateAll((all) => new Set(all.map((one) => one.dataset.mark)).size));
+  await page.keyboard.press('j');
+  await page.locator('button.change.here').nth(0).waitFor();
+  assert.equal(await page.locator('button.change').evaluateAll((all) => all.findIndex((one) => one.classList.contains('here'))), 1);
+  const text = await page.locator('button.change.here strong').textContent();
+  await page.keyboard.press('J');
+  await page.locator('h1', { hasText: /2$/ }).waitFor();
+  await page.keyboard.press('K');
+  await page.locator('h1', { hasText: /1$/ }).waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/span=/);
+  await page.locator('aside .mention', { hasText: text }).waitFor();
 });
 
 test('the theme is kept', async () => {

@@ -1,57 +1,140 @@
-// The pictures of docs/annotate.md: `node e2e/pictures.mjs`, always with the mock, whose texts are made up.
+// The pictures of docs/annotate.md: `node e2e/pictures.mjs`. With CANONYM_URL they show a real server, which has to be fresh: accounts are made on the way.
+// All texts are made up.
 
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { fill } from '../mock/server.mjs';
 import { call, open, until } from './browser.mjs';
+import { stories } from './stories.mjs';
 
-delete process.env.CANONYM_URL;
-const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url));
+const isReal = Boolean(process.env.CANONYM_URL);
+const folder = process.env.PICTURES ?? fileURLToPath(new URL('../../docs/images/', import.meta.url));
 mkdirSync(folder, { recursive: true });
+const PASSWORD = 'correct horse';
 
 const it = await open({ width: 1280, height: 760 });
 const { page, base } = it;
-const done = async (project) => until('a job', async () => (await call(base, 'GET', `/projects/${project}/jobs`)).jobs.every((job) => job.state === 'SUCCEEDED'));
-const take = (name) => page.screenshot({ path: `${folder}${name}.png` });
+const done = async (project) => until('a job', async () => (await call(base, 'GET', `/projects/${project}/jobs`)).jobs.every((job) => job.state === 'SUCCEEDED'), 900_000);
+const take = async (name) => {
+  await page.waitForTimeout(600);
+  await page.screenshot({ path: `${folder}/${name}.png` });
+  const wide = await page.evaluate(() => document.querySelector('main').scrollWidth - document.querySelector('main').clientWidth);
+  if (wide > 0) console.log(`${name}: ${wide} px too wide`);
+};
+let nth = 0;
+const decided = (...decisions) => ({ version: null, client_id: `picture-${nth++}`, decisions });
 
-const project = fill().id;
-await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'train' });
+const project = (await call(base, 'POST', '/projects', { name: 'Side effects', description: 'Made-up reports', guideline: 'Mark diseases, symptoms and drugs. Take the longest name. If nothing fits, press n.' })).id;
+await call(base, 'POST', `/projects/${project}/import?format=pubtator&filename=ward.pubtator`, stories, 'text/plain');
+await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
 await done(project);
-const [first, second, third] = (await call(base, 'GET', `/projects/${project}/documents`)).documents;
-const { marks } = await call(base, 'GET', `/documents/${first.id}`);
-const predicted = marks.filter((mark) => mark.source === 'PRED');
-await call(base, 'POST', `/documents/${first.id}/decisions`, { client_id: 'one', decisions: [{ kind: 'accept', mark: predicted[0].id }, { kind: 'unsure', mark: predicted.at(-1).id, value: true }] });
+const [first, second, third, fourth, fifth, sixth] = (await call(base, 'GET', `/projects/${project}/documents`)).documents;
+const marks = async (row) => (await call(base, 'GET', `/documents/${row.id}`)).marks;
+const open_ = async (row) => (await marks(row)).filter((mark) => mark.source === 'PRED' && mark.state === 'open');
 
 await page.goto(`${base}/#text=${encodeURIComponent('Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; the CKD grew worse.')}`);
-await page.locator('.result mark', { hasText: 'chronic' }).click();
-await page.waitForTimeout(500);
+await page.locator('.result mark', { hasText: 'chronic' }).first().click();
+await page.locator('aside .candidate').first().waitFor();
 await take('link');
+
+// Somebody worked through three documents; then a model is trained on them.
+for (const [row, seconds] of [[fifth, 74], [sixth, 61]]) await call(base, 'POST', `/documents/${row.id}/decisions`, decided({ kind: 'finish', value: true, seconds }));
+await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'train' });
+await done(project);
+const predicted = await open_(first);
+await call(base, 'POST', `/documents/${first.id}/decisions`, decided({ kind: 'accept', mark: predicted[0].id }, { kind: 'unsure', mark: predicted.at(-1).id, value: true }));
 
 await page.goto(`${base}/projects/${project}/annotate/${first.id}`);
 await page.locator('.candidates .candidate').first().waitFor();
-await page.waitForTimeout(500);
 await take('annotate');
 
 await page.emulateMedia({ colorScheme: 'dark' });
 await page.goto(`${base}/projects/${project}/annotate/${third.id}`);
 await page.locator('.text mark').first().click();
-await page.waitForTimeout(500);
 await take('annotate-dark');
 
 await page.emulateMedia({ colorScheme: 'light' });
 await page.goto(`${base}/projects/${project}/jobs`);
+await page.getByText('Learned from').waitFor();
 await page.locator('figure').first().waitFor();
-await page.waitForTimeout(500);
 await take('train');
 
+const job = (await call(base, 'GET', `/projects/${project}/jobs`)).jobs[0].id;
+const changed = (await call(base, 'GET', `/projects/${project}/changes?from=${job}`)).documents;
+const most = changed.sort((a, b) => b.added + b.removed + b.changed - a.added - a.removed - a.changed)[0];
+if (most) {
+  await page.goto(`${base}/projects/${project}/changes/${job}/${most.id}`);
+  await page.locator('button.change').first().waitFor();
+  await take('changes');
+} else console.log('nothing changed, so there is no picture of it');
+
+await page.goto(`${base}/projects/${project}`);
+await page.locator('.queue-table').waitFor();
 await page.goto(`${base}/terminology?q=delir&id=MESH%3AD003693`);
-await page.locator('article h2').waitFor();
-await page.waitForTimeout(500);
+await page.locator('section[aria-label="Near in meaning"] li').first().waitFor();
+await page.locator('section[aria-label=Mentions] a.line').first().waitFor();
 await take('terminology');
 
 await page.setViewportSize({ width: 768, height: 1024 });
 await page.goto(`${base}/projects/${project}/annotate/${second.id}`);
 await page.locator('.candidates .candidate').first().waitFor();
-await page.waitForTimeout(500);
 await take('annotate-768');
+await page.setViewportSize({ width: 1280, height: 760 });
+
+// Three people disagree.
+const as = isReal ? await withAccounts() : await withMock();
+const [drug, kidney, lung] = [(await open_(fourth))[0], (await marks(second)).find((mark) => mark.text === 'chronic kidney disease'), (await marks(third)).find((mark) => mark.text === 'lung cancer')];
+const text = `${(await as('ada', 'GET', `/documents/${second.id}`)).text}`;
+const span = (words) => [[[...text.slice(0, text.lastIndexOf(words))].length, [...text.slice(0, text.lastIndexOf(words) + words.length)].length]];
+for (const [name, row, decision] of [
+  ['ada', first, { kind: 'accept', mark: predicted[0].id }],
+  ['bob', first, { kind: 'concept', mark: predicted[0].id, concept: 'MESH:D003221' }],
+  ['cyd', first, { kind: 'concept', mark: predicted[0].id, concept: 'MESH:D003693' }],
+  ['ada', first, { kind: 'accept', mark: predicted[0].id }],
+  ['bob', second, { kind: 'accept', mark: kidney.id }],
+  ['cyd', second, { kind: 'nil', mark: kidney.id }],
+  ['bob', second, { kind: 'add', spans: span('high blood pressure'), concept: 'MESH:D006973' }],
+  ['cyd', second, { kind: 'add', spans: span('blood pressure'), concept: 'MESH:D006973' }],
+  ['bob', third, { kind: 'accept', mark: lung.id }],
+  ['ada', third, { kind: 'accept', mark: lung.id }],
+  ['cyd', third, { kind: 'reject', mark: lung.id }],
+  ...(drug ? [['bob', fourth, { kind: 'accept', mark: drug.id }], ['ada', fourth, { kind: 'accept', mark: drug.id }]] : []),
+]) await as(name, 'POST', `/documents/${row.id}/decisions`, decided(decision));
+await page.goto(`${base}/projects/${project}/disagreements`);
+await page.locator('.answer').first().waitFor();
+await page.keyboard.press('j');
+await page.keyboard.press('j');
+await take('disagreements');
+
+if (it.complaints.length) console.log(it.complaints);
 await it.close();
+
+/** Accounts of the mock, in which a login changes who asks. */
+async function withMock() {
+  for (const [name, role] of [['ada', 'admin'], ['bob', 'annotator'], ['cyd', 'annotator']]) await call(base, 'POST', '/people', { name, password: PASSWORD, role });
+  return async (name, method, path, body) => {
+    await call(base, 'POST', '/login', { name, password: PASSWORD });
+    const answer = await call(base, method, path, body);
+    await call(base, 'POST', '/logout', {});
+    return answer;
+  };
+}
+
+/** Accounts of a real server: programs ask with tokens, the browser with a login. */
+async function withAccounts() {
+  const ask = async (method, path, body, headers = {}) => {
+    const response = await fetch(`${base}/api/v1${path}`, { method, headers: { 'X-Canonym': '1', 'Content-Type': 'application/json', ...headers }, ...(body ? { body: JSON.stringify(body) } : {}) });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return { json: await response.json(), cookie: response.headers.get('set-cookie')?.split(';')[0] };
+  };
+  const tokens = {};
+  for (const [name, role] of [['ada', 'admin'], ['bob', 'annotator'], ['cyd', 'annotator']]) {
+    await ask('POST', '/people', { name, password: PASSWORD, role }, tokens.ada ? { Authorization: `Bearer ${tokens.ada}` } : {});
+    const { cookie } = await ask('POST', '/login', { name, password: PASSWORD });
+    tokens[name] = (await ask('POST', '/tokens', { name: 'pictures' }, { Cookie: cookie })).json.token;
+    if (name === 'ada') {
+      const [key, value] = cookie.split('=');
+      await it.context.addCookies([{ name: key, value, url: base }]);
+    }
+  }
+  return async (name, method, path, body) => (await ask(method, path, body, { Authorization: `Bearer ${tokens[name]}` })).json;
+}

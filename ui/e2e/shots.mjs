@@ -21,6 +21,20 @@ for (const [width, height] of [[1280, 860], [1024, 768], [768, 1024]]) {
   await call(it.base, 'POST', `/documents/${docs[0].id}/comments`, { text: 'Is it the same episode?', mark: b.id });
   await call(it.base, 'POST', `/projects/${project.id}/jobs`, { kind: 'train' });
   await until('training', async () => (await call(it.base, 'GET', `/projects/${project.id}/jobs`)).jobs[0].state === 'SUCCEEDED');
+  const last = (await call(it.base, 'GET', `/projects/${project.id}/jobs`)).jobs[0].id;
+  for (const [name, role] of [['ada', 'curator'], ['bob', 'annotator'], ['cyd', 'annotator']]) await call(it.base, 'POST', '/people', { name, password: 'correct horse', role });
+  const delirium = one.marks.find((mark) => mark.text === 'delirium').id;
+  const said = [['ada', { kind: 'accept', mark: delirium }], ['bob', { kind: 'concept', mark: delirium, concept: 'MESH:D003221' }], ['cyd', { kind: 'accept', mark: delirium }], ['ada', { kind: 'add', spans: [[75, 90]], concept: 'MESH:D003924' }], ['bob', { kind: 'add', spans: [[82, 90]], concept: 'MESH:D003920' }]];
+  for (const [row, [name, decision]] of said.entries()) {
+    await call(it.base, 'POST', '/login', { name, password: 'correct horse' });
+    await call(it.base, 'POST', `/documents/${docs[row < 3 ? 0 : 1].id}/decisions`, { version: null, client_id: `s${row}`, decisions: [decision] });
+  }
+  await call(it.base, 'POST', '/logout', {});
+  await call(it.base, 'POST', '/tokens', { name: 'nightly export', days: 30 });
+  for (const [row, doc] of docs.slice(0, 2).entries()) {
+    await call(it.base, 'POST', `/documents/${doc.id}/decisions`, { version: null, client_id: `f${row}`, decisions: [{ kind: 'finish', value: true, seconds: 40 - 11 * row }] });
+    await call(it.base, 'POST', `/documents/${doc.id}/decisions`, { version: null, client_id: `g${row}`, decisions: [{ kind: 'finish', value: false }] });
+  }
   const text = encodeURIComponent('Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; the CKD grew worse.');
   const pages = {
     link: `/#text=${text}`,
@@ -35,6 +49,9 @@ for (const [width, height] of [[1280, 860], [1024, 768], [768, 1024]]) {
     parts: `/projects/${project.id}/annotate/${docs[2].id}`,
     models: `/models?project=${project.id}`,
     settings: '/settings',
+    findings: '/terminology?findings',
+    changes: `/projects/${project.id}/changes/${last}/${docs[2].id}`,
+    disagreements: `/projects/${project.id}/disagreements`,
   };
   for (const theme of ['light', 'dark']) {
     await it.page.emulateMedia({ colorScheme: theme });

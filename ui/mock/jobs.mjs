@@ -3,6 +3,8 @@
 import { docsOf, models, newId, now, predict, Failure } from './state.mjs';
 
 export const jobs = new Map();
+/** What each job changed, by document. */
+export const changes = new Map();
 const listeners = new Set();
 
 export function listen(project, send) {
@@ -15,9 +17,9 @@ export function tell(project, event, data) {
   for (const listener of listeners) if (listener.project === project) listener.send(event, data);
 }
 
-export function start(project, kind) {
+export function start(project, kind, settings = null) {
   if ([...jobs.values()].some((job) => job.project_id === project && ['QUEUED', 'RUNNING'].includes(job.state))) throw new Failure(409, 'busy', 'a job of this project is running', 'wait for it or cancel it');
-  const job = { id: newId(), project_id: project, kind, state: 'QUEUED', progress: 0, message: 'waiting', error: null, started_at: null, ended_at: null, eta_seconds: null, curve: [], model: null };
+  const job = { id: newId(), project_id: project, kind, state: 'QUEUED', progress: 0, message: 'waiting', error: null, started_at: null, ended_at: null, eta_seconds: null, curve: [], model: null, settings };
   jobs.set(job.id, job);
   setTimeout(() => step(job, 0), 150);
   return job;
@@ -45,7 +47,7 @@ function step(job, row) {
     models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold and decided marks.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88 } });
     job.model = id;
   }
-  predict(job.project_id);
+  changes.set(job.id, predict(job.project_id, [...models.values()].find((model) => model.is_current).name));
   Object.assign(job, { state: 'SUCCEEDED', progress: 1, message: 'done', ended_at: now(), eta_seconds: null });
   tell(job.project_id, 'job', job);
 }

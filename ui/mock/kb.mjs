@@ -125,3 +125,22 @@ export function pickerRow(id, score, how) {
   const concept = concepts.get(id);
   return { id, name: concept.name, types: concept.types, definition: concept.definition, synonyms: concept.synonyms.slice(0, 5), path: pathOf(id).map((one) => one.name), score, how };
 }
+
+let nAsked = 0;
+
+/** Findings; the first question finds them not ready. */
+export function lint() {
+  if (!nAsked++) return { is_ready: false, seconds: null, checks: [] };
+  const all = [...concepts.values()];
+  const example = ({ id, name }) => ({ ids: [id], name, note: '' });
+  const undefined_ = all.filter((one) => !one.definition);
+  return {
+    is_ready: true,
+    seconds: 0.4,
+    checks: [
+      { check: 'homonyms', what: 'names of several concepts', n_found: 1, is_note: false, examples: [{ ids: ['MESH:D003693', 'MESH:D003221'], name: 'Confusional State', note: '' }] },
+      { check: 'one-letter', what: 'names of one letter or digit', n_found: 0, is_note: false, examples: [] },
+      { check: 'no-definition', what: 'concepts without a definition', n_found: undefined_.length, is_note: true, examples: undefined_.slice(0, 20).map(example) },
+    ],
+  };
+}

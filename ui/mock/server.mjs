@@ -3,6 +3,7 @@
 
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { agreement, disagreements } from './disagreements.mjs';
 import { serveFile } from './files.mjs';
 import { readJsonl, readPubtator, readText, writePubtator } from './formats.mjs';
 import * as jobs from './jobs.mjs';
@@ -11,7 +12,8 @@ import { samples } from './samples.mjs';
 import * as state from './state.mjs';
 
 const { Failure } = state;
-const people = [state.me];
+const people = [{ ...state.me }];
+let tokens = [];
 
 function routes(method, path, { query, body, text }) {
   const number = (at) => Number(path[at]);
@@ -30,13 +32,42 @@ function routes(method, path, { query, body, text }) {
     if (!page) throw new Failure(404, 'not_found', `no concept ${path[2]}`, 'search by a name');
     return page;
   }
+  if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score })) };
+  if (is('GET', ['kb', 'lint'])) return kb.lint();
   if (is('GET', ['people'])) return { people };
   if (is('POST', ['people'])) {
-    people.push({ id: state.newId(), name: body().name, role: body().role });
+    people.push({ id: state.newId(), name: body().name, role: body().role, is_active: true });
     return people.at(-1);
   }
-  if (is('POST', ['login'])) return { user: state.me };
-  if (is('POST', ['logout'])) return {};
+  if (is('PATCH', ['people', '*'])) {
+    const person = people.find((one) => one.id === number(1));
+    if (!person) throw new Failure(404, 'not_found', `there is no person ${number(1)}`);
+    const { password, ...fields } = body();
+    if (password !== undefined && password.length < 8) throw new Failure(400, 'bad_request', 'a password has at least 8 characters');
+    const isLast = (fields.is_active === false || (fields.role ?? 'admin') !== 'admin') && person.role === 'admin' && people.filter((one) => one.role === 'admin' && one.is_active).length === 1;
+    if (isLast) throw new Failure(409, 'conflict', 'this is the last admin who may log in', 'make somebody else an admin first; nothing was changed');
+    return Object.assign(person, fields);
+  }
+  if (is('POST', ['password'])) {
+    if (body().old !== 'old password') throw new Failure(400, 'bad_request', 'the password until now is wrong', 'nothing was changed; try again');
+    return {};
+  }
+  if (is('GET', ['tokens'])) return { tokens };
+  if (is('POST', ['tokens'])) {
+    const days = body().days;
+    tokens.push({ id: String(state.newId()), name: body().name, made_at: state.now(), expires_at: days ? new Date(Date.now() + days * 86_400_000).toISOString() : null });
+    return { status: 201, json: { name: body().name, token: 'c0ffee'.repeat(10) } };
+  }
+  if (is('DELETE', ['tokens', '*'])) {
+    tokens = tokens.filter((one) => one.id !== path[1]);
+    return {};
+  }
+  if (is('POST', ['login'])) {
+    const person = people.find((one) => one.name === body().name && one.is_active);
+    if (!person) throw new Failure(401, 'unauthorized', 'name or password is wrong');
+    return { user: Object.assign(state.me, person) };
+  }
+  if (is('POST', ['logout'])) return (Object.assign(state.me, people[0]), {});
 
   if (is('GET', ['projects'])) return { projects: [...state.projects.keys()].map(state.projectRow) };
   if (is('POST', ['projects'])) return state.createProject(body());
@@ -58,11 +89,19 @@ function routes(method, path, { query, body, text }) {
     const strategy = query.get('strategy') ?? project().strategy;
     return { strategy, documents: state.queue(project().id, strategy) };
   }
-  if (is('GET', ['projects', '*', 'stats'])) return state.stats(project().id);
+  if (is('GET', ['projects', '*', 'stats'])) return { ...state.stats(project().id), agreement: agreement(project().id) };
+  if (is('GET', ['projects', '*', 'disagreements'])) return disagreements(project().id, { cursor: query.get('cursor'), limit: Number(query.get('limit') ?? 50) });
   if (is('POST', ['projects', '*', 'alike'])) return state.alike(project().id, body());
   if (is('GET', ['projects', '*', 'jobs'])) return { jobs: [...jobs.jobs.values()].filter((job) => job.project_id === number(1)).reverse() };
-  if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind) };
-  if (is('GET', ['projects', '*', 'changes'])) return { documents: state.docsOf(number(1)).map((one) => ({ id: one.id, external_id: one.external_id, added: one.marks.filter((mark) => mark.source === 'PRED').length, removed: 0, changed: 0 })) };
+  if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind, body().settings) };
+  if (is('GET', ['projects', '*', 'pace'])) return state.pace(project().id);
+  if (is('GET', ['projects', '*', 'mentions'])) return state.mentions(project().id, query.get('concept'), query.get('cursor'), Number(query.get('limit') ?? 50));
+  if (is('GET', ['projects', '*', 'training'])) return state.trainingPlan(project().id, { steps: query.has('steps') ? Number(query.get('steps')) : null, holdOut: Number(query.get('hold_out') ?? 5) });
+  if (is('GET', ['projects', '*', 'changes'])) {
+    const n = (one, change) => one.marks.filter((mark) => mark.change === change).length;
+    const all = [...(jobs.changes.get(Number(query.get('from')))?.values() ?? [])].filter((one) => one.marks.length);
+    return { documents: all.map((one) => ({ id: one.document, external_id: one.external_id, added: n(one, 'added'), removed: n(one, 'removed'), changed: n(one, 'relinked') })) };
+  }
   if (is('POST', ['projects', '*', 'models', '*', 'use'])) {
     for (const model of state.models.values()) model.is_current = model.id === number(3);
     return {};
@@ -71,6 +110,7 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['jobs', '*'])) return jobOf(number(1));
   if (is('POST', ['jobs', '*', 'cancel'])) return jobs.cancel(jobOf(number(1)));
 
+  if (is('GET', ['documents', '*', 'changes'])) return jobs.changes.get(Number(query.get('from')))?.get(doc().id) ?? { document: doc().id, external_id: doc().external_id, text: doc().text, sections: doc().sections, model_before: null, model_after: null, marks: [], n_same: 0 };
   if (is('GET', ['documents', '*'])) return state.shown(doc(), query.get('all') === '1');
   if (is('POST', ['documents', '*', 'decisions'])) return saved(doc(), state.decide(doc(), body()));
   if (is('POST', ['documents', '*', 'undo'])) return saved(doc(), state.undo(doc(), body().client_id));

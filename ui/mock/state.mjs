@@ -8,7 +8,8 @@ export const models = new Map();
 let nextId = 1;
 export const newId = () => nextId++;
 export const now = () => new Date().toISOString();
-export const me = { id: 1, name: 'local', role: 'admin' };
+/** Who asks. A login changes it for everybody: the mock knows one browser. */
+export const me = { id: 1, name: 'local', role: 'admin', is_active: true };
 
 models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84 } });
 
@@ -95,13 +96,13 @@ export function queue(p, strategy) {
 }
 
 /** Runs a change of a document as an event that can be undone. */
-function record(doc, kind, what, clientId, change) {
+function record(doc, { kind, what, decisions }, clientId, change) {
   if (doc.done.has(clientId)) return doc.done.get(clientId);
   const before = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
   change();
   const after = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
   const id = newId();
-  doc.events.push({ id, kind, by: me.name, at: now(), what: what(), before, after });
+  doc.events.push({ id, kind, by: me.name, at: now(), what: what(), decisions, before, after });
   doc.version = id;
   doc.undone = [];
   return answer(doc, before, after, clientId, id);
@@ -118,7 +119,9 @@ function answer(doc, before, after, clientId, event) {
 }
 
 export function decide(doc, { client_id, decisions }) {
-  return record(doc, decisions[0]?.kind ?? 'none', () => decisions.map((one) => sentence(doc, one)).join('; '), client_id, () => {
+  if (decisions.some((one) => one.kind === 'settle') && me.role === 'annotator') throw new Failure(403, 'forbidden', 'disagreements are settled by curators and admins');
+  const what = () => decisions.map((one) => sentence(doc, one)).join('; ');
+  return record(doc, { kind: decisions[0]?.kind ?? 'none', what, decisions }, client_id, () => {
     for (const one of decisions) applyOne(doc, one);
   });
 }
@@ -126,7 +129,7 @@ export function decide(doc, { client_id, decisions }) {
 function sentence(doc, one) {
   const mark = doc.marks.find((each) => each.id === one.mark);
   const name = mark ? `“${mark.text}”` : '';
-  return { add: 'marked a mention', accept: `accepted ${name}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `no concept for ${name}`, unsure: `unsure about ${name}`, spans: `moved the edges to ${name}`, delete: `deleted ${name}`, type: `type of ${name}`, finish: one.value ? 'finished the document' : 'opened the document again' }[one.kind];
+  return { add: 'marked a mention', accept: `accepted ${name}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `no concept for ${name}`, unsure: `unsure about ${name}`, spans: `moved the edges to ${name}`, delete: `deleted ${name}`, type: `type of ${name}`, settle: 'settled a place', finish: one.value ? 'finished the document' : 'opened the document again' }[one.kind];
 }
 
 function applyOne(doc, one) {
@@ -139,6 +142,7 @@ function applyOne(doc, one) {
     if (one.value) for (const mark of doc.marks) if (isOpen(mark)) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name });
     return;
   }
+  if (one.kind === 'settle') return settle(doc, one);
   const mark = doc.marks.find((each) => each.id === one.mark);
   if (!mark) throw new Failure(404, 'not_found', `no mark ${one.mark}`);
   const decided = { source: 'USER', state: 'accepted', by: me.name, at: now() };
@@ -152,9 +156,23 @@ function applyOne(doc, one) {
   if (one.kind === 'spans') Object.assign(mark, decided, { spans: one.spans, text: newMark(doc.text, { spans: one.spans }).text });
 }
 
+/** The first marks of the place become what is kept, the others are rejected. */
+function settle(doc, { marks, keep }) {
+  const left = marks.map((id) => doc.marks.find((mark) => mark.id === id)).filter((mark) => mark && mark.state !== 'deleted');
+  for (const one of keep) {
+    const best = left.findIndex((mark) => JSON.stringify(mark.spans) === JSON.stringify(one.spans));
+    const mark = left.splice(Math.max(0, best), 1)[0];
+    const fields = { source: 'USER', state: 'accepted', by: me.name, at: now(), is_nil: one.is_nil, spans: one.spans };
+    const made = newMark(doc.text, { ...fields, concept: one.concept });
+    if (mark) Object.assign(mark, { ...fields, text: made.text, concept: made.concept });
+    else doc.marks.push(made);
+  }
+  for (const mark of left) mark.state = 'rejected';
+}
+
 export function undo(doc, clientId) {
   if (doc.done.has(clientId)) return doc.done.get(clientId);
-  const event = doc.events.findLast((one) => !one.isUndone && one.before);
+  const event = doc.events.findLast((one) => !one.isUndone && one.before && one.by === me.name);
   if (!event) throw new Failure(409, 'nothing_to_undo', 'nothing to undo');
   event.isUndone = true;
   doc.undone.push(event);
@@ -179,16 +197,45 @@ function restore(doc, event, to, kind, clientId) {
   return answer(doc, before, { marks: doc.marks }, clientId, id);
 }
 
-export function predict(p) {
+/** What another model than the first finds: some names otherwise, some not at all. */
+function finds(text, model) {
+  if (model === 'starter') return link(text).filter((one) => one.text.toLowerCase() !== 'pain');
+  const swapped = (one) => (one.candidates.length > 1 && one.text.length % 4 === 1 ? { ...one, score: 0.71, candidates: [one.candidates[1], one.candidates[0], ...one.candidates.slice(2)] } : one);
+  return link(text).filter((one) => one.text.toLowerCase() !== 'cough').map(swapped);
+}
+
+/** Predicts in every document; what changed, by document. */
+export function predict(p, model = 'starter') {
+  const changes = new Map();
   for (const doc of docsOf(p)) {
-    doc.marks = doc.marks.filter((mark) => !isOpen(mark));
-    for (const found of link(doc.text)) {
-      if (doc.marks.some((mark) => JSON.stringify(mark.spans) === JSON.stringify(found.spans) && mark.state !== 'open')) continue;
-      const mark = newMark(doc.text, { spans: found.spans, type: found.type, concept: found.candidates[0].id, source: 'PRED', state: 'open', score: found.score, candidates: found.candidates, model: 'starter' });
-      const rival = doc.marks.find((one) => one.source === 'GOLD' && one.spans[0][0] < found.spans[0][1] && found.spans[0][0] < one.spans[0][1]);
-      if (rival && rival.concept?.id !== mark.concept.id) Object.assign(mark, { disagrees: [rival.id] });
-      doc.marks.push(mark);
-    }
+    const before = doc.marks.filter(isOpen);
+    predictIn(doc, model);
+    const after = doc.marks.filter(isOpen);
+    const place = (mark) => JSON.stringify(mark.spans);
+    const side = (mark) => (mark ? { concept: mark.concept, score: mark.score } : null);
+    const row = (mark, change, was, now) => ({ mark: mark.id, change, spans: mark.spans, text: mark.text, type: mark.type ?? '', before: side(was), after: side(now) });
+    const was = new Map(before.map((mark) => [place(mark), mark]));
+    const marks = after.flatMap((mark) => {
+      const old = was.get(place(mark));
+      was.delete(place(mark));
+      return !old ? [row(mark, 'added', null, mark)] : old.concept?.id !== mark.concept?.id ? [row(mark, 'relinked', old, mark)] : [];
+    });
+    const n_same = after.length - marks.length;
+    marks.push(...[...was.values()].map((mark) => row(mark, 'removed', mark, null)));
+    marks.sort((a, b) => a.spans[0][0] - b.spans[0][0]);
+    changes.set(doc.id, { document: doc.id, external_id: doc.external_id, text: doc.text, sections: doc.sections, model_before: before[0]?.model ?? null, model_after: model, marks, n_same });
+  }
+  return changes;
+}
+
+function predictIn(doc, model) {
+  doc.marks = doc.marks.filter((mark) => !isOpen(mark));
+  for (const found of finds(doc.text, model)) {
+    if (doc.marks.some((mark) => JSON.stringify(mark.spans) === JSON.stringify(found.spans) && mark.state !== 'open')) continue;
+    const mark = newMark(doc.text, { spans: found.spans, type: found.type, concept: found.candidates[0].id, source: 'PRED', state: 'open', score: found.score, candidates: found.candidates, model });
+    const rival = doc.marks.find((one) => one.source === 'GOLD' && one.spans[0][0] < found.spans[0][1] && found.spans[0][0] < one.spans[0][1]);
+    if (rival && rival.concept?.id !== mark.concept.id) Object.assign(mark, { disagrees: [rival.id] });
+    doc.marks.push(mark);
   }
 }
 
@@ -250,4 +297,46 @@ export function stats(p) {
     agreement: null,
     models: [...models.values()].filter((model) => model.project_id === null || model.project_id === p).map(({ id, name, made_at, dev }) => ({ id, name, at: made_at, dev })),
   };
+}
+
+/** How long people took, from what finishing decisions say. */
+export function pace(p) {
+  const points = docsOf(p).flatMap((doc) =>
+    doc.events
+      .filter((event) => event.kind === 'finish' && event.decisions[0].seconds)
+      .map((event) => ({ document: doc.id, external_id: doc.external_id, by: event.by, at: event.at, seconds: event.decisions[0].seconds, per_thousand: (1000 * event.decisions[0].seconds) / doc.text.length, model: event.before.marks.find((mark) => mark.model)?.model ?? null, is_measured: true })),
+  );
+  const figures = (of) => {
+    const sorted = of.map((one) => one.seconds).sort((a, b) => a - b);
+    return { median: sorted[Math.floor(sorted.length / 2)], mean: sorted.reduce((sum, one) => sum + one, 0) / sorted.length };
+  };
+  const groups = (key) => [...new Set(points.map((one) => one[key]))].map((name) => {
+    const of = points.filter((one) => one[key] === name);
+    return { name, n: of.length, seconds: figures(of), per_thousand: of.map((one) => one.per_thousand).sort((a, b) => a - b)[Math.floor(of.length / 2)] };
+  });
+  return { all: points.length ? figures(points) : null, n_measured: points.length, n_estimated: 0, people: groups('by'), models: groups('model'), points: points.sort((a, b) => a.at.localeCompare(b.at)) };
+}
+
+/** What a training would learn from; every fifth document, or whichever is asked for, is held out. */
+export function trainingPlan(p, { steps, holdOut = 5 }) {
+  if (steps !== null && !(steps >= 1)) throw new Failure(400, 'bad_request', 'these settings are not known: steps', 'settings are `steps` and `hold_out`, both numbers');
+  const docs = docsOf(p);
+  const human = (doc) => doc.marks.filter((mark) => listed(mark) && mark.source !== 'PRED');
+  const complete = docs.filter((doc) => doc.is_finished || doc.marks.some((mark) => mark.source === 'GOLD'));
+  const incomplete = docs.filter((doc) => !complete.includes(doc) && human(doc).length);
+  const heldOut = holdOut > 1 ? complete.filter((doc, row) => row % holdOut === holdOut - 1) : [];
+  const learned = [...complete.filter((doc) => !heldOut.includes(doc)), ...incomplete];
+  const usual = Math.min(600, Math.max(60, steps ?? 3 * complete.length));
+  return { n_complete: complete.length - heldOut.length, n_held_out: heldOut.length, n_incomplete: incomplete.length, n_silent: docs.length - complete.length - incomplete.length, n_mentions: learned.reduce((sum, doc) => sum + human(doc).length, 0), steps: Math.ceil(usual / 6) * 6, least_steps: 60, most_steps: 600, hold_out: holdOut };
+}
+
+export function mentions(p, concept, cursor, limit) {
+  const all = docsOf(p).flatMap((doc) => {
+    const points = [...doc.text];
+    return doc.marks
+      .filter((mark) => listed(mark) && mark.concept?.id === concept)
+      .map((mark) => ({ document: doc.id, external_id: doc.external_id, mark: mark.id, spans: mark.spans, text: mark.text, before: points.slice(Math.max(0, mark.spans[0][0] - 60), mark.spans[0][0]).join(''), behind: points.slice(mark.spans.at(-1)[1], mark.spans.at(-1)[1] + 60).join(''), source: mark.source, state: mark.state }));
+  });
+  const from = Number(cursor ?? 0);
+  return { mentions: all.slice(from, from + limit), next_cursor: from + limit < all.length ? String(from + limit) : null, n_mentions: all.length, n_documents: new Set(all.map((one) => one.document)).size };
 }

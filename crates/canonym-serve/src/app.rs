@@ -6,16 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
+use crate::api::lint::Lint;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
 use crate::jobs::Runner;
 use crate::lane::{Lane, LaneConfig};
+use crate::marks::disagree::{Place, places};
 use crate::metrics::Metrics;
 use crate::people::{Desks, Limiter};
-use crate::store::{Store, jobs, models, people, projects};
+use crate::store::{Store, events, jobs, models, people, projects};
 use crate::times::Clock;
 
 /// How the server works.
@@ -67,6 +70,9 @@ const SIDE_QUESTIONS: usize = 2;
 /// Imports and hashes of passwords at a time.
 const AT_ONCE: usize = 2;
 
+/// Disagreements of a document, with its version.
+type Places = (i64, Arc<Vec<Place>>);
+
 /// What all requests share.
 pub struct App {
     /// The model that the server was started with.
@@ -97,8 +103,12 @@ pub struct App {
     pub doors: Semaphore,
     /// Who works on which document.
     pub desks: Desks,
+    /// What may be wrong with the terminology.
+    pub lint: Mutex<Lint>,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
+    /// Disagreements by document.
+    places: Mutex<HashMap<i64, Places>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -143,8 +153,10 @@ impl App {
             imports: Semaphore::new(AT_ONCE),
             doors: Semaphore::new(AT_ONCE),
             desks: Desks::default(),
+            lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
+            places: Mutex::default(),
             stopping: watch::Sender::new(false),
         });
         if runs_jobs {
@@ -230,6 +242,19 @@ impl App {
 
     fn engines(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<dyn Engine>>> {
         self.engines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The places of a document of which people said different things.
+    pub fn places_of(&self, connection: &Connection, (document, version): (i64, i64)) -> ApiResult<Arc<Vec<Place>>> {
+        let known = || self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, places)) = known().get(&document)
+            && *of == version
+        {
+            return Ok(places.clone());
+        }
+        let places = Arc::new(places(&events::of_document(connection, document)?));
+        known().insert(document, (version, places.clone()));
+        Ok(places)
     }
 
     /// Ends what does not end by itself: jobs and streams of events.

@@ -80,6 +80,29 @@ pub struct Training {
     pub seed: u64,
 }
 
+/// What a training would do, told before it starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct TrainingPlan {
+    /// Documents of which every mention is known: they teach what a mention is, and what it means.
+    pub n_complete: usize,
+    /// Complete documents that are held out, to measure on.
+    pub n_held_out: usize,
+    /// Documents that are not finished: they teach what a name means.
+    pub n_incomplete: usize,
+    /// Documents that teach nothing, since nobody decided anything there.
+    pub n_silent: usize,
+    /// Mentions in what is learned from.
+    pub n_mentions: usize,
+    /// The steps that it would take.
+    pub steps: u64,
+    /// The fewest steps.
+    pub least_steps: u64,
+    /// The most steps.
+    pub most_steps: u64,
+    /// One complete document of this number is held out; none where it is 0.
+    pub hold_out: usize,
+}
+
 /// A point of a learning curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CurvePoint {
@@ -133,6 +156,9 @@ pub trait Trainer: Send + Sync {
     /// model. A training that runs in a process of its own ends it then.
     fn train(&self, training: &Training, told: &mut dyn FnMut(Progress) -> ControlFlow<()>)
     -> canonym::Result<Trained>;
+
+    /// What [`Trainer::train`] would do with documents and settings; an error where it knows no such settings.
+    fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> canonym::Result<TrainingPlan>;
 
     /// Opens a model that was trained.
     fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>>;

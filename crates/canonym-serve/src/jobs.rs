@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use canonym::corpus::AnnotatedDocument;
 use canonym::text::Document;
+use rusqlite::Connection;
 
 use crate::api::for_each_document;
 use crate::app::{App, model_folder};
@@ -210,39 +211,39 @@ fn predict_batch(app: &App, job: &Job, (engine, name): (&dyn Engine, &str), batc
     Ok(versions.len())
 }
 
-/// Trains a model on what people decided: GOLD, and what they made, confirmed or corrected. The project uses it from then on, and gets its
-/// predictions; using an older one is the way back.
-fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
-    let Some(trainer) = &app.trainer else {
-        return Ok(End::Failed("this server cannot train models".to_owned()));
-    };
-    let mut training_documents = Vec::new();
+/// What a training learns from: the documents of a project with GOLD and with what people made, confirmed or corrected.
+pub fn training_documents(app: &App, connection: &Connection, project: i64) -> ApiResult<Vec<TrainingDocument>> {
+    let mut documents = Vec::new();
     // A document that came with marks is taken to have all of them.
     let has_gold = Cell::new(false);
     let is_wanted = |mark: &MarkState| {
         has_gold.set(has_gold.get() || mark.original.is_some());
         mark.is_human()
     };
-    let (parent, parent_folder) = app.store.read(|connection| {
-        for_each_document((app.engine.kb(), connection), job.project_id, is_wanted, |kept, document| {
-            let is_finished = kept.is_finished || has_gold.replace(false);
-            training_documents.push(TrainingDocument { document, is_finished });
-            Ok(())
-        })?;
+    for_each_document((app.engine.kb(), connection), project, is_wanted, |kept, document| {
+        let is_finished = kept.is_finished || has_gold.replace(false);
+        documents.push(TrainingDocument { document, is_finished });
+        Ok(())
+    })?;
+    Ok(documents)
+}
+
+/// Trains a model on what people decided: GOLD, and what they made, confirmed or corrected. The project uses it from then on, and gets its
+/// predictions; using an older one is the way back.
+fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
+    let Some(trainer) = &app.trainer else {
+        return Ok(End::Failed("this server cannot train models".to_owned()));
+    };
+    let (documents, parent, parent_folder) = app.store.read(|connection| {
+        let documents = training_documents(app, connection, job.project_id)?;
         let parent = projects::model(connection, job.project_id)?.unwrap_or(app.base_model);
-        Ok((parent, models::get(connection, parent)?.folder))
+        Ok((documents, parent, models::get(connection, parent)?.folder))
     })?;
     let folder = model_folder(&app.config.data, job.id);
     if let Some(above) = folder.parent() {
         std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
     }
-    let training = Training {
-        documents: training_documents,
-        parent: parent_folder,
-        output: folder.clone(),
-        settings,
-        seed: job.id as u64,
-    };
+    let training = Training { documents, parent: parent_folder, output: folder.clone(), settings, seed: job.id as u64 };
     let mut told = |progress: Progress| {
         if let Err(error) = tell(app, job, &progress) {
             tracing::warn!("the progress of job {} cannot be kept: {error}", job.id);

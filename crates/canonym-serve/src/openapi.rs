@@ -48,7 +48,8 @@ pub fn document() -> Value {
 
 fn operation(route: &Route, error: &Value, schemas: &mut Schemas) -> Value {
     let in_path = route.path.split(['{', '}']).skip(1).step_by(2).map(|name| {
-        let kind = if route.path.contains("/concepts/") { "string" } else { "integer" };
+        let is_word = ["/concepts/", "/tokens/"].iter().any(|part| route.path.contains(part));
+        let kind = if is_word { "string" } else { "integer" };
         json!({"name": name, "in": "path", "required": true, "schema": {"type": kind}})
     });
     let in_query = route

@@ -39,6 +39,12 @@ export class Api {
   logout = () => this.post<unknown>('/logout', {});
   people = () => this.get<{ people: t.User[] }>('/people');
   addPerson = (person: { name: string; password: string; role: t.Role }) => this.post<t.User>('/people', person);
+  changePerson = (id: number, fields: { role?: t.Role; password?: string; is_active?: boolean }) =>
+    this.send<t.User>('PATCH', `/people/${id}`, JSON.stringify(fields), 'application/json');
+  changePassword = (old: string, fresh: string) => this.post<unknown>('/password', { old, new: fresh });
+  tokens = () => this.get<{ tokens: t.TokenRow[] }>('/tokens');
+  makeToken = (name: string, days: number | null) => this.post<{ name: string; token: string }>('/tokens', days === null ? { name } : { name, days });
+  revokeToken = (id: string) => this.send<unknown>('DELETE', `/tokens/${encodeURIComponent(id)}`, null, null);
 
   link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean }, signal?: AbortSignal) =>
     this.post<t.LinkedDocument>('/link', { text, ...options }, signal);
@@ -59,6 +65,8 @@ export class Api {
     this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state })}`);
   queue = (p: number, strategy: string, limit = 50) =>
     this.get<{ strategy: string; documents: t.QueueRow[] }>(`/projects/${p}/queue${query({ strategy, limit })}`);
+  disagreements = (p: number, cursor: string | null = null, limit = 50) =>
+    this.get<{ disagreements: t.Disagreement[]; next_cursor: string | null; n_open: number }>(`/projects/${p}/disagreements${query({ cursor, limit })}`);
   stats = (p: number) => this.get<t.Stats>(`/projects/${p}/stats`);
 
   document = (d: number, all = false) => this.get<t.AnnotatedDocument>(`/documents/${d}${all ? '?all=1' : ''}`);
@@ -76,11 +84,20 @@ export class Api {
 
   jobs = (p: number) => this.get<{ jobs: t.Job[] }>(`/projects/${p}/jobs`);
   job = (j: number) => this.get<t.Job>(`/jobs/${j}`);
-  startJob = (p: number, kind: 'predict' | 'train') => this.post<t.Job>(`/projects/${p}/jobs`, { kind });
+  startJob = (p: number, kind: 'predict' | 'train', settings: t.TrainingSettings | null = null) =>
+    this.post<t.Job>(`/projects/${p}/jobs`, settings ? { kind, settings } : { kind });
+  trainingPlan = (p: number, settings: t.TrainingSettings, signal?: AbortSignal) => this.get<t.TrainingPlan>(`/projects/${p}/training${query({ ...settings })}`, signal);
   cancelJob = (j: number) => this.post<t.Job>(`/jobs/${j}/cancel`, {});
   models = (p: number | null) => this.get<{ models: t.Model[] }>(`/models${query({ project: p })}`);
   useModel = (p: number, m: number) => this.post<unknown>(`/projects/${p}/models/${m}/use`, {});
   changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
+  documentChanges = (d: number, from: number) => this.get<t.DocumentChanges>(`/documents/${d}/changes${query({ from })}`);
+  pace = (p: number) => this.get<t.Pace>(`/projects/${p}/pace`);
+  mentions = (p: number, concept: string, cursor: string | null = null, limit = 20) =>
+    this.get<t.MentionPage>(`/projects/${p}/mentions${query({ concept, cursor, limit })}`);
+  near = (id: string, top_k = 8, signal?: AbortSignal) =>
+    this.get<{ concepts: t.Candidate[] }>(`/kb/concepts/${encodeURIComponent(id)}/near${query({ top_k })}`, signal);
+  lint = () => this.get<t.Lint>('/kb/lint');
   eventsAddress = (p: number) => `${this.base}/events${query({ project: p })}`;
 
   private get<T>(path: string, signal?: AbortSignal): Promise<T> {

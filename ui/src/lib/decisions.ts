@@ -18,6 +18,9 @@ export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: nu
     } else if (decision.kind === 'finish') {
       is_finished = decision.value;
       if (decision.value) marks = marks.map((mark) => (isOpen(mark) ? { ...mark, state: 'accepted', source: 'USER', by } : mark));
+    } else if (decision.kind === 'settle') {
+      // Places are settled on a page of their own, which asks the server.
+      continue;
     } else if (decision.kind === 'reject' || decision.kind === 'delete') {
       marks = marks.filter((mark) => mark.id !== decision.mark);
     } else {

@@ -28,6 +28,12 @@ export function time(text: string | null): string {
   return at.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 }
 
+/** A day as people write it, with its year. */
+export function day(text: string): string {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? text : at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+}
+
 /** How a match came about, for people. */
 export function howText(how: string): string {
   const texts: Record<string, string> = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { label, line, scale, ticks } from './plots';
+import { label, line, runningMedian, scale, ticks } from './plots';
 
 test('ticks are round and cover both ends', () => {
   expect(ticks(0, 10)).toEqual([0, 2.5, 5, 7.5, 10]);
@@ -16,3 +16,9 @@ test('a scale maps ends to ends, also upside down', () => {
 });
 test('a line starts with a move', () => expect(line([[0, 1], [2.345, 3]])).toBe('M0 1L2.3 3'));
 test('numbers on axes are short', () => expect([label(0.5), label(20_000), label(7), label(-0.25)]).toEqual(['.5', '20k', '7', '-.25']));
+
+test('a running median leaves an outlier out', () => {
+  const points: [number, number][] = [[1, 5], [2, 900], [3, 6], [4, 4]];
+  expect(runningMedian(points, 3).map(([, y]) => y)).toEqual([900, 6, 6, 6]);
+  expect(runningMedian([], 3)).toEqual([]);
+});

@@ -28,6 +28,16 @@ export function line(points: [number, number][]): string {
   return points.map(([x, y], row) => `${row ? 'L' : 'M'}${round(x)} ${round(y)}`).join('');
 }
 
+/** Each value as the median of so many around it. */
+export function runningMedian(points: [number, number][], n: number): [number, number][] {
+  const half = Math.floor(n / 2);
+  return points.map(([x], row) => {
+    const around = points.slice(Math.max(0, row - half), row + half + 1).map(([, y]) => y);
+    around.sort((a, b) => a - b);
+    return [x, around[Math.floor(around.length / 2)]!];
+  });
+}
+
 /** A number for an axis. */
 export function label(value: number): string {
   if (Number.isInteger(value)) return Math.abs(value) >= 10_000 ? `${value / 1000}k` : String(value);

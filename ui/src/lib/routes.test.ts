@@ -12,17 +12,22 @@ test('addresses are read and written', () => {
   check('/link', 'link', '/');
   check('/terminology', 'terminology');
   check('/terminology?q=dry+cough&id=MESH%3AD003371', 'terminology');
+  check('/terminology?findings', 'terminology');
   check('/projects', 'projects');
   check('/projects/3', 'project');
   check('/projects/3/queue', 'project', '/projects/3');
   check('/projects/3/dashboard', 'project');
   check('/projects/3/annotate/12', 'annotate');
+  check('/projects/3/annotate/12?span=4-9', 'annotate');
+  check('/projects/3/annotate/12?span=9-4', 'annotate', '/projects/3/annotate/12');
+  check('/projects/3/disagreements', 'project');
+  check('/projects/3/changes/7/12', 'changes');
   check('/models?project=3', 'models');
   check('/models', 'models');
   check('/settings', 'settings');
 });
 test('what is no page is told to be none', () => {
-  for (const path of ['/nowhere', '/projects/x', '/projects/3/annotate', '/projects/3/annotate/x', '/projects/3/nothing', '/projects/3/queue/4']) {
+  for (const path of ['/nowhere', '/projects/x', '/projects/3/annotate', '/projects/3/annotate/x', '/projects/3/nothing', '/projects/3/queue/4', '/projects/3/changes/7', '/projects/3/changes/7/8/9']) {
     check(path, 'missing');
   }
 });

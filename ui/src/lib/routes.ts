@@ -1,14 +1,17 @@
 // Addresses of pages and back. Ids of concepts stand in the query, as a path with a dot is taken for a file.
 
-export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs';
-const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs'];
+import type { Span } from './types';
+
+export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements';
+const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs', 'disagreements'];
 
 export type Route =
   | { page: 'link' }
-  | { page: 'terminology'; q: string; id: string | null }
+  | { page: 'terminology'; q: string; id: string | null; findings?: true }
   | { page: 'projects' }
   | { page: 'project'; project: number; tab: ProjectTab }
-  | { page: 'annotate'; project: number; document: number }
+  | { page: 'annotate'; project: number; document: number; span?: Span | null }
+  | { page: 'changes'; project: number; job: number; document: number }
   | { page: 'models'; project: number | null }
   | { page: 'settings' }
   | { page: 'missing'; path: string };
@@ -17,19 +20,27 @@ export function parse(address: string): Route {
   const url = new URL(address, 'http://localhost');
   const parts = url.pathname.split('/').filter(Boolean);
   const missing: Route = { page: 'missing', path: url.pathname };
-  const [place, first, second, third] = parts;
+  const [place, first, second, third, fourth] = parts;
   if (place === undefined || (place === 'link' && parts.length === 1)) return { page: 'link' };
-  if (place === 'terminology') return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id') };
+  if (place === 'terminology') {
+    const findings = url.searchParams.has('findings') ? { findings: true as const } : {};
+    return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id'), ...findings };
+  }
   if (place === 'settings') return { page: 'settings' };
   if (place === 'models') return { page: 'models', project: whole(url.searchParams.get('project') ?? undefined) };
   if (place !== 'projects') return missing;
   if (first === undefined) return { page: 'projects' };
   const project = whole(first);
-  if (project === null || parts.length > 4) return missing;
+  if (project === null || parts.length > 5 || (parts.length === 5 && second !== 'changes')) return missing;
   if (second === undefined) return { page: 'project', project, tab: 'queue' };
   if (second === 'annotate') {
     const document = whole(third);
-    return document === null ? missing : { page: 'annotate', project, document };
+    const span = spanOf(url.searchParams.get('span'));
+    return document === null ? missing : { page: 'annotate', project, document, ...(span ? { span } : {}) };
+  }
+  if (second === 'changes') {
+    const [job, document] = [whole(third), whole(fourth)];
+    return job === null || document === null ? missing : { page: 'changes', project, job, document };
   }
   const tab = TABS.find((one) => one === second);
   return tab && third === undefined ? { page: 'project', project, tab } : missing;
@@ -40,6 +51,7 @@ export function address(route: Route): string {
     case 'link':
       return '/';
     case 'terminology': {
+      if (route.findings) return '/terminology?findings';
       const query = new URLSearchParams();
       if (route.q) query.set('q', route.q);
       if (route.id) query.set('id', route.id);
@@ -50,7 +62,9 @@ export function address(route: Route): string {
     case 'project':
       return route.tab === 'queue' ? `/projects/${route.project}` : `/projects/${route.project}/${route.tab}`;
     case 'annotate':
-      return `/projects/${route.project}/annotate/${route.document}`;
+      return `/projects/${route.project}/annotate/${route.document}${route.span ? `?span=${route.span.join('-')}` : ''}`;
+    case 'changes':
+      return `/projects/${route.project}/changes/${route.job}/${route.document}`;
     case 'models':
       return route.project === null ? '/models' : `/models?project=${route.project}`;
     case 'settings':
@@ -72,6 +86,12 @@ export function textOfAddress(hash: string): string | null {
   } catch {
     return null;
   }
+}
+
+/** Two code points with a line between them. */
+function spanOf(text: string | null): Span | null {
+  const [start = null, end = null] = (text ?? '').split('-').map((part) => whole(part));
+  return start !== null && end !== null && start < end ? [start, end] : null;
 }
 
 function whole(text: string | undefined): number | null {

@@ -41,7 +41,11 @@ export class DocumentSession {
   readonly mark = $derived(this.placed.find((one) => one.id === this.focused)?.mark ?? null);
   readonly nOpen = $derived(this.placed.filter((one) => isOpen(one.mark)).length);
 
-  constructor(readonly id: number) {
+  constructor(
+    readonly id: number,
+    /** Where to look first, in code points: at the mark there, or at the text itself. */
+    private first: Span | null = null,
+  ) {
     this.waiting = outbox.of(id);
     this.stop = listen(id, this);
     void this.load();
@@ -60,10 +64,21 @@ export class DocumentSession {
         if (mark.concept) this.names.set(mark.concept.id, mark.concept.name);
         for (const one of mark.candidates) this.names.set(one.id, one.name);
       }
-      if (this.focused === null || !this.mark) this.focused = this.placed.find((one) => isOpen(one.mark))?.id ?? this.placed[0]?.id ?? null;
+      if (this.first) this.lookAt(this.first);
+      else if (this.focused === null || !this.mark) this.focused = this.placed.find((one) => isOpen(one.mark))?.id ?? this.placed[0]?.id ?? null;
     } catch (error) {
       if (!this.base) this.problem = sentence(error);
     }
+  }
+
+  private lookAt([start, end]: Span): void {
+    this.first = null;
+    const wanted = this.map.spanToUnits([start, end]);
+    const over = this.placed.filter((one) => one.spans.some(([from, to]) => from < wanted[1] && wanted[0] < to));
+    const same = over.find((one) => one.spans[0]![0] === wanted[0] && one.spans.at(-1)![1] === wanted[1]);
+    this.focused = (same ?? over[0])?.id ?? null;
+    // No mark has these edges: the text itself is what is meant.
+    if (!same && wanted[1] <= (this.base?.text.length ?? 0)) this.selected = wanted;
   }
 
   /** Loads again if somebody else, or a job, changed the document. */
@@ -187,9 +202,15 @@ export class DocumentSession {
   }
 }
 
+/** Where a mark comes from, in a word: marks of others have their name. */
+export function sourceOf(mark: Mark): string {
+  if (mark.source !== 'USER') return mark.source === 'GOLD' ? 'gold' : 'predicted';
+  return mark.by && mark.by !== (app.about?.user?.name ?? mark.by) ? `by ${mark.by}` : 'yours';
+}
+
 /** A mark in words: source, concept, what is special. */
 export function told(mark: Mark): string {
-  const source = { GOLD: 'gold', USER: 'yours', PRED: mark.state === 'open' ? `predicted ${share(mark.score)}` : 'predicted' }[mark.source];
+  const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${share(mark.score)}` : sourceOf(mark);
   const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no concept' : 'concept not chosen';
   return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'disagrees with another mark' : ''].filter(Boolean).join(', ');
 }

@@ -94,6 +94,14 @@ export interface User {
   id: number;
   name: string;
   role: Role;
+  is_active?: boolean;
+}
+
+export interface TokenRow {
+  id: string;
+  name: string;
+  made_at: string;
+  expires_at: string | null;
 }
 
 export interface About {
@@ -193,6 +201,13 @@ export interface AnnotatedDocument {
   comments: Comment[];
 }
 
+/** What stands in a settled place. */
+export interface Keep {
+  spans: Span[];
+  concept: string | null;
+  is_nil: boolean;
+}
+
 export type Decision =
   | { kind: 'add'; spans: Span[]; type?: string; concept: string | null; is_nil?: boolean }
   | { kind: 'accept'; mark: number }
@@ -203,7 +218,8 @@ export type Decision =
   | { kind: 'spans'; mark: number; spans: Span[] }
   | { kind: 'delete'; mark: number }
   | { kind: 'type'; mark: number; type: string }
-  | { kind: 'finish'; value: boolean };
+  | { kind: 'settle'; marks: number[]; keep: Keep[] }
+  | { kind: 'finish'; value: boolean; seconds?: number };
 
 export interface DecisionAnswer {
   version: number;
@@ -229,6 +245,42 @@ export interface AlikeMatch {
   mark: number | null;
 }
 
+export interface Claim {
+  mark: number;
+  spans: Span[];
+  text: string;
+  concept: Named | null;
+}
+
+export interface Answer {
+  people: { name: string; at: string }[];
+  /** Nothing where it is no mention. */
+  claims: Claim[];
+}
+
+export interface Disagreement {
+  document: number;
+  external_id: string;
+  version: number;
+  marks: number[];
+  start: number;
+  end: number;
+  text: string;
+  before: string;
+  behind: string;
+  answers: Answer[];
+  is_reopened: boolean;
+}
+
+export interface Agreement {
+  cohen_kappa: number | null;
+  krippendorff_alpha: number | null;
+  span_f1: number | null;
+  n_both: number;
+  n_several: number;
+  n_people: number;
+}
+
 export interface ModelScores {
   strict_f1?: number;
   spans_f1?: number;
@@ -243,7 +295,7 @@ export interface Stats {
   by_decision: Record<string, number>;
   decisions_per_day: { day: string; n: number }[];
   seconds_per_document: { median: number; mean: number } | null;
-  agreement: { cohen_kappa: number | null; krippendorff_alpha: number | null; span_f1: number | null } | null;
+  agreement: Agreement | null;
   models: { id: number; name: string; at: string; dev: ModelScores | null }[];
 }
 
@@ -262,6 +314,24 @@ export interface Job {
   eta_seconds: number | null;
   curve: { step: number; loss: number; dev: number | null }[];
   model: number | null;
+  settings?: TrainingSettings | null;
+}
+
+export interface TrainingSettings {
+  steps?: number;
+  hold_out?: number;
+}
+
+export interface TrainingPlan {
+  n_complete: number;
+  n_held_out: number;
+  n_incomplete: number;
+  n_silent: number;
+  n_mentions: number;
+  steps: number;
+  least_steps: number;
+  most_steps: number;
+  hold_out: number;
 }
 
 export interface Model {
@@ -281,4 +351,81 @@ export interface ChangedDocument {
   added: number;
   removed: number;
   changed: number;
+}
+
+export type ChangeKind = 'added' | 'removed' | 'relinked';
+
+export interface Verdict {
+  concept: Named | null;
+  score: number | null;
+}
+
+export interface ChangedMark {
+  mark: number;
+  change: ChangeKind;
+  spans: Span[];
+  text: string;
+  type: string;
+  before: Verdict | null;
+  after: Verdict | null;
+}
+
+export interface DocumentChanges {
+  document: number;
+  external_id: string;
+  text: string;
+  sections: { kind: string; start: number; end: number }[];
+  model_before: string | null;
+  model_after: string | null;
+  marks: ChangedMark[];
+  n_same: number;
+}
+
+export interface MentionRow {
+  document: number;
+  external_id: string;
+  mark: number;
+  spans: Span[];
+  text: string;
+  before: string;
+  behind: string;
+  source: Source;
+  state: MarkState;
+}
+
+export interface MentionPage {
+  mentions: MentionRow[];
+  next_cursor: string | null;
+  n_mentions: number;
+  n_documents: number;
+}
+
+export interface LintCheck {
+  check: string;
+  what: string;
+  n_found: number | null;
+  is_note: boolean;
+  examples: { ids: string[]; name: string; note: string }[];
+}
+
+export interface Lint {
+  is_ready: boolean;
+  seconds: number | null;
+  checks: LintCheck[];
+}
+
+export interface PaceOf {
+  name: string | null;
+  n: number;
+  seconds: { median: number; mean: number };
+  per_thousand: number;
+}
+
+export interface Pace {
+  all: { median: number; mean: number } | null;
+  n_measured: number;
+  n_estimated: number;
+  people: PaceOf[];
+  models: PaceOf[];
+  points: { document: number; external_id: string; by: string; at: string; seconds: number; per_thousand: number; model: string | null; is_measured: boolean }[];
 }

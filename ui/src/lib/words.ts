@@ -19,6 +19,14 @@ export const JOB_TEXT: Record<JobState, string> = {
   CANCELLED: 'cancelled',
 };
 
+/** Which share of the complete documents is held out. */
+export const HOLD_OUT_TEXT: [number, string][] = [
+  [10, 'one of ten'],
+  [3, 'one of three'],
+  [2, 'every second'],
+  [0, 'none'],
+];
+
 /** What can be chosen for an import; `auto` looks at name and content. */
 export const IMPORT_FORMATS: [string, string][] = [
   ['auto', 'find out'],

@@ -12,13 +12,13 @@ use canonym::{Error, Result};
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::optimise::{AdamConfig, Schedule};
 use canonym_neural::train::tags::TagsConfig;
-use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training, TrainingDocument};
+use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training, TrainingDocument, TrainingPlan};
 use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
 use crate::train::ENDS_WITH_INPUT;
-use crate::train::adapt::{Experiment, Report, SYSTEM};
+use crate::train::adapt::{Experiment, Report, SYSTEM, held_out};
 
 /// How often a running training is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -27,6 +27,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const STEPS_PER_DOCUMENT: u64 = 3;
 const LEAST_STEPS: u64 = 60;
 const MOST_STEPS: u64 = 600;
+
+/// One complete document of this number is held out.
+const HOLD_OUT: usize = 5;
 
 /// Rounds of a training; each ends with a look at what is held out.
 const ROUNDS: u64 = 6;
@@ -47,6 +50,29 @@ struct Settings {
     steps: Option<u64>,
     /// One document of this number is held out.
     hold_out: Option<usize>,
+}
+
+impl Settings {
+    fn of(settings: &serde_json::Value) -> Result<Settings> {
+        match settings.is_null() {
+            true => Ok(Settings::default()),
+            false => serde_json::from_value(settings.clone()).map_err(|error| {
+                Error::invalid(format!("these settings are not known: {error}"))
+                    .with_hint("settings are `steps` and `hold_out`, both numbers")
+            }),
+        }
+    }
+
+    fn n_steps(&self, n_complete: usize) -> u64 {
+        let wanted = self.steps.unwrap_or(STEPS_PER_DOCUMENT * n_complete as u64);
+        wanted.clamp(LEAST_STEPS, MOST_STEPS).next_multiple_of(ROUNDS)
+    }
+}
+
+/// Documents that are complete, and others that have marks: a text without any says nothing where it is not complete.
+fn divided(documents: &[TrainingDocument]) -> (Vec<&TrainingDocument>, Vec<&TrainingDocument>) {
+    let says_something = |one: &&TrainingDocument| one.is_finished || !one.document.annotations.is_empty();
+    documents.iter().filter(says_something).partition(|one| one.is_finished)
 }
 
 /// A process that ends with its owner.
@@ -71,19 +97,10 @@ impl ProcessTrainer {
 
     /// Writes what the training reads, and its configuration; how many steps it has.
     fn prepare(&self, training: &Training) -> Result<u64> {
-        let settings: Settings = match training.settings.is_null() {
-            true => Settings::default(),
-            false => serde_json::from_value(training.settings.clone()).map_err(|error| {
-                Error::invalid(format!("these settings are not known: {error}"))
-                    .with_hint("settings are `steps` and `hold_out`, both numbers")
-            })?,
-        };
+        let settings = Settings::of(&training.settings)?;
         let folder = &training.output;
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-        // A text without marks says nothing where it is not complete.
-        let says_something = |one: &&TrainingDocument| one.is_finished || !one.document.annotations.is_empty();
-        let (complete, incomplete): (Vec<_>, Vec<_>) =
-            training.documents.iter().filter(says_something).partition(|one| one.is_finished);
+        let (complete, incomplete) = divided(&training.documents);
         let mut experiment = Experiment {
             system: SYSTEM.to_owned(),
             seed: training.seed,
@@ -92,7 +109,7 @@ impl ProcessTrainer {
             from: self.beginning().to_owned(),
             documents: Vec::new(),
             incomplete: Vec::new(),
-            hold_out: settings.hold_out.unwrap_or(5),
+            hold_out: settings.hold_out.unwrap_or(HOLD_OUT),
             kb: self.kb.clone(),
             use_counts: 3,
             batch: TagsConfig { batch: 8, ..TagsConfig::default() },
@@ -107,8 +124,7 @@ impl ProcessTrainer {
                 paths.push(name.into());
             }
         }
-        let wanted = settings.steps.unwrap_or(STEPS_PER_DOCUMENT * complete.len() as u64);
-        let n_steps = wanted.clamp(LEAST_STEPS, MOST_STEPS).next_multiple_of(ROUNDS);
+        let n_steps = settings.n_steps(complete.len());
         let adam = AdamConfig {
             learning_rate: 5e-4,
             beta_2: 0.98,
@@ -187,6 +203,26 @@ impl Trainer for ProcessTrainer {
         });
         let n = report.n_documents + report.n_incomplete;
         Ok(Trained { name: format!("{} + {n} documents", short(self.beginning())), card: card(&report), dev })
+    }
+
+    fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
+        let settings = Settings::of(settings)?;
+        let (complete, incomplete) = divided(documents);
+        let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
+        let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
+        let n_held_out = is_held_out.iter().filter(|is_held_out| **is_held_out).count();
+        let learned = complete.iter().zip(&is_held_out).filter(|(_, is_held_out)| !**is_held_out).map(|(one, _)| one);
+        Ok(TrainingPlan {
+            n_complete: complete.len() - n_held_out,
+            n_held_out,
+            n_incomplete: incomplete.len(),
+            n_silent: documents.len() - complete.len() - incomplete.len(),
+            n_mentions: learned.chain(&incomplete).map(|one| one.document.annotations.len()).sum(),
+            steps: settings.n_steps(complete.len()),
+            least_steps: LEAST_STEPS,
+            most_steps: MOST_STEPS,
+            hold_out,
+        })
     }
 
     fn open(&self, folder: &Path) -> Result<Arc<dyn Engine>> {

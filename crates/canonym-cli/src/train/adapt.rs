@@ -227,15 +227,23 @@ pub fn read(paths: &[PathBuf], root: &Path) -> canonym::Result<Vec<AnnotatedDocu
 
 /// What is held out, and the rest. Nothing is held out where nothing would be left to learn from.
 fn divide(documents: Vec<AnnotatedDocument>, n: usize) -> (Vec<AnnotatedDocument>, Vec<AnnotatedDocument>) {
-    let is_held_out = |document: &AnnotatedDocument| {
-        let hash = Sha256::digest(document.document.id.as_bytes());
+    let held_out = held_out(documents.iter().map(|document| document.document.id.as_str()), n);
+    let mut is_held_out = held_out.into_iter();
+    documents.into_iter().partition(|_| is_held_out.next() == Some(true))
+}
+
+/// Which of some documents are held out, by their ids.
+pub fn held_out<'a>(ids: impl Iterator<Item = &'a str>, n: usize) -> Vec<bool> {
+    let is_held_out = |id: &str| {
+        let hash = Sha256::digest(id.as_bytes());
         let number = hash.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
         n > 1 && number.is_multiple_of(n as u64)
     };
-    if !documents.iter().any(|document| !is_held_out(document)) {
-        return (Vec::new(), documents);
+    let mut held_out: Vec<bool> = ids.map(is_held_out).collect();
+    if held_out.iter().all(|is_held_out| *is_held_out) {
+        held_out.fill(false);
     }
-    documents.into_iter().partition(is_held_out)
+    held_out
 }
 
 /// The type that most mentions have; mentions without one are taken to be of it.

@@ -17,7 +17,8 @@ use crate::marks::{Change, Changes, MarkState};
 use crate::spans::to_pairs;
 use crate::store::documents::{self, HeldMark, Kept};
 use crate::store::events::{self, NewEvent, stacks};
-use crate::store::people::Person;
+use crate::store::pace;
+use crate::store::people::{Person, Role};
 use crate::wire::{Alike, AlikeRequest, AlikeRow, Decided, Decisions, Scope, UndoRequest};
 
 /// Decisions in one request.
@@ -41,6 +42,12 @@ pub async fn decide(
     if request.decisions.len() > MAX_DECISIONS {
         return Err(ApiError::bad(format!("a request may have {MAX_DECISIONS} decisions")));
     }
+    if request.decisions.iter().any(|decision| matches!(decision, Decision::Settle { .. }))
+        && person.role < Role::Curator
+    {
+        return Err(ApiError::forbidden("disagreements are settled by curators and admins")
+            .hint("say what you think is right of the mark itself"));
+    }
     let client_id = request.client_id.clone();
     let answer = app.blocking(move |app| {
         once(app, (id, &person), client_id.as_deref(), |transaction, kept| {
@@ -48,25 +55,28 @@ pub async fn decide(
             check_fresh(transaction, &kept, &held, &request, &person)?;
             let mut desk = desk(app, transaction, &kept, &held, &person)?;
             let made = request.decisions.iter().map(|decision| {
-                let model = decision.mark().and_then(|mark| desk.marks.get(&mark)?.model.clone());
-                Ok((decision.word(), model, desk.decide(decision)?))
+                let model = decision.marks().first().and_then(|mark| desk.marks.get(mark)?.model.clone());
+                Ok((decision, model, desk.decide(decision)?))
             });
             let made = made.collect::<ApiResult<Vec<_>>>()?;
             let next = desk.next_mark;
             let mut batch = None;
             let mut written = Vec::new();
-            for (kind, model, changes) in &made {
-                let event = NewEvent {
+            for (decision, model, changes) in &made {
+                let new = NewEvent {
                     document: id,
                     batch,
                     person: Some(person.id),
                     at: app.now(),
-                    kind,
+                    kind: decision.word(),
                     model: model.as_deref(),
                     client_id: client_id.as_deref(),
                     ..NewEvent::default()
                 };
-                let event = events::add(transaction, &event, changes)?;
+                let event = events::add(transaction, &new, changes)?;
+                if let Some(seconds) = decision.seconds() {
+                    pace::add(transaction, event, &new, seconds)?;
+                }
                 batch = batch.or(Some(event));
                 written.push(event);
             }
@@ -105,8 +115,8 @@ fn check_fresh(
     person: &Person,
 ) -> ApiResult<()> {
     let Some(version) = request.version else { return Ok(()) };
-    for mark in request.decisions.iter().filter_map(Decision::mark) {
-        let changed = match held.get(&mark) {
+    for mark in request.decisions.iter().flat_map(Decision::marks) {
+        let changed = match held.get(mark) {
             Some(held) if held.event > version => events::person_of(transaction, held.event)? != Some(person.id),
             Some(_) => false,
             // It was there once: a model took it away.

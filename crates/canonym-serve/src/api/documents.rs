@@ -30,8 +30,8 @@ const MAX_COMPARED: usize = 1000;
 /// A part of a list.
 #[derive(Debug, Default, Deserialize)]
 pub struct PageQuery {
-    cursor: Option<String>,
-    limit: Option<usize>,
+    pub(super) cursor: Option<String>,
+    pub(super) limit: Option<usize>,
     state: Option<String>,
 }
 
@@ -197,6 +197,17 @@ fn sentence(event: &Event) -> String {
         "spans" => format!("moved the ends of a mark, now {text}"),
         "type" => format!("changed the type of {text} to {}", mark.map(|mark| mark.kind.as_str()).unwrap_or_default()),
         "delete" => format!("deleted the mark {text}"),
+        "settle" => {
+            let kept =
+                event.changes.marks.iter().filter_map(|change| change.after.as_ref()).find(|mark| mark.is_listed());
+            match kept {
+                Some(MarkState { text, concept: Some(concept), .. }) => {
+                    format!("settled that “{text}” is {} ({})", concept.name, concept.id)
+                }
+                Some(MarkState { text, .. }) => format!("settled that “{text}” has no concept"),
+                None => format!("settled that {text} is no mention"),
+            }
+        }
         "finish" if event.changes.finished.is_some_and(|(_, after)| after) => match n {
             0 => "finished the document".to_owned(),
             n => format!("finished the document and accepted {}", several(n)),

@@ -10,9 +10,11 @@ use serde::Deserialize;
 
 use super::{Ask, At, Json};
 use crate::app::App;
+use crate::engine::TrainingPlan;
 use crate::error::{ApiError, ApiResult};
 use crate::events;
 use crate::guard::Curator;
+use crate::jobs::training_documents;
 use crate::store::jobs::{self, End};
 use crate::store::people::Person;
 use crate::store::{documents, events as kept_events, projects};
@@ -30,13 +32,13 @@ pub async fn add(
         let kind = match new.kind {
             JobKind::Predict => "predict",
             JobKind::Train if app.trainer.is_some() => "train",
-            JobKind::Train => {
-                return Err(ApiError::bad("this server cannot train models").hint(
-                    "export the project, train with `canonym train`, and start the server with `--model FOLDER`",
-                ));
-            }
+            JobKind::Train => return Err(no_trainer()),
         };
         let settings = new.settings.unwrap_or_default();
+        if let ("train", Some(trainer)) = (kind, &app.trainer) {
+            // Settings that are not known are told at once.
+            trainer.plan(&[], &settings)?;
+        }
         let job = app.store.write(|transaction| {
             let project = projects::get(transaction, project)?;
             if project.n_documents == 0 {
@@ -55,6 +57,41 @@ pub async fn add(
         Ok(job)
     });
     Ok((StatusCode::ACCEPTED, axum::Json(job.await?)))
+}
+
+fn no_trainer() -> ApiError {
+    ApiError::bad("this server cannot train models")
+        .hint("export the project, train with `canonym train`, and start the server with `--model FOLDER`")
+}
+
+/// How a training is to be done.
+#[derive(Debug, Default, Deserialize)]
+pub struct PlanQuery {
+    steps: Option<u64>,
+    hold_out: Option<u64>,
+}
+
+/// `GET /projects/{p}/training`: what a training would learn from.
+pub async fn plan(
+    State(app): State<Arc<App>>,
+    _: Person,
+    At(project): At<i64>,
+    Ask(query): Ask<PlanQuery>,
+) -> ApiResult<axum::Json<TrainingPlan>> {
+    let plan = app.blocking(move |app| {
+        let trainer = app.trainer.as_ref().ok_or_else(no_trainer)?;
+        let settings: serde_json::Map<String, serde_json::Value> =
+            [("steps", query.steps), ("hold_out", query.hold_out)]
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+                .collect();
+        let documents = app.store.read(|connection| {
+            projects::check(connection, project)?;
+            training_documents(app, connection, project)
+        })?;
+        Ok(trainer.plan(&documents, &settings.into())?)
+    });
+    Ok(axum::Json(plan.await?))
 }
 
 /// `GET /projects/{p}/jobs`: the jobs of a project.

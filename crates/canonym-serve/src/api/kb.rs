@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::{Ask, At, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::marks::{Named, rounded};
-use crate::wire::{Concept, ConceptPage, Hit, Hits};
+use crate::marks::{CandidateRow, Named, rounded};
+use crate::wire::{Concept, ConceptPage, Hit, Hits, Near};
 
 /// The longest query, in bytes.
 pub const MAX_QUERY: usize = 500;
@@ -76,6 +76,31 @@ pub async fn show(State(app): State<Arc<App>>, At(id): At<String>) -> ApiResult<
         })
     });
     Ok(Json(page.await?))
+}
+
+/// How many are asked for.
+#[derive(Debug, Default, Deserialize)]
+pub struct NearQuery {
+    top_k: Option<usize>,
+}
+
+/// `GET /kb/concepts/{id}/near`: the concepts that the model finds for the name of one, itself left out.
+pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask<NearQuery>) -> ApiResult<Json<Near>> {
+    let top_k = within(ask.top_k, (1, 8, 50), "top_k")?;
+    let _permit = app.side.try_acquire().map_err(|_| ApiError::busy("too many names wait to be linked", 1))?;
+    let concepts = app.blocking(move |app| {
+        let kb = app.engine.kb();
+        let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("the terminology has no such concept"))?;
+        let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
+        let others = links.iter().flat_map(|link| &link.candidates).filter(|one| one.concept != found);
+        let row = |one: &canonym::link::Candidate| CandidateRow {
+            id: kb.id(one.concept).to_owned(),
+            name: kb.preferred_name(one.concept).to_owned(),
+            score: rounded(one.score),
+        };
+        Ok(others.take(top_k).map(row).collect())
+    });
+    Ok(Json(Near { concepts: concepts.await? }))
 }
 
 /// A concept as it is shown.

@@ -1,14 +1,19 @@
 //! The addresses of the interface: one file a subject. [`routes`] lists all.
 
+mod changes;
 mod choices;
 mod decisions;
+mod disagreements;
 mod documents;
 mod health;
 mod import;
 mod jobs;
 mod kb;
 mod link;
+pub mod lint;
+mod mentions;
 mod models;
+mod pace;
 mod people;
 mod projects;
 mod routes;

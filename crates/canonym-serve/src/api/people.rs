@@ -6,13 +6,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::Json;
+use super::{At, Json, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, COOKIE, cookie};
 use crate::people::{checked_name, hash, key_hash, new_key, verify};
-use crate::store::people::{self, Person};
-use crate::wire::{LoggedIn, Login, NewPerson, NewToken, People, Token};
+use crate::store::people::{self, Person, PersonChange, Role};
+use crate::wire::{LoggedIn, Login, NewPassword, NewPerson, NewToken, People, PersonPatch, Token, Tokens};
+
+/// Days for which a token may be made.
+const MAX_DAYS: usize = 3650;
 
 /// How long a login lasts, in seconds.
 const SESSION: i64 = 7 * 24 * 3600;
@@ -27,7 +30,7 @@ pub async fn login(State(app): State<Arc<App>>, Json(login): Json<Login>) -> Api
             app.limiter.attempt(name, now)?;
             let known = app.store.read(|connection| people::by_name(connection, name))?;
             let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
-            let Some((person, _)) = known.filter(|_| is_right) else {
+            let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
                 return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
                     .hint("try again; after five failures one has to wait a minute"));
             };
@@ -75,7 +78,7 @@ pub async fn add(
             if people::by_name(transaction, name)?.is_some() {
                 return Err(ApiError::conflict(format!("there is somebody called `{name}`")).hint("take another name"));
             }
-            if new.role != people::Role::Admin && !people::has_admin(transaction)? {
+            if new.role != Role::Admin && !people::has_admin(transaction)? {
                 return Err(ApiError::conflict("the first account has to be one of an admin")
                     .hint("add an admin first; from then on everybody has to log in"));
             }
@@ -87,6 +90,95 @@ pub async fn add(
     Ok((StatusCode::CREATED, axum::Json(person.await?)))
 }
 
+/// `PATCH /people/{id}`: another role or password, or somebody who may not log in any more. What they did stays theirs.
+pub async fn change(
+    State(app): State<Arc<App>>,
+    admin: Admin,
+    At(id): At<i64>,
+    Json(patch): Json<PersonPatch>,
+) -> ApiResult<axum::Json<Person>> {
+    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let person = app.blocking(move |app| {
+        let password = patch.password.as_deref().map(hash).transpose()?;
+        app.store.write(|transaction| {
+            let before = people::get(transaction, id)?;
+            if before.name == people::LOCAL {
+                return Err(ApiError::bad("`local` is the one who works where there are no accounts")
+                    .hint("add an account for each person"));
+            }
+            if admin.0.id == id && patch.is_active == Some(false) {
+                return Err(ApiError::conflict("nobody deactivates themselves").hint("ask another admin"));
+            }
+            let change = PersonChange { role: patch.role, password, is_active: patch.is_active };
+            people::change(transaction, id, &change)?;
+            if !people::has_admin(transaction)? {
+                return Err(ApiError::conflict("this is the last admin who may log in")
+                    .hint("make somebody else an admin first; nothing was changed"));
+            }
+            if change.password.is_some() || patch.is_active == Some(false) {
+                people::remove_keys(transaction, id, "")?;
+            }
+            people::get(transaction, id)
+        })
+    });
+    Ok(axum::Json(person.await?))
+}
+
+/// `POST /password`: a new password of one's own. It ends other logins and all tokens.
+pub async fn password(
+    State(app): State<Arc<App>>,
+    person: Person,
+    headers: HeaderMap,
+    Json(new): Json<NewPassword>,
+) -> ApiResult<axum::Json<serde_json::Value>> {
+    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let this = cookie(&headers).map(key_hash).unwrap_or_default();
+    app.blocking(move |app| {
+        if !app.has_accounts() {
+            return Err(ApiError::conflict("nobody has a password here")
+                .hint("an admin adds accounts; from then on everybody has to log in"));
+        }
+        app.limiter.attempt(&person.name, app.now())?;
+        let known = app.store.read(|connection| people::by_name(connection, &person.name))?;
+        if !verify(&new.old, known.as_ref().and_then(|(_, hash)| hash.as_deref())) {
+            return Err(ApiError::bad("the password until now is wrong").hint("nothing was changed; try again"));
+        }
+        app.limiter.succeeded(&person.name);
+        let change = PersonChange { password: Some(hash(&new.new)?), ..PersonChange::default() };
+        app.store.write(|transaction| {
+            people::change(transaction, person.id, &change)?;
+            people::remove_keys(transaction, person.id, &this)
+        })
+    })
+    .await?;
+    Ok(axum::Json(serde_json::json!({})))
+}
+
+/// `GET /tokens`: the tokens of the one who asks, without their secrets.
+pub async fn tokens(State(app): State<Arc<App>>, person: Person) -> ApiResult<axum::Json<Tokens>> {
+    let tokens = app.blocking(move |app| {
+        let now = app.now();
+        app.store.read(|connection| people::tokens(connection, person.id, now))
+    });
+    Ok(axum::Json(Tokens { tokens: tokens.await? }))
+}
+
+/// `DELETE /tokens/{t}`: a token of the one who asks is worth nothing any more.
+pub async fn revoke(
+    State(app): State<Arc<App>>,
+    person: Person,
+    At(id): At<String>,
+) -> ApiResult<axum::Json<serde_json::Value>> {
+    app.blocking(move |app| {
+        match app.store.write(|transaction| people::remove_token(transaction, person.id, &id))? {
+            true => Ok(()),
+            false => Err(ApiError::not_found("you have no such token").hint("GET /api/v1/tokens lists them")),
+        }
+    })
+    .await?;
+    Ok(axum::Json(serde_json::json!({})))
+}
+
 /// `POST /tokens`: a token for programs that act in the name of the one who asks.
 pub async fn token(
     State(app): State<Arc<App>>,
@@ -95,9 +187,11 @@ pub async fn token(
 ) -> ApiResult<(StatusCode, axum::Json<Token>)> {
     let token = app.blocking(move |app| {
         let name = checked_name(&new.name)?.to_owned();
+        let days = new.days.map(|days| within(Some(days), (1, days, MAX_DAYS), "days")).transpose()?;
         let (token, hash) = new_key()?;
-        app.store
-            .write(|transaction| people::add_key(transaction, (&hash, "token", &name), person.id, (app.now(), None)))?;
+        let now = app.now();
+        let end = days.map(|days| now + days as i64 * 24 * 3_600_000);
+        app.store.write(|transaction| people::add_key(transaction, (&hash, "token", &name), person.id, (now, end)))?;
         Ok(Token { name, token })
     });
     Ok((StatusCode::CREATED, axum::Json(token.await?)))

@@ -9,8 +9,12 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{choices, decisions, documents, health, import, jobs, kb, link, models, people, projects, stats, stream};
+use super::{
+    changes, choices, decisions, disagreements, documents, health, import, jobs, kb, link, lint, mentions, models,
+    pace, people, projects, stats, stream,
+};
 use crate::app::App;
+use crate::engine::TrainingPlan;
 use crate::openapi::{Schemas, schema};
 use crate::store::people::Person;
 use crate::wire;
@@ -49,6 +53,7 @@ impl Route {
         let filter = match method {
             "POST" => MethodFilter::POST,
             "PATCH" => MethodFilter::PATCH,
+            "DELETE" => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
         Route {
@@ -107,6 +112,10 @@ pub fn routes() -> Vec<Route> {
             .query(&[("q", "string"), ("top_k", "integer")])
             .gives::<wire::Hits>(),
         Route::new(get, "/kb/concepts/{id}", "One concept", kb::show).gives::<wire::ConceptPage>(),
+        Route::new(get, "/kb/concepts/{id}/near", "Concepts that the model finds for its name", kb::near)
+            .query(&[("top_k", "integer")])
+            .gives::<wire::Near>(),
+        Route::new(get, "/kb/lint", "What may be wrong with the terminology", lint::findings).gives::<wire::LintOut>(),
         Route::new(post, "/login", "Log in", people::login).takes::<wire::Login>().gives::<wire::LoggedIn>(),
         Route::new(post, "/logout", "Log out", people::logout),
         Route::new(get, "/people", "Everybody", people::all).gives::<wire::People>(),
@@ -114,6 +123,12 @@ pub fn routes() -> Vec<Route> {
             .takes::<wire::NewPerson>()
             .gives::<Person>()
             .status(201),
+        Route::new(patch, "/people/{id}", "Change somebody's role or password, or deactivate them", people::change)
+            .takes::<wire::PersonPatch>()
+            .gives::<Person>(),
+        Route::new(post, "/password", "Change one's own password", people::password).takes::<wire::NewPassword>(),
+        Route::new(get, "/tokens", "One's own tokens", people::tokens).gives::<wire::Tokens>(),
+        Route::new("DELETE", "/tokens/{t}", "Revoke one of them", people::revoke),
         Route::new(post, "/tokens", "Make a token for programs", people::token)
             .takes::<wire::NewToken>()
             .gives::<wire::Token>()
@@ -163,6 +178,21 @@ pub fn routes() -> Vec<Route> {
         Route::new(post, "/projects/{p}/alike", "Mentions of the same words", decisions::alike)
             .takes::<wire::AlikeRequest>()
             .gives::<wire::Alike>(),
+        Route::new(
+            get,
+            "/projects/{p}/disagreements",
+            "Places of which people said different things",
+            disagreements::list,
+        )
+        .query(&[("cursor", "string"), ("limit", "integer")])
+        .gives::<wire::Disagreements>(),
+        Route::new(get, "/projects/{p}/mentions", "Where a concept is mentioned", mentions::list)
+            .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
+            .gives::<wire::MentionPage>(),
+        Route::new(get, "/projects/{p}/pace", "How long people work on documents", pace::show).gives::<wire::Pace>(),
+        Route::new(get, "/projects/{p}/training", "What a training would learn from", jobs::plan)
+            .query(&[("steps", "integer"), ("hold_out", "integer")])
+            .gives::<TrainingPlan>(),
         Route::new(get, "/projects/{p}/stats", "What was done", stats::stats).gives::<wire::Stats>(),
         Route::new(post, "/projects/{p}/jobs", "Start a prediction or a training", jobs::add)
             .takes::<wire::NewJob>()
@@ -178,6 +208,9 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/projects/{p}/changes", "What a prediction changed", jobs::changes)
             .query(&[("from", "string")])
             .gives::<wire::ChangedDocuments>(),
+        Route::new(get, "/documents/{d}/changes", "The same in one document, mark by mark", changes::of_document)
+            .query(&[("from", "integer")])
+            .gives::<wire::DocumentChanges>(),
     ]
 }
 

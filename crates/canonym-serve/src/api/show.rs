@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use canonym::text::Section;
 use canonym::text::offsets::OffsetMap;
 use rusqlite::{Connection, params};
 
@@ -67,18 +68,23 @@ pub fn marks(
         .collect()
 }
 
+/// The sections of a document, in code points.
+pub fn sections(kept: &Kept, map: &OffsetMap<'_>) -> Vec<SectionOut> {
+    let place = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
+    let sections = kept.beside.sections();
+    let section = |section: &Section| SectionOut {
+        kind: section.kind.clone(),
+        start: place(section.span.start),
+        end: place(section.span.end),
+    };
+    sections.iter().map(section).collect()
+}
+
 /// A document as it is shown; rejected and deleted marks, too, where `all` is set.
 pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<DocumentOut> {
     let names = names(connection)?;
     let held = documents::marks(connection, kept.id)?;
     let map = OffsetMap::new(&kept.text);
-    let place = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
-    let sections = kept.beside.sections();
-    let sections = sections.iter().map(|section| SectionOut {
-        kind: section.kind.clone(),
-        start: place(section.span.start),
-        end: place(section.span.end),
-    });
     let strategy = projects::get(connection, kept.project)?.strategy;
     let strategy = Strategy::parse(&strategy).unwrap_or(Strategy::LeastConfident);
     let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
@@ -86,7 +92,7 @@ pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<Doc
     Ok(DocumentOut {
         id: kept.id,
         project_id: kept.project,
-        sections: sections.collect(),
+        sections: sections(&kept, &map),
         version: kept.version,
         is_finished: kept.is_finished,
         reason: (!kept.is_finished).then(|| reason(strategy, &open, was_read).1),

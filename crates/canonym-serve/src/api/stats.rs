@@ -96,5 +96,8 @@ fn agreement(said: &[Said]) -> Option<Agreement> {
         cohen_kappa: cohen_kappa(&labels),
         krippendorff_alpha: krippendorff_alpha(&ratings),
         span_f1: span_f1(&places(of_a), &places(of_b)),
+        n_both: labels.len(),
+        n_several: by_mark.len(),
+        n_people: said.iter().map(|one| one.person).collect::<BTreeSet<_>>().len(),
     })
 }

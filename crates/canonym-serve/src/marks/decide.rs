@@ -8,10 +8,14 @@ use canonym::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::disagree::{SETTLE, fitness};
 use super::{Change, Changes, MarkState, Named, Source, State, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
 use crate::times::Millis;
+
+/// The longest time that is kept of one document.
+const MOST_SECONDS: f64 = 24.0 * 3600.0;
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -82,11 +86,35 @@ pub enum Decision {
         #[serde(rename = "type")]
         kind: String,
     },
+    /// What stands in a place of which people said different things.
+    Settle {
+        /// All marks there.
+        marks: Vec<i64>,
+        /// What stands there; nothing where it is no mention.
+        keep: Vec<Keep>,
+    },
     /// The document is done, or not.
     Finish {
         /// Whether it is.
         value: bool,
+        /// How long one worked on it, in seconds, without pauses; the page measures it.
+        #[serde(default)]
+        seconds: Option<f64>,
     },
+}
+
+/// A mention that stands in a settled place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Keep {
+    /// Where.
+    #[schema(value_type = Vec<Vec<usize>>)]
+    pub spans: Pairs,
+    /// Its concept.
+    #[serde(default)]
+    pub concept: Option<String>,
+    /// Whether there is none.
+    #[serde(default)]
+    pub is_nil: bool,
 }
 
 impl Decision {
@@ -102,14 +130,24 @@ impl Decision {
             Decision::Spans { .. } => "spans",
             Decision::Delete { .. } => "delete",
             Decision::Type { .. } => "type",
+            Decision::Settle { .. } => SETTLE,
             Decision::Finish { .. } => "finish",
         }
     }
 
-    /// The mark that it is about.
-    pub fn mark(&self) -> Option<i64> {
+    /// How long one worked until then, in seconds; a clock that went wrong counts as a day at most.
+    pub fn seconds(&self) -> Option<f64> {
         match self {
-            Decision::Add { .. } | Decision::Finish { .. } => None,
+            Decision::Finish { value: true, seconds } => seconds.map(|seconds| seconds.clamp(0.0, MOST_SECONDS)),
+            _ => None,
+        }
+    }
+
+    /// The marks that it is about.
+    pub fn marks(&self) -> &[i64] {
+        match self {
+            Decision::Add { .. } | Decision::Finish { .. } => &[],
+            Decision::Settle { marks, .. } => marks,
             Decision::Accept { mark }
             | Decision::Reject { mark }
             | Decision::Nil { mark }
@@ -117,7 +155,7 @@ impl Decision {
             | Decision::Concept { mark, .. }
             | Decision::Unsure { mark, .. }
             | Decision::Spans { mark, .. }
-            | Decision::Type { mark, .. } => Some(*mark),
+            | Decision::Type { mark, .. } => std::slice::from_ref(mark),
         }
     }
 }
@@ -151,7 +189,7 @@ impl Desk<'_> {
                 self.next_mark += 1;
                 changes.marks.push(Change { id, before: None, after: Some(mark) });
             }
-            Decision::Finish { value } => {
+            Decision::Finish { value, .. } => {
                 if *value {
                     let open: Vec<i64> =
                         self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
@@ -197,6 +235,7 @@ impl Desk<'_> {
                 changes.marks.push(self.changed(*mark, |mark| mark.kind = kind)?);
             }
             Decision::Delete { mark } => changes.marks.push(self.deleted(*mark)?),
+            Decision::Settle { marks, keep } => changes.marks = self.settled(marks, keep)?,
         }
         self.apply(&changes);
         Ok(changes)
@@ -250,6 +289,47 @@ impl Desk<'_> {
         }
         let after = MarkState { is_deleted: true, by: Some(self.user), at: self.at, ..before.clone() };
         Ok(Change { id, before: Some(before), after: Some(after) })
+    }
+
+    /// Every mark of the place is changed, if only to be the same again: so the event tells what was settled.
+    fn settled(&mut self, marks: &[i64], keep: &[Keep]) -> ApiResult<Vec<Change>> {
+        if marks.is_empty() {
+            return Err(ApiError::bad("no mark is to be settled").hint("give the `marks` of the disagreement"));
+        }
+        let mut left: BTreeMap<i64, MarkState> = BTreeMap::new();
+        for id in marks {
+            let mark = self.marks.get(id).ok_or_else(|| {
+                ApiError::not_found(format!("this document has no mark {id}")).hint("read the disagreements again")
+            })?;
+            left.insert(*id, mark.clone());
+        }
+        let mut changes = Vec::new();
+        for keep in keep {
+            let wanted = self.added(&keep.spans, None, keep.concept.as_deref(), keep.is_nil)?;
+            let fit = |mark: &MarkState| fitness(mark, &wanted.spans, wanted.concept_id());
+            let best = left.iter().filter(|(_, mark)| !mark.is_deleted).max_by_key(|(id, mark)| (fit(mark), -**id));
+            let Some(id) = best.map(|(id, _)| *id) else {
+                changes.push(Change { id: self.next_mark, before: None, after: Some(wanted) });
+                self.next_mark += 1;
+                continue;
+            };
+            let before = left.remove(&id);
+            let change = self.changed(id, |mark| {
+                mark.spans = wanted.spans;
+                mark.text = wanted.text;
+                mark.concept = wanted.concept;
+                mark.is_nil = wanted.is_nil;
+                mark.is_unsure = false;
+            })?;
+            changes.push(Change { before, ..change });
+        }
+        for (id, mark) in left {
+            changes.push(match mark.is_listed() {
+                true => self.rejected(id)?,
+                false => Change { id, before: Some(mark.clone()), after: Some(mark) },
+            });
+        }
+        Ok(changes)
     }
 
     fn added(&self, spans: &Pairs, kind: Option<&str>, concept: Option<&str>, is_nil: bool) -> ApiResult<MarkState> {

@@ -5,6 +5,7 @@
 pub mod alike;
 pub mod convert;
 pub mod decide;
+pub mod disagree;
 pub mod predict;
 
 use canonym::corpus::CandidateRecord;

@@ -8,14 +8,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewEvent;
 use crate::error::ApiResult;
+use crate::marks::disagree::SETTLE;
 use crate::marks::{Change, Changes, Source, State};
 use crate::times::{DAY, Millis};
 
 /// Who does nothing for so long does something else.
-const PAUSE: Millis = 5 * 60 * 1000;
+pub const PAUSE: Millis = 5 * 60 * 1000;
 
 /// Events that are no decisions.
-const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
+pub const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 
 /// The tables, all of which [`note`] and [`count_mark`] fill.
 const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];
@@ -63,7 +64,10 @@ pub fn note(
             THEN coalesce(spent, 0) + excluded.last_at - last_at ELSE spent END";
     connection.prepare_cached(sql)?.execute(params![project, event.document, person, event.at, PAUSE])?;
     for change in &changes.marks {
-        note_said(connection, (project, event.document, person), change)?;
+        // Who settles a disagreement has read what the others say.
+        if event.kind != SETTLE {
+            note_said(connection, (project, event.document, person), change)?;
+        }
         let concept = change.after.as_ref().filter(|mark| mark.source == Source::User && mark.is_listed());
         if let Some(concept) = concept.and_then(|mark| mark.concept_id()) {
             let sql = "INSERT INTO chosen (project_id, person_id, concept, event_id) VALUES (?1, ?2, ?3, ?4)

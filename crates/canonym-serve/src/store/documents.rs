@@ -231,6 +231,38 @@ pub fn open_marks(connection: &Connection, document: i64) -> ApiResult<Vec<MarkS
     Ok(marks)
 }
 
+/// A mark with its document and its number.
+pub type Placed = (i64, i64, MarkState);
+
+/// Up to `limit` shown marks of a concept in a project, behind a document and mark.
+pub fn mentions(
+    connection: &Connection,
+    (project, concept): (i64, &str),
+    ((document, mark), limit): ((i64, i64), usize),
+) -> ApiResult<Vec<Placed>> {
+    let sql = "SELECT m.document_id, m.id, m.body FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE json_extract(m.body, '$.concept.id') = ?2 AND d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected'
+        AND (m.document_id, m.id) > (?3, ?4) ORDER BY m.document_id, m.id LIMIT ?5";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![project, concept, document, mark, limit as i64])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let body: String = row.get(2)?;
+        found.push((row.get(0)?, row.get(1)?, serde_json::from_str(&body)?));
+    }
+    Ok(found)
+}
+
+/// How many shown marks of a concept a project has, and in how many documents.
+pub fn n_mentions(connection: &Connection, (project, concept): (i64, &str)) -> ApiResult<(usize, usize)> {
+    let sql = "SELECT count(*), count(DISTINCT m.document_id) FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE json_extract(m.body, '$.concept.id') = ?2 AND d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected'";
+    let row = connection.query_row(sql, params![project, concept], |row| {
+        Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize))
+    });
+    Ok(row?)
+}
+
 /// Where a mark stands: the document.
 pub fn of_mark(connection: &Connection, mark: i64) -> ApiResult<i64> {
     let row =

@@ -170,12 +170,31 @@ pub fn of_document(connection: &Connection, document: i64) -> ApiResult<Vec<Even
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// The documents of a project on which two or more people decided, with the version of each, in order.
+pub fn shared(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, i64)>> {
+    let sql = "SELECT d.id, d.version FROM documents d JOIN events e ON e.document_id = d.id
+        WHERE d.project_id = ?1 AND e.person_id IS NOT NULL AND e.kind NOT IN ('import', 'comment')
+        GROUP BY d.id HAVING count(DISTINCT e.person_id) > 1 ORDER BY d.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// The events of a job with the document of each.
 pub fn of_job(connection: &Connection, job: i64) -> ApiResult<Vec<(i64, Event)>> {
     let sql = "SELECT id, batch, person_id, at, kind, model, undoes, changes, document_id FROM events
         WHERE job_id = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([job], |row| Ok((row.get(8)?, event(row)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The events of a job in one document.
+pub fn of_job_in(connection: &Connection, job: i64, document: i64) -> ApiResult<Vec<Event>> {
+    let sql = "SELECT id, batch, person_id, at, kind, model, undoes, changes FROM events
+        WHERE job_id = ?1 AND document_id = ?2 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([job, document], event)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

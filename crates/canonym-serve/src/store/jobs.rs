@@ -12,7 +12,8 @@ use crate::wire::{Job, JobState};
 pub const STOPPED: &str = "the server was stopped";
 
 const COLUMNS: &str =
-    "SELECT id, project_id, kind, state, progress, message, error, started_at, ended_at, curve, model_id FROM jobs";
+    "SELECT id, project_id, kind, state, progress, message, error, started_at, ended_at, curve, model_id, settings
+    FROM jobs";
 
 fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
     let (started, ended): (Option<Millis>, Option<Millis>) = (row.get(7)?, row.get(8)?);
@@ -34,6 +35,7 @@ fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
         eta_seconds: is_known.then(|| (passed * (1.0 - progress) / progress).round().max(0.0)),
         curve: serde_json::from_str(&curve).unwrap_or_default(),
         model: row.get(10)?,
+        settings: serde_json::from_str(&row.get::<_, String>(11)?).unwrap_or_default(),
     })
 }
 

@@ -8,6 +8,7 @@ pub mod documents;
 pub mod events;
 pub mod jobs;
 pub mod models;
+pub mod pace;
 pub mod people;
 pub mod projects;
 
@@ -22,7 +23,7 @@ use crate::error::{ApiError, ApiResult};
 pub const FILE: &str = "canonym.sqlite";
 
 /// What each version of the file adds to the one before. A row is never changed: a new one follows.
-const MIGRATIONS: [&str; 2] = [include_str!("001.sql"), include_str!("002.sql")];
+const MIGRATIONS: [&str; 3] = [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql")];
 
 /// Connections that read while one writes.
 const MAX_READERS: usize = 8;

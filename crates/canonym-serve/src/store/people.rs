@@ -4,8 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::found;
 use crate::error::{ApiError, ApiResult};
-use crate::times::Millis;
+use crate::times::{Millis, rfc3339};
 
 /// What somebody may do. Each may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -46,13 +47,39 @@ pub struct Person {
     pub name: String,
     /// What they may do.
     pub role: Role,
+    /// Whether they may log in.
+    pub is_active: bool,
+}
+
+/// What is to be changed of somebody.
+#[derive(Debug, Clone, Default)]
+pub struct PersonChange {
+    /// What they may do.
+    pub role: Option<Role>,
+    /// The hash of a new password.
+    pub password: Option<String>,
+    /// Whether they may log in.
+    pub is_active: Option<bool>,
+}
+
+/// A token as its owner sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TokenRow {
+    /// What tells it from others; the beginning of the hash, of which nobody can make the token.
+    pub id: String,
+    /// What it is for.
+    pub name: String,
+    /// When it was made.
+    pub made_at: String,
+    /// When it ends, where it does.
+    pub expires_at: Option<String>,
 }
 
 /// The name of the one who works where there are no accounts.
 pub const LOCAL: &str = "local";
 
 fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
-    Ok(Person { id: row.get(0)?, name: row.get(1)?, role: Role::of(&row.get::<_, String>(2)?) })
+    Ok(Person { id: row.get(0)?, name: row.get(1)?, role: Role::of(&row.get::<_, String>(2)?), is_active: row.get(3)? })
 }
 
 /// Makes sure that there is somebody to work where there are no accounts.
@@ -68,15 +95,15 @@ pub fn has_accounts(connection: &Connection) -> ApiResult<bool> {
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// Whether an administrator has a password.
+/// Whether an administrator may log in.
 pub fn has_admin(connection: &Connection) -> ApiResult<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM people WHERE password IS NOT NULL AND role = 'admin')";
+    let sql = "SELECT EXISTS (SELECT 1 FROM people WHERE password IS NOT NULL AND role = 'admin' AND is_active)";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
 /// Everybody, in the order in which they came.
 pub fn all(connection: &Connection) -> ApiResult<Vec<Person>> {
-    let mut statement = connection.prepare_cached("SELECT id, name, role FROM people ORDER BY id")?;
+    let mut statement = connection.prepare_cached("SELECT id, name, role, is_active FROM people ORDER BY id")?;
     let rows = statement.query_map([], person)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
@@ -84,20 +111,34 @@ pub fn all(connection: &Connection) -> ApiResult<Vec<Person>> {
 /// Adds somebody, or gives somebody a new password and role.
 pub fn put(connection: &Connection, name: &str, (role, password): (Role, &str), at: Millis) -> ApiResult<Person> {
     let sql = "INSERT INTO people (name, role, password, made_at) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (name) DO UPDATE SET role = ?2, password = ?3";
+        ON CONFLICT (name) DO UPDATE SET role = ?2, password = ?3, is_active = 1";
     connection.execute(sql, params![name, role.word(), password, at])?;
     by_name(connection, name)?.map(|(person, _)| person).ok_or_else(|| ApiError::internal(&"a person vanished"))
 }
 
 /// Somebody and the hash of the password.
 pub fn by_name(connection: &Connection, name: &str) -> ApiResult<Option<(Person, Option<String>)>> {
-    let sql = "SELECT id, name, role, password FROM people WHERE name = ?1";
-    Ok(connection.query_row(sql, [name], |row| Ok((person(row)?, row.get(3)?))).optional()?)
+    let sql = "SELECT id, name, role, is_active, password FROM people WHERE name = ?1";
+    Ok(connection.query_row(sql, [name], |row| Ok((person(row)?, row.get(4)?))).optional()?)
+}
+
+/// Somebody by number.
+pub fn get(connection: &Connection, id: i64) -> ApiResult<Person> {
+    let row = connection.query_row("SELECT id, name, role, is_active FROM people WHERE id = ?1", [id], person);
+    found(row, &format!("person {id}"))
+}
+
+/// Changes what is given.
+pub fn change(connection: &Connection, id: i64, change: &PersonChange) -> ApiResult<()> {
+    let sql = "UPDATE people SET role = coalesce(?2, role), password = coalesce(?3, password),
+        is_active = coalesce(?4, is_active) WHERE id = ?1";
+    connection.execute(sql, params![id, change.role.map(Role::word), change.password, change.is_active])?;
+    Ok(())
 }
 
 /// The one of the lowest number, who works where there are no accounts.
 pub fn local(connection: &Connection) -> ApiResult<Person> {
-    Ok(connection.query_row("SELECT id, name, role FROM people WHERE id = 0", [], person)?)
+    Ok(connection.query_row("SELECT id, name, role, is_active FROM people WHERE id = 0", [], person)?)
 }
 
 /// Keeps the hash of a key.
@@ -120,7 +161,39 @@ pub fn remove_key(connection: &Connection, hash: &str, at: Millis) -> ApiResult<
 
 /// Who holds a key of a kind.
 pub fn by_key(connection: &Connection, hash: &str, kind: &str, at: Millis) -> ApiResult<Option<Person>> {
-    let sql = "SELECT people.id, people.name, people.role FROM keys JOIN people ON people.id = keys.person_id
-        WHERE keys.hash = ?1 AND keys.kind = ?2 AND (keys.expires_at IS NULL OR keys.expires_at > ?3)";
+    let sql = "SELECT people.id, people.name, people.role, people.is_active FROM keys JOIN people ON people.id = keys.person_id
+        WHERE keys.hash = ?1 AND keys.kind = ?2 AND (keys.expires_at IS NULL OR keys.expires_at > ?3)
+            AND people.is_active";
     Ok(connection.query_row(sql, params![hash, kind, at], person).optional()?)
+}
+
+/// Letters of a hash that name a token.
+const TOKEN_ID: usize = 16;
+
+/// The tokens of somebody, oldest first.
+pub fn tokens(connection: &Connection, person: i64, at: Millis) -> ApiResult<Vec<TokenRow>> {
+    let sql = "SELECT hash, name, made_at, expires_at FROM keys
+        WHERE person_id = ?1 AND kind = 'token' AND (expires_at IS NULL OR expires_at > ?2) ORDER BY made_at, hash";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![person, at], |row| {
+        Ok(TokenRow {
+            id: row.get::<_, String>(0)?.chars().take(TOKEN_ID).collect(),
+            name: row.get(1)?,
+            made_at: rfc3339(row.get(2)?),
+            expires_at: row.get::<_, Option<Millis>>(3)?.map(rfc3339),
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Forgets a token of somebody; whether there was one.
+pub fn remove_token(connection: &Connection, person: i64, id: &str) -> ApiResult<bool> {
+    let sql = "DELETE FROM keys WHERE person_id = ?1 AND kind = 'token' AND substr(hash, 1, ?2) = ?3";
+    Ok(connection.execute(sql, params![person, TOKEN_ID as i64, id])? > 0)
+}
+
+/// Forgets every key of somebody but the one with this hash.
+pub fn remove_keys(connection: &Connection, person: i64, but: &str) -> ApiResult<()> {
+    connection.execute("DELETE FROM keys WHERE person_id = ?1 AND hash <> ?2", params![person, but])?;
+    Ok(())
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::engine::{CurvePoint, DevFigures};
-use crate::store::people::{Person, Role};
+use crate::store::people::{Person, Role, TokenRow};
 
 /// A name and a password.
 #[derive(Clone, Deserialize, ToSchema)]
@@ -44,12 +44,47 @@ pub struct People {
     pub people: Vec<Person>,
 }
 
+/// What is to be changed of somebody.
+#[derive(Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PersonPatch {
+    /// What they may do.
+    #[serde(default)]
+    pub role: Option<Role>,
+    /// A new password; it ends their logins and tokens.
+    #[serde(default)]
+    pub password: Option<String>,
+    /// Whether they may log in.
+    #[serde(default)]
+    pub is_active: Option<bool>,
+}
+
+/// A new password of one's own.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassword {
+    /// The one until now.
+    pub old: String,
+    /// The one from now on.
+    pub new: String,
+}
+
+/// One's own tokens.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Tokens {
+    /// Oldest first.
+    pub tokens: Vec<TokenRow>,
+}
+
 /// A token that is to be made.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// What it is for.
     pub name: String,
+    /// Days after which it ends; it does not where none are given.
+    #[serde(default)]
+    pub days: Option<usize>,
 }
 
 /// A token; it is shown this once.
@@ -184,6 +219,9 @@ pub struct Job {
     pub curve: Vec<CurvePoint>,
     /// The model that it made.
     pub model: Option<i64>,
+    /// What was set when it was made.
+    #[schema(value_type = Option<Object>)]
+    pub settings: serde_json::Value,
 }
 
 /// Jobs of a project.
@@ -270,6 +308,12 @@ pub struct Agreement {
     pub krippendorff_alpha: Option<f64>,
     /// F1 of the places that the two kept.
     pub span_f1: Option<f64>,
+    /// Marks on which the two decided.
+    pub n_both: usize,
+    /// Marks on which two or more of all decided.
+    pub n_several: usize,
+    /// Those who decided.
+    pub n_people: usize,
 }
 
 /// The figures of a model.

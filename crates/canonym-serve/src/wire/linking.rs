@@ -192,6 +192,50 @@ pub struct ConceptPage {
     pub path: Vec<Named>,
 }
 
+/// Concepts near another.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Near {
+    /// The nearest first.
+    pub concepts: Vec<CandidateRow>,
+}
+
+/// An example of what may be wrong with the terminology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LintExample {
+    /// The concepts, not more than a few.
+    pub ids: Vec<String>,
+    /// The name that it is about.
+    pub name: String,
+    /// What else there is to say.
+    pub note: String,
+}
+
+/// Something that was looked for in the terminology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LintCheck {
+    /// The word on the command line.
+    pub check: &'static str,
+    /// What is looked for.
+    pub what: &'static str,
+    /// How many were found; none where the file does not tell.
+    pub n_found: Option<u64>,
+    /// Whether it only tells what the source does not offer.
+    pub is_note: bool,
+    /// The first of them.
+    pub examples: Vec<LintExample>,
+}
+
+/// What may be wrong with the terminology.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct LintOut {
+    /// Whether it was looked through; ask again in a moment where not.
+    pub is_ready: bool,
+    /// How long that took.
+    pub seconds: Option<f64>,
+    /// What was looked for.
+    pub checks: Vec<LintCheck>,
+}
+
 /// A concept that a mark may get.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Choice {

@@ -316,3 +316,34 @@ async fn comments_and_settings_are_kept() {
     assert_eq!((&patched["strategy"], &patched["guideline"]), (&json!("margin"), &json!("Mark it.")));
     assert_eq!(server.get(&format!("/projects/{project}/queue")).await["strategy"], "margin");
 }
+
+#[tokio::test]
+async fn time_that_the_page_measured_is_kept_with_the_finishing_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    let path = format!("/projects/{project}/pace");
+    assert_eq!(server.get(&path).await["all"], Value::Null);
+    server.decide(ids[0], json!({"kind": "finish", "value": true, "seconds": 30.5})).await;
+    server.predict(project).await;
+    server.decide(ids[1], json!({"kind": "finish", "value": true, "seconds": 10})).await;
+    // Opened and finished again: the times add up.
+    server.decide(ids[1], json!({"kind": "finish", "value": false})).await;
+    server.decide(ids[1], json!({"kind": "finish", "value": true, "seconds": 4.5})).await;
+    // Nothing was measured of the third: it is estimated from the times of its decisions.
+    server.decide(ids[2], json!({"kind": "add", "spans": [[0, 1]]})).await;
+    server.decide(ids[2], json!({"kind": "finish", "value": true})).await;
+    let pace = server.get(&path).await;
+    assert_eq!((&pace["n_measured"], &pace["n_estimated"]), (&json!(2), &json!(1)));
+    assert_eq!(pace["all"]["median"], 14.5);
+    assert_eq!((&pace["people"][0]["name"], &pace["people"][0]["n"]), (&json!("local"), &json!(3)));
+    let models: Vec<(&Value, &Value)> =
+        pace["models"].as_array().unwrap().iter().map(|one| (&one["name"], &one["seconds"]["median"])).collect();
+    assert_eq!(models, [(&Value::Null, &json!(30.5)), (&json!("first"), &json!(14.5))]);
+    let points: Vec<&Value> = pace["points"].as_array().unwrap().iter().map(|one| &one["external_id"]).collect();
+    assert_eq!(points, ["1", "2"]);
+    // A clock that ran wild counts as a day.
+    server.decide(ids[2], json!({"kind": "finish", "value": true, "seconds": 1e9})).await;
+    assert_eq!(server.get(&path).await["points"][2]["seconds"], 86400.0);
+}

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::http::Method;
-use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training};
+use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training, TrainingDocument, TrainingPlan};
 use canonym_serve::{Engine, Trainer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::flow::CORPUS;
 use crate::support::{Ruled, Server, config, mark_of, rules, shown};
@@ -45,6 +45,19 @@ impl Trainer for Told {
         std::fs::create_dir(&training.output).unwrap();
         let dev = Some(DevFigures { strict_f1: Some(0.5), spans_f1: Some(0.6), accuracy: Some(0.7) });
         Ok(Trained { name: "second".to_owned(), card: "Made of two steps.".to_owned(), dev })
+    }
+
+    fn plan(&self, documents: &[TrainingDocument], settings: &Value) -> canonym::Result<TrainingPlan> {
+        if settings.as_object().is_some_and(|settings| settings.contains_key("speed")) {
+            return Err(canonym::Error::invalid("these settings are not known: speed").with_hint("set `steps`"));
+        }
+        Ok(TrainingPlan {
+            n_complete: documents.iter().filter(|one| one.is_finished).count(),
+            n_incomplete: documents.iter().filter(|one| !one.is_finished).count(),
+            steps: settings["steps"].as_u64().unwrap_or(60),
+            hold_out: settings["hold_out"].as_u64().unwrap_or(5) as usize,
+            ..TrainingPlan::default()
+        })
     }
 
     fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>> {
@@ -114,6 +127,16 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
     };
     assert_eq!(row(0), ("1".to_owned(), json!(1), json!(1), json!(0)));
     assert_eq!(row(2), ("3".to_owned(), json!(1), json!(0), json!(0)));
+    assert_eq!(job["settings"], json!({"steps": 2}));
+    // The same mark by mark, with the names of the two models.
+    let path = |id: i64| format!("/documents/{id}/changes?from={}", job["id"]);
+    let changed = server.get(&path(ids[0])).await;
+    assert_eq!((&changed["model_before"], &changed["model_after"]), (&json!("first"), &json!("second")));
+    let lines: Vec<String> = changed["marks"].as_array().unwrap().iter().map(changed_line).collect();
+    assert_eq!(lines, ["added [[41,49]] delirium: - > T:4 0.9", "removed [[58,66]] confused: T:3 0.6 > -"]);
+    assert_eq!(changed["sections"][0]["kind"], "title");
+    assert_eq!(server.get(&format!("/documents/{}/changes?from=999", ids[0])).await["marks"], json!([]));
+    assert_eq!(server.fail(Method::GET, &format!("/documents/{}/changes", ids[0]), "").await.0, 400);
 
     let first = models["models"][0]["id"].as_i64().unwrap();
     server.post(&format!("/projects/{project}/models/{first}/use"), json!({})).await;
@@ -121,6 +144,59 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
     assert!(!shown(&server.document(ids[0]).await).iter().any(|mark| mark.contains("T:4")));
     let stats = server.get(&format!("/projects/{project}/stats")).await;
     assert_eq!(stats["models"][1]["dev"]["accuracy"], 0.7);
+}
+
+/// A changed mark as a line.
+fn changed_line(mark: &Value) -> String {
+    let side = |side: &Value| match side {
+        Value::Null => "-".to_owned(),
+        side => format!("{} {}", side["concept"]["id"].as_str().unwrap_or("NIL"), side["score"]),
+    };
+    let word = |name: &str| mark[name].as_str().unwrap().to_owned();
+    format!(
+        "{} {} {}: {} > {}",
+        word("change"),
+        mark["spans"],
+        word("text"),
+        side(&mark["before"]),
+        side(&mark["after"])
+    )
+}
+
+#[tokio::test]
+async fn a_mention_that_a_new_model_links_otherwise_is_told_with_both_concepts() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Ruled::new("first", rules());
+    let server = Server::with(engine.clone(), None, config(folder.path()));
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    server.predict(project).await;
+    *engine.rules.lock().unwrap() = vec![("delirium", 0.5, vec![("T:4", 0.9)]), ("confused", 0.7, vec![("T:3", 0.9)])];
+    let job = server.predict(project).await;
+    let changed = server.get(&format!("/documents/{id}/changes?from={}", job["id"])).await;
+    let lines: Vec<String> = changed["marks"].as_array().unwrap().iter().map(changed_line).collect();
+    assert_eq!(lines, ["relinked [[41,49]] delirium: T:2 0.9 > T:4 0.5"]);
+    assert_eq!(changed["n_same"], 1);
+}
+
+#[tokio::test]
+async fn what_a_training_would_learn_from_is_told_before_it_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = with(Told::default(), folder.path());
+    let project = server.project(&format!("{CORPUS}4|t|Nothing here.\n4|a|\n\n")).await;
+    let plan = server.get(&format!("/projects/{project}/training?steps=120&hold_out=3")).await;
+    assert_eq!(
+        (&plan["n_complete"], &plan["n_incomplete"], &plan["steps"], &plan["hold_out"]),
+        (&json!(3), &json!(1), &json!(120), &json!(3))
+    );
+    assert_eq!(server.get(&format!("/projects/{project}/training")).await["steps"], 60);
+    let path = format!("/projects/{project}/jobs");
+    let (status, answer) =
+        server.fail(Method::POST, &path, json!({"kind": "train", "settings": {"speed": 9}}).to_string()).await;
+    assert_eq!((status, &answer["error"]["hint"]), (400, &json!("set `steps`")));
+    let other = Server::new(&folder.path().join("other"));
+    let project = other.project(CORPUS).await;
+    assert_eq!(other.fail(Method::GET, &format!("/projects/{project}/training"), "").await.0, 400);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use axum::http::Method;
 use canonym_serve::lane::LaneConfig;
 use serde_json::{Value, json};
 
+use crate::flow::CORPUS;
 use crate::support::{Ruled, Server, config, rules};
 
 #[tokio::test]
@@ -135,7 +136,7 @@ async fn the_server_says_what_it_is_and_how_it_is() {
         (&about["model"]["name"], &about["kb"]["n_concepts"], &about["needs_login"]),
         (&json!("first"), &json!(6), &json!(false))
     );
-    assert_eq!(about["user"], json!({"id": 0, "name": "local", "role": "admin"}));
+    assert_eq!(about["user"], json!({"id": 0, "name": "local", "role": "admin", "is_active": true}));
     for path in ["/health", "/ready", "/metrics", "/api/v1/health", "/api/v1/ready", "/api/v1/metrics"] {
         assert_eq!(server.send(Method::GET, path, Body::empty()).await.status(), 200, "{path}");
     }
@@ -164,4 +165,54 @@ async fn the_description_names_every_address_and_every_type() {
         assert!(schemas.contains_key(reference), "{reference} is not described");
     }
     assert!(schemas.contains_key("Decision") && schemas.contains_key("Mark"));
+}
+
+#[tokio::test]
+async fn a_concept_has_neighbours() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    // The engine of the tests finds a name itself and nothing else.
+    assert_eq!(server.get("/kb/concepts/T:2/near").await, json!({"concepts": []}));
+    assert_eq!(server.fail(Method::GET, "/kb/concepts/T:99/near", "").await.0, 404);
+    assert_eq!(server.fail(Method::GET, "/kb/concepts/T:2/near?top_k=0", "").await.0, 400);
+}
+
+#[tokio::test]
+async fn findings_of_the_terminology_are_looked_for_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let mut found = server.get("/kb/lint").await;
+    while found["is_ready"] == false {
+        tokio::task::yield_now().await;
+        found = server.get("/kb/lint").await;
+    }
+    let check = |word: &str| found["checks"].as_array().unwrap().iter().find(|one| one["check"] == word).unwrap();
+    assert_eq!((&check("no-definition")["n_found"], &check("no-definition")["is_note"]), (&json!(5), &json!(true)));
+    assert_eq!(check("no-definition")["examples"][0]["ids"], json!(["T:1"]));
+    assert_eq!(check("homonyms")["n_found"], 0);
+    assert_eq!(server.get("/kb/lint").await, found);
+}
+
+#[tokio::test]
+async fn mentions_of_a_concept_are_listed_page_by_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    server.project(CORPUS).await; // another project is not looked at
+    let path = format!("/projects/{project}/mentions?concept=T:6");
+    let first = server.get(&format!("{path}&limit=1")).await;
+    assert_eq!((&first["n_mentions"], &first["n_documents"]), (&json!(2), &json!(1)));
+    let row = &first["mentions"][0];
+    assert_eq!(
+        (&row["text"], &row["spans"], &row["behind"], &row["source"]),
+        (&json!("Breast cancer"), &json!([[0, 13]]), &json!(" cells. Nothing of pepcid."), &json!("GOLD"))
+    );
+    let second = server.get(&format!("{path}&limit=1&cursor={}", first["next_cursor"].as_str().unwrap())).await;
+    assert_eq!((&second["mentions"][0]["text"], &second["next_cursor"]), (&json!("cancer"), &Value::Null));
+    server.decide(row["document"].as_i64().unwrap(), json!({"kind": "reject", "mark": row["mark"]})).await;
+    assert_eq!(server.get(&path).await["n_mentions"], 1);
+    assert_eq!(server.get(&format!("/projects/{project}/mentions?concept=T:1")).await["mentions"], json!([]));
+    for wrong in [format!("/projects/{project}/mentions"), format!("{path}&cursor=x")] {
+        assert_eq!(server.fail(Method::GET, &wrong, "").await.0, 400);
+    }
 }

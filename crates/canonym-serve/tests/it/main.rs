@@ -4,6 +4,7 @@
 
 mod archives;
 mod described;
+mod disagreements;
 mod durable;
 mod flow;
 mod hostile;

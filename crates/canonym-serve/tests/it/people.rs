@@ -7,11 +7,15 @@ use serde_json::{Value, json};
 use crate::flow::CORPUS;
 use crate::support::{Server, mark_of};
 
-const PASSWORD: &str = "correct horse";
+pub const PASSWORD: &str = "correct horse";
 
 /// Logs in; a server that is asked with the cookie.
-async fn login(server: &Server, name: &str) -> Server {
-    let body = json!({"name": name, "password": PASSWORD}).to_string();
+pub async fn login(server: &Server, name: &str) -> Server {
+    login_with(server, name, PASSWORD).await
+}
+
+async fn login_with(server: &Server, name: &str, password: &str) -> Server {
+    let body = json!({"name": name, "password": password}).to_string();
     let response = server.send(Method::POST, "/api/v1/login", body).await;
     assert_eq!(response.status(), 200);
     let cookie = response.headers()["set-cookie"].to_str().unwrap().to_owned();
@@ -123,4 +127,120 @@ async fn statistics_tell_how_far_people_agree() {
     // One of two things alike; by chance 1/4 would be: (1/2 - 1/4) / (3/4). Two places and one in common: 2/3.
     assert!((agreement["cohen_kappa"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-9, "{agreement}");
     assert!((agreement["span_f1"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{agreement}");
+    assert_eq!(
+        (&agreement["n_both"], &agreement["n_several"], &agreement["n_people"]),
+        (&json!(2), &json!(2), &json!(2))
+    );
+}
+
+/// A server with an admin `ada`, a curator `cyd` and an annotator `ann`, each logged in.
+pub async fn three(server: &Server) -> [Server; 3] {
+    server.app.put_admin("ada", PASSWORD).unwrap();
+    let ada = login(server, "ada").await;
+    for (name, role) in [("cyd", "curator"), ("ann", "annotator")] {
+        ada.post("/people", json!({"name": name, "password": PASSWORD, "role": role})).await;
+    }
+    [ada, login(server, "cyd").await, login(server, "ann").await]
+}
+
+async fn number_of(server: &Server, name: &str) -> i64 {
+    let people = server.get("/people").await;
+    let people = people["people"].as_array().unwrap();
+    people.iter().find(|person| person["name"] == name).unwrap()["id"].as_i64().unwrap()
+}
+
+#[tokio::test]
+async fn tokens_are_listed_without_their_secret_and_revoked_by_their_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let [ada, cyd, _] = three(&server).await;
+    let secret =
+        cyd.post("/tokens", json!({"name": "nightly", "days": 30})).await["token"].as_str().unwrap().to_owned();
+    cyd.post("/tokens", json!({"name": "for ever"})).await;
+    let listed = cyd.get("/tokens").await;
+    let rows = listed["tokens"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["name"], &rows[1]["expires_at"]), (2, &json!("nightly"), &Value::Null));
+    assert!(rows[0]["expires_at"].as_str().unwrap().starts_with("2023-12-14"), "{listed}");
+    assert!(!listed.to_string().contains(&secret));
+    let id = rows[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(ada.get("/tokens").await["tokens"], json!([]));
+    assert_eq!(ada.fail(Method::DELETE, &format!("/tokens/{id}"), "").await.0, 404);
+    for days in [0, 4000] {
+        assert_eq!(cyd.fail(Method::POST, "/tokens", json!({"name": "x", "days": days}).to_string()).await.0, 400);
+    }
+    let script = server.asked_with(&[("authorization", &format!("Bearer {secret}"))]);
+    script.get("/projects").await;
+    cyd.delete(&format!("/tokens/{id}")).await;
+    assert_eq!(script.fail(Method::GET, "/projects", "").await.0, 401);
+    assert_eq!(cyd.get("/tokens").await["tokens"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn who_is_deactivated_is_out_at_once_and_their_history_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let [ada, cyd, ann] = three(&server).await;
+    let project = ada.project(CORPUS).await;
+    let id = ada.documents(project).await[0];
+    ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
+    let token = ann.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
+    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
+    let path = format!("/people/{}", number_of(&ada, "ann").await);
+    for other in [&cyd, &ann] {
+        assert_eq!(other.fail(Method::PATCH, &path, json!({"is_active": false}).to_string()).await.0, 403);
+    }
+    let changed = ada.patch(&path, json!({"is_active": false})).await;
+    assert_eq!((&changed["name"], &changed["is_active"]), (&json!("ann"), &json!(false)));
+    for gone in [&ann, &script] {
+        assert_eq!(gone.fail(Method::GET, "/projects", "").await.0, 401);
+    }
+    let again = json!({"name": "ann", "password": PASSWORD}).to_string();
+    assert_eq!(server.fail(Method::POST, "/login", again).await.1["error"]["message"], "name or password is wrong");
+    assert!(ada.get(&format!("/documents/{id}/history")).await.to_string().contains("\"by\":\"ann\""));
+    // Who comes back has to log in anew: old keys are gone.
+    ada.patch(&path, json!({"is_active": true, "role": "curator"})).await;
+    assert_eq!(script.fail(Method::GET, "/projects", "").await.0, 401);
+    login(&server, "ann").await.post("/projects", json!({"name": "Her own"})).await;
+}
+
+#[tokio::test]
+async fn the_last_admin_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let [ada, ..] = three(&server).await;
+    let of = |id: i64| format!("/people/{id}");
+    let (admin, curator) = (number_of(&ada, "ada").await, number_of(&ada, "cyd").await);
+    for change in [json!({"role": "curator"}), json!({"is_active": false})] {
+        assert_eq!(ada.fail(Method::PATCH, &of(admin), change.to_string()).await.0, 409);
+    }
+    ada.patch(&of(curator), json!({"role": "admin"})).await;
+    ada.patch(&of(admin), json!({"role": "annotator"})).await;
+    assert_eq!(ada.fail(Method::PATCH, &of(curator), json!({"role": "curator"}).to_string()).await.0, 403);
+    assert_eq!(ada.fail(Method::PATCH, &of(999), "{}").await.0, 403);
+    let cyd = login(&server, "cyd").await;
+    assert_eq!(cyd.fail(Method::PATCH, &of(999), "{}").await.0, 404);
+    assert_eq!(cyd.fail(Method::PATCH, &of(0), json!({"role": "admin"}).to_string()).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_password_is_changed_by_its_owner_or_reset_by_an_admin() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let change = |old: &str, new: &str| json!({"old": old, "new": new}).to_string();
+    assert_eq!(server.fail(Method::POST, "/password", change("x", "another horse")).await.0, 409);
+    let [ada, _, ann] = three(&server).await;
+    let elsewhere = login(&server, "ann").await;
+    assert_eq!(ann.fail(Method::POST, "/password", change("wrong horse", "another horse")).await.0, 400);
+    assert_eq!(ann.fail(Method::POST, "/password", change(PASSWORD, "short")).await.0, 400);
+    ann.post("/password", json!({"old": PASSWORD, "new": "another horse"})).await;
+    ann.get("/projects").await;
+    assert_eq!(elsewhere.fail(Method::GET, "/projects", "").await.0, 401);
+    let old = json!({"name": "ann", "password": PASSWORD}).to_string();
+    assert_eq!(server.fail(Method::POST, "/login", old).await.0, 401);
+    login_with(&server, "ann", "another horse").await;
+    let path = format!("/people/{}", number_of(&ada, "ann").await);
+    assert_eq!(ada.fail(Method::PATCH, &path, json!({"password": "short"}).to_string()).await.0, 400);
+    ada.patch(&path, json!({"password": "a third horse"})).await;
+    assert_eq!(ann.fail(Method::GET, "/projects", "").await.0, 401);
+    login_with(&server, "ann", "a third horse").await;
 }

@@ -245,6 +245,12 @@ impl Server {
         value
     }
 
+    pub async fn delete(&self, path: &str) -> Value {
+        let (status, value) = self.ask(Method::DELETE, path, Body::empty()).await;
+        assert!(status.is_success(), "DELETE {path}: {status} {value}");
+        value
+    }
+
     /// The status of a request that fails, and its error, whose form is checked.
     pub async fn fail(&self, method: Method, path: &str, body: impl Into<Body>) -> (u16, Value) {
         let shown = format!("{method} {path}");

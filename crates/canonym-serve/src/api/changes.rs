@@ -1,0 +1,82 @@
+//! What a prediction changed in one document, mark by mark.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use canonym::text::offsets::OffsetMap;
+use serde::Deserialize;
+
+use super::show::sections;
+use super::{Ask, At};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::marks::{Change, MarkState};
+use crate::spans::to_pairs;
+use crate::store::people::Person;
+use crate::store::{documents, events};
+use crate::wire::{ChangeKind, ChangedMark, DocumentChanges, Verdict};
+
+/// Which job.
+#[derive(Debug, Default, Deserialize)]
+pub struct FromQuery {
+    from: Option<i64>,
+}
+
+/// `GET /documents/{d}/changes`: the predictions of a job beside those before it.
+pub async fn of_document(
+    State(app): State<Arc<App>>,
+    _: Person,
+    At(id): At<i64>,
+    Ask(query): Ask<FromQuery>,
+) -> ApiResult<axum::Json<DocumentChanges>> {
+    let job = query.from.ok_or_else(|| ApiError::bad("no job is given").hint("give its number as `from`"))?;
+    let changes = app.blocking(move |app| {
+        app.store.read(|connection| {
+            let kept = documents::get(connection, id)?;
+            let map = OffsetMap::new(&kept.text);
+            let events = events::of_job_in(connection, job, id)?;
+            let all = || events.iter().flat_map(|event| &event.changes.marks);
+            let model_of = |mark: Option<&MarkState>| mark.and_then(|mark| mark.model.clone());
+            let shown = |change: &Change| {
+                let kind = kind_of(change)?;
+                let mark = change.after.as_ref().or(change.before.as_ref())?;
+                Some(ChangedMark {
+                    mark: change.id,
+                    change: kind,
+                    spans: to_pairs(&map, &mark.spans()),
+                    text: mark.text.clone(),
+                    kind: mark.kind.clone(),
+                    before: change.before.as_ref().map(verdict),
+                    after: change.after.as_ref().map(verdict),
+                })
+            };
+            let mut marks: Vec<ChangedMark> = all().filter_map(shown).collect();
+            marks.sort_by(|a, b| a.spans.cmp(&b.spans));
+            Ok(DocumentChanges {
+                document: id,
+                sections: sections(&kept, &map),
+                model_before: all().find_map(|change| model_of(change.before.as_ref())),
+                model_after: events.iter().find_map(|event| event.model.clone()),
+                n_same: all().filter(|change| kind_of(change).is_none()).count(),
+                marks,
+                external_id: kept.external_id.clone(),
+                text: kept.text.clone(),
+            })
+        })
+    });
+    Ok(axum::Json(changes.await?))
+}
+
+/// How a prediction changed; `None` where its concept is the same.
+fn kind_of(change: &Change) -> Option<ChangeKind> {
+    match (&change.before, &change.after) {
+        (None, Some(_)) => Some(ChangeKind::Added),
+        (Some(_), None) => Some(ChangeKind::Removed),
+        (Some(before), Some(after)) if before.concept != after.concept => Some(ChangeKind::Relinked),
+        _ => None,
+    }
+}
+
+fn verdict(mark: &MarkState) -> Verdict {
+    Verdict { concept: mark.concept.clone(), score: mark.score }
+}

@@ -1,0 +1,84 @@
+//! Where a concept is mentioned in a project.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use canonym::text::offsets::OffsetMap;
+use serde::Deserialize;
+
+use super::disagreements::around;
+use super::{Ask, At, within};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::spans::to_pairs;
+use crate::store::people::Person;
+use crate::store::{documents, projects};
+use crate::wire::{MentionPage, MentionRow};
+
+/// Characters that are shown on either side of a mention.
+const CONTEXT: usize = 60;
+
+/// Which concept, and which part of the list.
+#[derive(Debug, Default, Deserialize)]
+pub struct MentionsQuery {
+    #[serde(default)]
+    concept: String,
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+/// `GET /projects/{p}/mentions`: the shown marks of a concept, by document.
+pub async fn list(
+    State(app): State<Arc<App>>,
+    _: Person,
+    At(project): At<i64>,
+    Ask(query): Ask<MentionsQuery>,
+) -> ApiResult<axum::Json<MentionPage>> {
+    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    if query.concept.trim().is_empty() {
+        return Err(ApiError::bad("no concept is given").hint("give its id as `concept`"));
+    }
+    let after = match query.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
+        None => (0, 0),
+        Some(cursor) => {
+            let parts = cursor.split_once('.').and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
+            parts.ok_or_else(|| {
+                ApiError::bad("the cursor is not one that was given").hint("use `next_cursor` of the page before")
+            })?
+        }
+    };
+    let page = app.blocking(move |app| {
+        app.store.read(|connection| {
+            projects::check(connection, project)?;
+            let of = (project, query.concept.trim());
+            let (n_mentions, n_documents) = documents::n_mentions(connection, of)?;
+            let mut found = documents::mentions(connection, of, (after, limit + 1))?;
+            let has_more = found.len() > limit;
+            found.truncate(limit);
+            let next_cursor = found.last().filter(|_| has_more).map(|(document, mark, _)| format!("{document}.{mark}"));
+            let mut mentions = Vec::with_capacity(found.len());
+            for of_document in found.chunk_by(|a, b| a.0 == b.0) {
+                let kept = documents::get(connection, of_document[0].0)?;
+                let map = OffsetMap::new(&kept.text);
+                for (document, id, mark) in of_document {
+                    let spans = mark.spans();
+                    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { continue };
+                    let (before, behind) = around(&kept.text, (first.start as usize, last.end as usize), CONTEXT);
+                    mentions.push(MentionRow {
+                        document: *document,
+                        external_id: kept.external_id.clone(),
+                        mark: *id,
+                        spans: to_pairs(&map, &spans),
+                        text: mark.text.clone(),
+                        before: before.to_owned(),
+                        behind: behind.to_owned(),
+                        source: mark.source,
+                        state: mark.state,
+                    });
+                }
+            }
+            Ok(MentionPage { mentions, next_cursor, n_mentions, n_documents })
+        })
+    });
+    Ok(axum::Json(page.await?))
+}

@@ -1,0 +1,352 @@
+//! Places of a document of which people said different things.
+//!
+//! What somebody last said of a mark is read off the events; what they took back does not count. Two people disagree where they said different things
+//! of one mark, or where each marked overlapping text in a way that the other did not. Settling is the word of the one who settles: all who had said
+//! something abide by it, and whoever says otherwise later opens the place again. Nothing that was said is lost, since events stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use canonym::text::Span;
+
+use super::{MarkState, Named, State};
+use crate::spans::overlap;
+use crate::store::events::Event;
+use crate::times::Millis;
+
+/// The word under which settling is kept.
+pub const SETTLE: &str = "settle";
+
+/// Events that say nothing of a mark.
+const SILENT: [&str; 6] = ["import", "predict", "comment", "undo", "redo", "unsure"];
+
+/// What is said to stand somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The mark.
+    pub mark: i64,
+    /// Its spans, in bytes.
+    pub spans: Vec<Span>,
+    /// The text under them.
+    pub text: String,
+    /// The concept; `None` where none is meant or chosen.
+    pub concept: Option<Named>,
+}
+
+type Key<'a> = (&'a [Span], Option<&'a str>);
+
+impl Claim {
+    fn key(&self) -> Key<'_> {
+        (&self.spans, self.concept.as_ref().map(|concept| concept.id.as_str()))
+    }
+}
+
+/// What somebody last said of a mark.
+#[derive(Debug, Clone)]
+struct Said {
+    claim: Claim,
+    /// Whether it is a mention.
+    is_kept: bool,
+    at: Millis,
+    is_settled: bool,
+    /// Who said it: the person, or the one who settled it.
+    by: i64,
+}
+
+/// An answer to what stands in a place, and those who gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Who, and when.
+    pub people: Vec<(i64, Millis)>,
+    /// What stands there; nothing where it is no mention.
+    pub claims: Vec<Claim>,
+}
+
+/// A place of which people said different things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The marks there, in order.
+    pub marks: Vec<i64>,
+    /// From the first to the last byte of them.
+    pub hull: Span,
+    /// The answers, the one of most people first.
+    pub answers: Vec<Answer>,
+    /// Whether it was settled and somebody said otherwise since.
+    pub is_reopened: bool,
+}
+
+/// The places of a document of which people said different things, in the order of the text.
+pub fn places(events: &[Event]) -> Vec<Place> {
+    let said = last_said(events);
+    let kept: BTreeMap<i64, BTreeSet<Key<'_>>> = said
+        .iter()
+        .map(|(person, said)| (*person, said.values().filter(|one| one.is_kept).map(|one| one.claim.key()).collect()))
+        .collect();
+    let mut joined: BTreeMap<i64, i64> = BTreeMap::new();
+    let people: Vec<i64> = said.keys().copied().collect();
+    for (row, one) in people.iter().enumerate() {
+        for other in &people[row + 1..] {
+            for (a, b) in across(&said[one], &said[other]) {
+                if differ(a, b, (&kept[one], &kept[other])) {
+                    join(&mut joined, a.claim.mark, b.claim.mark);
+                }
+            }
+        }
+    }
+    let marks: Vec<i64> = joined.keys().copied().collect();
+    let mut groups: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for mark in marks {
+        groups.entry(first(&joined, mark)).or_default().push(mark);
+    }
+    let mut places: Vec<Place> = groups.into_values().map(|marks| place(&said, marks)).collect();
+    places.sort_by_key(|place| (place.hull.start, place.marks[0]));
+    places
+}
+
+/// What each person last said of each mark.
+fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
+    let mut undone = BTreeSet::new();
+    for event in events {
+        match (event.kind.as_str(), event.undoes) {
+            ("undo", Some(batch)) => undone.insert(batch),
+            ("redo", Some(batch)) => undone.remove(&batch),
+            _ => false,
+        };
+    }
+    let mut said: BTreeMap<i64, BTreeMap<i64, Said>> = BTreeMap::new();
+    let counts = |event: &&Event| !SILENT.contains(&event.kind.as_str()) && !undone.contains(&event.batch);
+    for event in events.iter().filter(counts) {
+        let Some(person) = event.person else { continue };
+        let is_settled = event.kind == SETTLE;
+        let words: Vec<Said> = event
+            .changes
+            .marks
+            .iter()
+            .filter_map(|change| Some((change.id, change.after.as_ref()?)))
+            .map(|(id, mark)| Said {
+                claim: claim(id, mark),
+                is_kept: mark.is_listed(),
+                at: event.at,
+                is_settled,
+                by: person,
+            })
+            .collect();
+        if is_settled {
+            let spoke = |of: &BTreeMap<i64, Said>| words.iter().any(|word| of.contains_key(&word.claim.mark));
+            for others in said.values_mut().filter(|of| spoke(of)) {
+                others.extend(words.iter().map(|word| (word.claim.mark, word.clone())));
+            }
+        }
+        said.entry(person).or_default().extend(words.into_iter().map(|word| (word.claim.mark, word)));
+    }
+    said
+}
+
+fn claim(mark: i64, state: &MarkState) -> Claim {
+    Claim { mark, spans: state.spans(), text: state.text.clone(), concept: state.concept.clone() }
+}
+
+/// The words of two people that are about one mark, or about overlapping marks of which neither saw that of the other.
+fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> Vec<(&'a Said, &'a Said)> {
+    let mut pairs: Vec<(&Said, &Said)> = one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
+    let alone = |of: &'a BTreeMap<i64, Said>, beside: &'a BTreeMap<i64, Said>| -> Vec<&'a Said> {
+        of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, said)| said).collect()
+    };
+    let others = alone(other, one);
+    for said in alone(one, other) {
+        let over = others.iter().filter(|beside| overlap(&said.claim.spans, &beside.claim.spans));
+        pairs.extend(over.map(|beside| (said, *beside)));
+    }
+    pairs
+}
+
+/// Whether two words are not the same; `kept` is all that each of the two says stands in the document.
+fn differ(one: &Said, other: &Said, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
+    let (a, b) = (one.claim.key(), other.claim.key());
+    let is_same_mark = one.claim.mark == other.claim.mark;
+    match (one.is_kept, other.is_kept) {
+        (true, true) => a != b && !kept.1.contains(&a) && !kept.0.contains(&b),
+        (true, false) => (is_same_mark || a == b) && !kept.1.contains(&a),
+        (false, true) => (is_same_mark || a == b) && !kept.0.contains(&b),
+        (false, false) => false,
+    }
+}
+
+/// The first mark of the group of a mark.
+fn first(joined: &BTreeMap<i64, i64>, mut mark: i64) -> i64 {
+    while let Some(above) = joined.get(&mark).filter(|above| **above != mark) {
+        mark = *above;
+    }
+    mark
+}
+
+fn join(joined: &mut BTreeMap<i64, i64>, one: i64, other: i64) {
+    joined.entry(one).or_insert(one);
+    joined.entry(other).or_insert(other);
+    let (a, b) = (first(joined, one), first(joined, other));
+    joined.insert(a.max(b), a.min(b));
+}
+
+fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
+    let mut answers: Vec<Answer> = Vec::new();
+    let (mut is_reopened, mut hull): (bool, Option<Span>) = (false, None);
+    for (person, of) in said {
+        let words: Vec<&Said> =
+            marks.iter().filter_map(|mark| of.get(mark)).filter(|word| word.by == *person).collect();
+        let Some(at) = words.iter().map(|word| word.at).max() else { continue };
+        let mut claims: Vec<Claim> = Vec::new();
+        for word in words {
+            is_reopened |= word.is_settled;
+            for span in &word.claim.spans {
+                let before = hull.unwrap_or(*span);
+                hull = Some(Span { start: before.start.min(span.start), end: before.end.max(span.end) });
+            }
+            if word.is_kept && claims.iter().all(|claim| claim.key() != word.claim.key()) {
+                claims.push(word.claim.clone());
+            }
+        }
+        claims.sort_by(|a, b| a.key().cmp(&b.key()));
+        let is_same = |answer: &&mut Answer| answer.claims.iter().map(Claim::key).eq(claims.iter().map(Claim::key));
+        match answers.iter_mut().find(is_same) {
+            Some(answer) => answer.people.push((*person, at)),
+            None => answers.push(Answer { people: vec![(*person, at)], claims }),
+        }
+    }
+    answers.sort_by_key(|answer| (std::cmp::Reverse(answer.people.len()), answer.claims.is_empty()));
+    Place { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
+}
+
+/// How well a mark can become what is claimed, greatest best.
+pub fn fitness(mark: &MarkState, spans: &[(u32, u32)], concept: Option<&str>) -> (bool, bool, bool) {
+    (mark.spans == spans, mark.concept_id() == concept, mark.state != State::Rejected)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::marks::{Change, Changes, Source};
+
+    /// Rows of person, kind, mark, first and last byte, concept (`-` for none, `x` where it is refused), and the batch that is taken back.
+    type Row = (i64, &'static str, i64, (u32, u32), &'static str);
+
+    fn event(row: usize, (person, kind, id, span, concept): Row) -> Event {
+        let mark = MarkState {
+            spans: vec![span],
+            text: String::new(),
+            kind: String::new(),
+            source: Source::User,
+            state: if concept == "x" { State::Rejected } else { State::Accepted },
+            concept: (!["x", "-"].contains(&concept)).then(|| Named { id: concept.to_owned(), name: String::new() }),
+            is_nil: concept == "-",
+            is_unsure: false,
+            score: None,
+            candidates: Vec::new(),
+            by: Some(person),
+            at: 0,
+            model: None,
+            is_deleted: false,
+            original: None,
+        };
+        let row = row as i64;
+        let undoes = matches!(kind, "undo" | "redo").then_some(id);
+        let marks = vec![Change { id, before: None, after: Some(mark) }];
+        let changes = Changes { marks, finished: None };
+        Event {
+            id: row,
+            batch: row,
+            person: Some(person),
+            at: row,
+            kind: kind.to_owned(),
+            model: None,
+            undoes,
+            changes,
+        }
+    }
+
+    fn check(rows: &[Row], expected: Expect) {
+        let events: Vec<Event> = rows.iter().enumerate().map(|(row, one)| event(row, *one)).collect();
+        let mut text = String::new();
+        for place in places(&events) {
+            text += &format!("{:?}{}", place.marks, if place.is_reopened { " again" } else { "" });
+            for answer in &place.answers {
+                let people: Vec<String> = answer.people.iter().map(|(person, _)| person.to_string()).collect();
+                let claim = |claim: &Claim| {
+                    let concept = claim.concept.as_ref().map_or("-", |concept| concept.id.as_str());
+                    format!("{}..{} {concept}", claim.spans[0].start, claim.spans[0].end)
+                };
+                let claims: Vec<String> = answer.claims.iter().map(claim).collect();
+                text += &format!(" | {}: {}", people.join("+"), claims.join(", "));
+            }
+            text += "\n";
+        }
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn different_words_about_one_mark_are_a_disagreement() {
+        check(
+            &[
+                (1, "accept", 7, (0, 5), "A"),
+                (2, "concept", 7, (0, 5), "B"),
+                (3, "accept", 7, (0, 5), "B"),
+                (1, "accept", 8, (10, 15), "A"),
+                (2, "reject", 8, (10, 15), "x"),
+                (1, "nil", 9, (20, 25), "-"),
+                (2, "accept", 9, (20, 25), "-"),
+            ],
+            expect![[r#"
+                [7] | 2+3: 0..5 B | 1: 0..5 A
+                [8] | 1: 10..15 A | 2: 
+            "#]],
+        );
+    }
+
+    #[test]
+    fn marks_across_each_other_are_a_disagreement_unless_one_saw_both() {
+        check(
+            &[
+                (1, "add", 1, (0, 10), "A"),
+                (2, "add", 2, (4, 10), "B"),
+                // Both nested marks are accepted by one, one of them by the other.
+                (1, "accept", 3, (20, 30), "A"),
+                (1, "accept", 4, (24, 30), "B"),
+                (2, "accept", 3, (20, 30), "A"),
+                // The same said with a mark of one's own is the same.
+                (1, "add", 5, (40, 50), "A"),
+                (2, "add", 6, (40, 50), "A"),
+            ],
+            expect![[r#"
+                [1, 2] | 1: 0..10 A | 2: 4..10 B
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_was_taken_back_was_not_said() {
+        let rows = [
+            (1, "accept", 7, (0, 5), "A"),
+            (2, "reject", 7, (0, 5), "x"),
+            (2, "undo", 1, (0, 5), "A"),
+            (2, "redo", 1, (0, 5), "x"),
+        ];
+        check(&rows[..3], expect![""]);
+        check(&rows, expect![["[7] | 1: 0..5 A | 2: \n"]]);
+    }
+
+    #[test]
+    fn a_settled_place_opens_again_where_somebody_says_otherwise_later() {
+        let rows = [
+            (1, "accept", 7, (0, 9), "A"),
+            (1, "accept", 6, (2, 5), "N"),
+            (2, "concept", 7, (0, 9), "B"),
+            (3, "settle", 7, (0, 9), "C"),
+            (1, "concept", 7, (0, 9), "A"),
+            (3, "undo", 3, (0, 9), "B"),
+        ];
+        check(&rows[..3], expect![["[7] | 1: 0..9 A | 2: 0..9 B\n"]]);
+        check(&rows[..4], expect![""]);
+        check(&rows[..5], expect![["[7] again | 1: 0..9 A | 3: 0..9 C\n"]]);
+        check(&rows, expect![["[7] | 1: 0..9 A | 2: 0..9 B\n"]]);
+    }
+}
