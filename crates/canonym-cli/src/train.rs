@@ -8,7 +8,7 @@ mod checkpoints;
 mod cross_encoder;
 mod curve;
 mod data;
-mod dual;
+pub mod dual;
 mod fold;
 mod log;
 mod pipeline;

@@ -11,6 +11,7 @@ use canonym::link::{Link, Linker, Marked};
 use canonym::text::Mention;
 use canonym_serve::{Engine, LinkOptions};
 
+use super::trainer::ContextModel;
 use crate::knowledge::{self, Models, NameLinker};
 use crate::system::{Mentions, System, SystemConfig, records};
 
@@ -41,6 +42,12 @@ pub fn open(kb: Option<&Path>, model: &str) -> anyhow::Result<ServeEngine> {
 }
 
 impl ServeEngine {
+    /// What a training has to know of the model where it is a dual encoder.
+    pub fn context_model(&self) -> Option<ContextModel> {
+        let bundle = self.models.dual.as_ref()?;
+        Some(ContextModel { finds: bundle.manifest.model.search.is_some() })
+    }
+
     fn make_system(&self, options: &LinkOptions) -> anyhow::Result<Arc<System>> {
         let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = systems.iter().position(|(other, _)| other == options) {

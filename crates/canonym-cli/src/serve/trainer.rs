@@ -17,8 +17,10 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
+use crate::knowledge::TERMINOLOGY;
 use crate::train::ENDS_WITH_INPUT;
 use crate::train::adapt::{Experiment, Report, SYSTEM, held_out};
+use crate::train::dual::learning_on;
 
 /// How often a running training is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -40,6 +42,15 @@ pub struct ProcessTrainer {
     pub kb: Option<PathBuf>,
     /// The model that the server was started with.
     pub model: String,
+    /// What it is where it is a dual encoder: that is what learns on then.
+    pub context: Option<ContextModel>,
+}
+
+/// What a training has to know of a dual encoder.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextModel {
+    /// Whether it finds mentions, and not only links them.
+    pub finds: bool,
 }
 
 /// What the caller of the interface may set.
@@ -63,16 +74,10 @@ impl Settings {
         }
     }
 
-    fn n_steps(&self, n_complete: usize) -> u64 {
-        let wanted = self.steps.unwrap_or(STEPS_PER_DOCUMENT * n_complete as u64);
+    fn n_steps(&self, n_documents: usize) -> u64 {
+        let wanted = self.steps.unwrap_or(STEPS_PER_DOCUMENT * n_documents as u64);
         wanted.clamp(LEAST_STEPS, MOST_STEPS).next_multiple_of(ROUNDS)
     }
-}
-
-/// Documents that are complete, and others that have marks: a text without any says nothing where it is not complete.
-fn divided(documents: &[TrainingDocument]) -> (Vec<&TrainingDocument>, Vec<&TrainingDocument>) {
-    let says_something = |one: &&TrainingDocument| one.is_finished || !one.document.annotations.is_empty();
-    documents.iter().filter(says_something).partition(|one| one.is_finished)
 }
 
 /// A process that ends with its owner.
@@ -95,12 +100,64 @@ impl ProcessTrainer {
         }
     }
 
+    /// The compiled knowledge base of the server, where it is not the embedded one: a dual encoder brings its own.
+    fn kb(&self) -> Option<PathBuf> {
+        let own = Path::new(&self.model).join(TERMINOLOGY);
+        self.kb.clone().or_else(|| (self.context.is_some() && own.exists()).then_some(own))
+    }
+
+    /// Documents that are complete, and others that have marks: a text without any says nothing where it is not complete, and one that is not
+    /// complete would teach a model that reads whole texts to overlook what is not marked yet.
+    fn divided<'a>(&self, documents: &'a [TrainingDocument]) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
+        let needs_all = self.context.is_some_and(|model| model.finds);
+        let says_something =
+            |one: &&TrainingDocument| one.is_finished || (!needs_all && !one.document.annotations.is_empty());
+        documents.iter().filter(says_something).partition(|one| one.is_finished)
+    }
+
     /// Writes what the training reads, and its configuration; how many steps it has.
     fn prepare(&self, training: &Training) -> Result<u64> {
         let settings = Settings::of(&training.settings)?;
         let folder = &training.output;
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-        let (complete, incomplete) = divided(&training.documents);
+        let (n_steps, toml) = match self.context {
+            Some(_) => self.learning_on(training, settings)?,
+            None => self.adaptation(training, settings)?,
+        };
+        let path = folder.join("training.toml");
+        std::fs::write(&path, toml).map_err(|error| Error::io("write", &path, error))?;
+        Ok(n_steps)
+    }
+
+    /// Of a dual encoder: the encoder of names stays, so the vectors of the terminology are those that are kept.
+    fn learning_on(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
+        let (complete, incomplete) = self.divided(&training.documents);
+        let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
+        let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
+        let of = |wanted: bool| {
+            complete.iter().zip(&is_held_out).filter(move |(_, is)| **is == wanted).map(|(one, _)| &one.document)
+        };
+        let learned: Vec<&AnnotatedDocument> = of(false).chain(incomplete.iter().map(|one| &one.document)).collect();
+        let watched: Vec<&AnnotatedDocument> = of(true).collect();
+        let n_steps = settings.n_steps(learned.len());
+        let mut paths = Vec::new();
+        for (name, documents) in [("learned.jsonl", learned), ("held-out.jsonl", watched)] {
+            let path = training.output.join(name);
+            write_documents(&path, documents.iter().copied())?;
+            paths.push(if documents.is_empty() { Vec::new() } else { vec![PathBuf::from(name)] });
+        }
+        let dev = paths.pop().unwrap_or_default();
+        let train = paths.pop().unwrap_or_default();
+        let kb = self.kb().unwrap_or_else(|| Path::new(&self.model).join(TERMINOLOGY));
+        let (model, kb) = (absolute(Path::new(&self.model))?, absolute(&kb)?);
+        let adam =
+            AdamConfig { learning_rate: 5e-5, warm_up: 0.1, schedule: Schedule::Linear, ..AdamConfig::default() };
+        Ok((n_steps, learning_on(&model, &kb, (train, dev), training.seed, run_of(n_steps, adam))?))
+    }
+
+    fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
+        let folder = &training.output;
+        let (complete, incomplete) = self.divided(&training.documents);
         let mut experiment = Experiment {
             system: SYSTEM.to_owned(),
             seed: training.seed,
@@ -133,12 +190,9 @@ impl ProcessTrainer {
             schedule: Schedule::Linear,
             ..AdamConfig::default()
         };
-        experiment.run =
-            RunConfig { n_steps, steps_per_round: n_steps / ROUNDS, evaluate_every: 1, adam, ..RunConfig::default() };
+        experiment.run = run_of(n_steps, adam);
         let toml = toml::to_string(&experiment).map_err(|error| Error::invalid(error.to_string()))?;
-        let path = folder.join("training.toml");
-        std::fs::write(&path, toml).map_err(|error| Error::io("write", &path, error))?;
-        Ok(n_steps)
+        Ok((n_steps, toml))
     }
 
     fn start(&self, folder: &Path) -> Result<Running> {
@@ -194,8 +248,11 @@ impl Trainer for ProcessTrainer {
         }
         let path = training.output.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
-        let report: Report =
-            serde_json::from_str(&text).map_err(|error| Error::parse(&path, error.line() as u64, error.to_string()))?;
+        let unread = |error: serde_json::Error| Error::parse(&path, error.line() as u64, error.to_string());
+        if self.context.is_some() {
+            return Ok(of_context(&serde_json::from_str(&text).map_err(unread)?, short(&self.model)));
+        }
+        let report: Report = serde_json::from_str(&text).map_err(unread)?;
         let dev = report.after.map(|figures| DevFigures {
             strict_f1: Some(figures.strict_f1),
             spans_f1: Some(figures.spans_f1),
@@ -207,7 +264,7 @@ impl Trainer for ProcessTrainer {
 
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
         let settings = Settings::of(settings)?;
-        let (complete, incomplete) = divided(documents);
+        let (complete, incomplete) = self.divided(documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
         let n_held_out = is_held_out.iter().filter(|is_held_out| **is_held_out).count();
@@ -218,7 +275,10 @@ impl Trainer for ProcessTrainer {
             n_incomplete: incomplete.len(),
             n_silent: documents.len() - complete.len() - incomplete.len(),
             n_mentions: learned.chain(&incomplete).map(|one| one.document.annotations.len()).sum(),
-            steps: settings.n_steps(complete.len()),
+            steps: settings.n_steps(match self.context {
+                Some(_) => complete.len() - n_held_out + incomplete.len(),
+                None => complete.len(),
+            }),
             least_steps: LEAST_STEPS,
             most_steps: MOST_STEPS,
             hold_out,
@@ -226,7 +286,7 @@ impl Trainer for ProcessTrainer {
     }
 
     fn open(&self, folder: &Path) -> Result<Arc<dyn Engine>> {
-        let engine = engine::open(self.kb.as_deref(), &folder.to_string_lossy()).map_err(engine::of_program)?;
+        let engine = engine::open(self.kb().as_deref(), &folder.to_string_lossy()).map_err(engine::of_program)?;
         Ok(Arc::new(engine))
     }
 }
@@ -237,6 +297,34 @@ fn write_documents<'a>(path: &Path, documents: impl Iterator<Item = &'a Annotate
     documents.into_iter().try_for_each(|document| writer.write(document))?;
     writer.finish()?;
     Ok(())
+}
+
+fn run_of(n_steps: u64, adam: AdamConfig) -> RunConfig {
+    RunConfig { n_steps, steps_per_round: n_steps / ROUNDS, evaluate_every: 1, adam, ..RunConfig::default() }
+}
+
+/// A path that means the same to a program in another folder.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::io("find", path, error))
+}
+
+/// What the report of a dual encoder says.
+fn of_context(report: &serde_json::Value, model: String) -> Trained {
+    let figure = |path: &str| report.pointer(path).and_then(serde_json::Value::as_f64);
+    let count = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let dev = DevFigures {
+        strict_f1: figure("/search/f1"),
+        spans_f1: figure("/search/spans_f1"),
+        accuracy: figure("/linking/accuracy_at_1"),
+    };
+    let n = count("/train/n_documents");
+    let card = format!(
+        "{n} documents with {} mentions; {} documents were held out.",
+        count("/train/n_mentions"),
+        count("/dev/n_documents")
+    );
+    let has_figures = dev != DevFigures::default();
+    Trained { name: format!("{model} + {n} documents"), card, dev: has_figures.then_some(dev) }
 }
 
 /// The name of a model without its folders.

@@ -12,7 +12,7 @@ use canonym::link::model::LexicalModel;
 use canonym_neural::bundle::FILE;
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::add_marks;
-use canonym_neural::dual::bundle::{DualBundle, DualManifest, FORMAT, SYSTEM};
+use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT, SYSTEM};
 use canonym_neural::dual::linker::ConceptRows;
 use canonym_neural::dual::windows::{WindowConfig, Windower};
 use canonym_neural::hybrid::Fusion;
@@ -138,11 +138,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     progress::say("reading checkpoint, terminology and corpora …");
     let (train, dev) = read_corpora(&experiment.data, root)?;
     let kb = experiment.data.compile(root, &out.join(TERMINOLOGY), &train)?;
-    let (model, windower, parameters) = begin(&experiment, root)?;
-    let rows = ConceptRows::of(&kb, experiment.data.concepts);
+    let Beginning { manifest, windower, parameters } = begin(&experiment, root)?;
+    let (model, concepts) = (manifest.model.clone(), manifest.concepts);
+    let rows = ConceptRows::of(&kb, concepts);
     let labels = labels_of(&kb);
     let names = Names {
-        pieces: rows.texts(&kb, experiment.data.concepts, &windower),
+        pieces: rows.texts(&kb, concepts, &windower),
         concepts: rows.concepts.iter().map(|concept| vec![concept.0]).collect(),
     };
     let rehearsal = with_synonyms(names.clone(), &experiment.data.synonyms, (root, out), (&windower, &labels))?;
@@ -177,25 +178,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     };
     let watched = &dev.readings[..n_watched];
     let n_weights = parameters.counts().0;
-    let mut bundle = DualBundle {
-        manifest: DualManifest {
-            system: SYSTEM.to_owned(),
-            format: FORMAT,
-            model: model.clone(),
-            windows: windower.config,
-            concepts: experiment.data.concepts,
-            normalizer: windower.pieces.normalizer,
-            longest_word: windower.pieces.longest_word,
-            fusion: Fusion::DENSE,
-            lexical: serde_json::from_str(&LexicalModel::embedded().to_json())?,
-            least_span: 0.5,
-            same_sense: experiment.data.same_sense,
-            card: String::new(),
-        },
-        parameters,
-        pieces: windower.pieces.clone(),
-        fingerprint: 0,
-    };
+    let mut bundle = DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0 };
     let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)
         .with_held_out(watched)
         .with_rehearsal(&rehearsal);
@@ -236,7 +219,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let (seen, unseen) = apart(&all, &dev.readings, &train.readings);
         report.linking = Some(Ranks::of(&all));
         (report.linking_seen, report.linking_unseen) = (Some(Ranks::of(&seen)), Some(Ranks::of(&unseen)));
-        let documents = (dev.documents.as_slice(), experiment.data.with_words);
+        let with_words = experiment.data.with_words.unwrap_or(bundle.manifest.fusion.lexical != 0.0);
+        let documents = (dev.documents.as_slice(), with_words);
         judge(&mut bundle, &kb, (&vectors, &labels), documents, &mut report)?;
     }
     report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
@@ -261,11 +245,11 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
 }
 
 /// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
-fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderConfig, Windower, Parameters)> {
+fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
     let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay } =
         &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
-    let (mut model, windower, mut parameters) = match (bert, from) {
+    let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, root)?, &mut rng)?,
         (None, Some(from)) => of_bundle(experiment, from)?,
         _ => {
@@ -275,6 +259,9 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderCon
             return Err(error.with_hint(hint).into());
         }
     };
+    manifest.concepts = experiment.data.concepts.unwrap_or(manifest.concepts);
+    manifest.same_sense = experiment.data.same_sense.unwrap_or(manifest.same_sense);
+    let model = &mut manifest.model;
     if let Some(dropout) = dropout {
         (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (*dropout, *dropout);
     }
@@ -302,10 +289,17 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<(DualEncoderCon
             parameters.round(&name)?;
         }
     }
-    Ok((model, windower, parameters))
+    Ok(Beginning { manifest, windower, parameters })
 }
 
-type Beginning = (DualEncoderConfig, Windower, Parameters);
+/// What a training begins with.
+struct Beginning {
+    /// What the model says of itself; held-out documents will set some of it.
+    manifest: DualManifest,
+    /// What divides texts for it.
+    windower: Windower,
+    parameters: Parameters,
+}
 
 fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -> anyhow::Result<Beginning> {
     let mut parameters = Parameters::default();
@@ -330,8 +324,21 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         let hint = "`windows.marked` belongs to `model.mention = \"first\"` without `model.search`, and only to it";
         return Err(error.with_hint(hint).into());
     }
-    let model = DualEncoderConfig { bert: config, mention, name, search };
-    Ok((model, Windower::new(pieces, windows)?, parameters))
+    let manifest = DualManifest {
+        system: SYSTEM.to_owned(),
+        format: FORMAT,
+        model: DualEncoderConfig { bert: config, mention, name, search },
+        windows,
+        concepts: ConceptNames::default(),
+        normalizer: pieces.normalizer,
+        longest_word: pieces.longest_word,
+        fusion: Fusion::DENSE,
+        lexical: serde_json::from_str(&LexicalModel::embedded().to_json())?,
+        least_span: 0.5,
+        same_sense: 0.0,
+        card: String::new(),
+    };
+    Ok(Beginning { manifest, windower: Windower::new(pieces, windows)?, parameters })
 }
 
 fn of_bundle(experiment: &Experiment, folder: &Path) -> anyhow::Result<Beginning> {
@@ -343,6 +350,42 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> anyhow::Result<Beginning
         let message = format!("{} has another `model` or other `windows` than the experiment", folder.display());
         return Err(canonym::Error::invalid(message).with_hint("leave both tables out").into());
     }
-    let windower = bundle.windower()?;
-    Ok((bundle.manifest.model, windower, bundle.parameters))
+    Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
+}
+
+/// The settings by which a model learns on from documents: what the server writes when it trains. Paths are relative to the data root.
+pub fn learning_on(
+    from: &Path,
+    kb: &Path,
+    (train, dev): (Vec<PathBuf>, Vec<PathBuf>),
+    seed: u64,
+    run: RunConfig,
+) -> canonym::Result<String> {
+    let experiment = Experiment {
+        system: SYSTEM.to_owned(),
+        seed,
+        data: DataConfig { kb: Some(kb.to_path_buf()), train, dev, ..DataConfig::default() },
+        encoder: EncoderConfig {
+            bert: None,
+            from: Some(from.to_path_buf()),
+            train_embeddings: false,
+            train_names: false,
+            dropout: Some(0.1),
+            head_pace: 1.0,
+            layer_decay: 1.0,
+        },
+        model: None,
+        windows: None,
+        batch: LinkingConfig {
+            batch: 2,
+            n_random: 0,
+            n_hard: 0,
+            all_names: true,
+            rehearsed: 16,
+            search_weight: 100.0,
+            ..LinkingConfig::default()
+        },
+        run,
+    };
+    toml::to_string(&experiment).map_err(|error| canonym::Error::invalid(error.to_string()))
 }

@@ -237,6 +237,48 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_server_that_was_started_with_a_dual_encoder_trains_it() {
+    use crate::serve::ask;
+
+    let place = place();
+    let (ok, errors) = train(&place, "model", &["run.n_steps=20"]);
+    assert!(ok, "{errors}");
+    let mut command = place.command(&["serve", "--model", "model", "--bind", "127.0.0.1:0", "--data", "kept"]);
+    command.env("CANONYM_CACHE", place.path("cache")).stdin(std::process::Stdio::null());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("http://") {
+        line.clear();
+        assert!(told.read_line(&mut line).unwrap() > 0, "the server ended");
+    }
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect(&line).to_owned();
+    ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}");
+    let corpus = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap();
+    let corpus = format!("{}\nnew|t|We saw the ring.\nnew|a|\n\n", corpus.trim_end());
+    let report = ask(&address, "POST", "/api/v1/projects/1/import?format=pubtator&filename=shapes.txt", &corpus);
+    assert!(report.contains("\"n_documents\":6"), "{report}");
+    let job = ask(&address, "POST", "/api/v1/projects/1/jobs", "{\"kind\": \"train\", \"settings\": {\"steps\": 60}}");
+    assert!(job.starts_with("HTTP/1.1 202"), "{job}");
+    let is_over = |job: &String| ["SUCCEEDED", "FAILED", "CANCELLED"].iter().any(|state| job.contains(state));
+    let job = (0..600)
+        .map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            ask(&address, "GET", "/api/v1/jobs/1", "")
+        })
+        .find(is_over)
+        .expect("it ends");
+    assert!(job.contains("SUCCEEDED") && job.contains("\"curve\":[{"), "{job}");
+    let models = ask(&address, "GET", "/api/v1/models?project=1", "");
+    assert!(models.contains("model + 5 documents") || models.contains("model + 4 documents"), "{models}");
+    let document = ask(&address, "GET", "/api/v1/documents/6", "");
+    assert!(document.contains("\"source\":\"PRED\""), "{document}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// A hub on this machine with the files of a folder; it answers as long as the test runs.
 fn hub(folder: std::path::PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

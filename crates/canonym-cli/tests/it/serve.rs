@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::support::Workplace;
 
 /// Asks a server and gives back all that it says.
-fn ask(address: &str, method: &str, path: &str, body: &str) -> String {
+pub fn ask(address: &str, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nX-Canonym: 1\r\nConnection: close\r\n");
     write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();

@@ -20,7 +20,7 @@ use crate::knowledge;
 use crate::queries::{MentionQuery, bare};
 
 /// What is read, relative to the data root.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     /// The terminology that is linked to. There may be none where mentions are its names.
@@ -32,9 +32,9 @@ pub struct DataConfig {
     /// Whether the mentions that are trained on are names of their concepts, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mention_names: bool,
-    /// What stands for a concept.
-    #[serde(default)]
-    pub concepts: ConceptNames,
+    /// What stands for a concept; what the model has where it learns on from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concepts: Option<ConceptNames>,
     /// Further terminologies; their names of its concepts are rehearsed (`batch.rehearsed`) beside those of the terminology.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub synonyms: Vec<TerminologyConfig>,
@@ -46,20 +46,16 @@ pub struct DataConfig {
     /// In the place of held-out corpora: every document of this number, such as every tenth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_out: Option<usize>,
-    /// Whether the model weighs words beside vectors when it links; the weight is chosen on the held-out documents.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub with_words: bool,
-    /// How much mentions of the same words in a document vote on what they mean, from 0 (off, as published) to 1.
-    #[serde(default, skip_serializing_if = "is_off")]
-    pub same_sense: f32,
+    /// Whether the model weighs words beside vectors when it links; the weight is chosen on the held-out documents. Off, as published, or what
+    /// the model has where it learns on from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_words: Option<bool>,
+    /// How much mentions of the same words in a document vote on what they mean, from 0 (off, as published) to 1; likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_sense: Option<f32>,
     /// Documents of the held-out corpora that evaluations while training look at; all where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_dev_in_training: Option<usize>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
-fn is_off(weight: &f32) -> bool {
-    *weight == 0.0
 }
 
 #[derive(Debug, Default, Serialize)]
