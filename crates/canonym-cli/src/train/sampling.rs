@@ -19,9 +19,9 @@ use canonym_neural::bundle::Bundle;
 use canonym_neural::random::shuffle;
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::tags::TagsConfig;
-use canonym_serve::marks::MarkState;
 use canonym_serve::marks::convert::of_model;
-use canonym_serve::queue::{Strategy, Waiting, rank};
+use canonym_serve::queue::{Strategy, confidence, farthest_first, rank};
+use canonym_serve::store::documents::Unfinished;
 use serde::{Deserialize, Serialize};
 
 use super::adapt::{self, Lesson, learn};
@@ -319,18 +319,20 @@ impl Simulation<'_> {
         (left, chosen): (&[usize], &[usize]),
         n: usize,
     ) -> Vec<usize> {
-        let marks: Vec<Vec<MarkState>> =
-            left.iter().map(|row| read[*row].iter().map(|one| of_model(one, "model", 0)).collect()).collect();
-        let text = |row: &usize| self.pool[*row].document.text.as_str();
-        let waiting: Vec<Waiting<'_>> = left
-            .iter()
-            .zip(&marks)
-            .map(|(row, marks)| Waiting { text: text(row), open: marks.iter().collect(), was_read: true })
-            .collect();
-        let done: Vec<&str> = chosen.iter().map(text).collect();
+        if strategy == Strategy::Diversity {
+            let texts = |rows: &[usize]| rows.iter().map(|row| self.pool[*row].document.text.clone()).collect();
+            let (waiting, done): (Vec<String>, Vec<String>) = (texts(left), texts(chosen));
+            return farthest_first(&waiting, &done, n).into_iter().map(|ranked| left[ranked.row]).collect();
+        }
+        let least = |row: usize| {
+            let sure = |one: &Annotation| confidence(strategy, &of_model(one, "model", 0));
+            read[row].iter().map(sure).reduce(f64::min)
+        };
+        let unfinished = |row: &usize| Unfinished { id: *row as i64, least: least(*row), was_read: true };
+        let waiting: Vec<Unfinished> = left.iter().map(unfinished).collect();
         // Those that are left stand in an order of chance already.
         let seed = chosen.len() as u64;
-        rank(strategy, &waiting, &done, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
+        rank(strategy, &waiting, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
     }
 
     /// Trains on documents of the pool; what the model reads, and how good it is.
