@@ -67,7 +67,7 @@ impl ServeConfig {
 /// Questions to the model that are answered beside the lane: names and candidates of one mention.
 const SIDE_QUESTIONS: usize = 2;
 
-/// Imports and hashes of passwords at a time.
+/// Imports at a time, and threads that wait for the hash of a password.
 const AT_ONCE: usize = 2;
 
 /// Disagreements of a document, with its version.
@@ -99,7 +99,7 @@ pub struct App {
     pub side: Semaphore,
     /// Files that are imported at a time: each is held in memory.
     pub imports: Semaphore,
-    /// Passwords that are hashed at a time: each takes some 20 MB.
+    /// Threads that wait for the hash of a password.
     pub doors: Semaphore,
     /// Who works on which document.
     pub desks: Desks,

@@ -1,7 +1,7 @@
 //! Passwords, keys, and how often one may fail to log in.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Argon2, PasswordHash};
@@ -33,8 +33,10 @@ pub fn hash(password: &str) -> ApiResult<String> {
         let message = format!("a password has at least {MIN_PASSWORD} characters and at most {MAX_PASSWORD} bytes");
         return Err(ApiError::bad(message));
     }
-    let hash = Argon2::default().hash_password(password.as_bytes()).map_err(|error| ApiError::internal(&error))?;
-    Ok(hash.to_string())
+    let password = password.to_owned();
+    let hash = on_one_thread(move || Argon2::default().hash_password(password.as_bytes()).map(|hash| hash.to_string()));
+    let hash = hash.ok_or_else(|| ApiError::internal(&"the thread of hashes is gone"))?;
+    hash.map_err(|error| ApiError::internal(&error))
 }
 
 /// Whether a password is the one of the hash. Where there is no hash as much time is taken, so that nobody learns which names exist.
@@ -42,11 +44,31 @@ pub fn verify(password: &str, hash: Option<&str>) -> bool {
     if password.len() > MAX_PASSWORD {
         return false;
     }
-    let Some(parsed) = hash.and_then(|hash| PasswordHash::new(hash).ok()) else {
-        let _ = Argon2::default().hash_password(password.as_bytes());
-        return false;
-    };
-    Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok()
+    let (password, hash) = (password.to_owned(), hash.map(str::to_owned));
+    let verified = on_one_thread(move || {
+        let Some(parsed) = hash.as_deref().and_then(|hash| PasswordHash::new(hash).ok()) else {
+            let _ = Argon2::default().hash_password(password.as_bytes());
+            return false;
+        };
+        Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok()
+    });
+    verified == Some(true)
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Runs what hashes passwords, one after the other on one thread. Each takes some 20 MB, which an allocator may keep for each thread that ever had them.
+fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    static HASHER: OnceLock<mpsc::Sender<Work>> = OnceLock::new();
+    let hasher = HASHER.get_or_init(|| {
+        let (sender, waiting) = mpsc::channel::<Work>();
+        std::thread::spawn(move || waiting.into_iter().for_each(|work| work()));
+        sender
+    });
+    let (reply, answer) = mpsc::channel();
+    // Nobody listens any more only where the one who asked is gone.
+    hasher.send(Box::new(move || drop(reply.send(work())))).ok()?;
+    answer.recv().ok()
 }
 
 /// A name as it is kept.
