@@ -12,7 +12,6 @@ export const stories = [
     ['Type 2 diabetes', 'Disease', 'MESH:D003924'],
   ]),
   pubtator('W-103', 'Breast and lung cancer after a long fever', 'Breast and lung cancer were found in a woman with fever and a cough that no drug could stop. A rare glimmer syndrome was considered. She took aspirin against the pain.', [
-    ['Breast … cancer', 'Disease', 'MESH:D001943'],
     ['lung cancer', 'Disease', 'MESH:D008175'],
     ['glimmer syndrome', 'Disease', '-1'],
   ]),

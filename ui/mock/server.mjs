@@ -184,6 +184,8 @@ export function serve(port) {
       send(response, error.status ?? 500, { error: { code: error.code ?? 'internal', message: error.message, hint: error.hint ?? null } });
     }
   });
+  // A slow machine may ask again on a connection that would just be closed.
+  server.keepAliveTimeout = 60_000;
   return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)));
 }
 

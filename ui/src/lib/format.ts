@@ -12,6 +12,8 @@ export const counted = (n: number, one: string, many = `${one}s`): string => `${
 /** A probability or share as `.62`, with two digits. */
 export function share(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
+  // The confidence of the queue is a sum of two.
+  if (value > 1) return value.toFixed(2);
   return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
 }
 

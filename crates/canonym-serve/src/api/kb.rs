@@ -17,6 +17,9 @@ use crate::wire::{Concept, ConceptPage, Hit, Hits, Near};
 /// The longest query, in bytes.
 pub const MAX_QUERY: usize = 500;
 
+/// What the model takes to be less likely is near by chance.
+const LEAST_NEAR: f32 = 1e-3;
+
 /// Steps to the root; hierarchies with rings end here.
 const MAX_DEPTH: usize = 40;
 
@@ -92,7 +95,8 @@ pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask
         let kb = app.engine.kb();
         let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("the terminology has no such concept"))?;
         let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
-        let others = links.iter().flat_map(|link| &link.candidates).filter(|one| one.concept != found);
+        let others = links.iter().flat_map(|link| &link.candidates);
+        let others = others.filter(|one| one.concept != found && one.score >= LEAST_NEAR);
         let row = |one: &canonym::link::Candidate| CandidateRow {
             id: kb.id(one.concept).to_owned(),
             name: kb.preferred_name(one.concept).to_owned(),
