@@ -1,6 +1,6 @@
 //! How long people work on documents, and whether models make them faster.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -9,11 +9,10 @@ use super::At;
 use super::show::names;
 use crate::app::App;
 use crate::error::ApiResult;
-use crate::store::derived::{OTHER, PAUSE};
-use crate::store::pace::{self, Step};
+use crate::store::pace::{self, Work};
 use crate::store::people::Person;
 use crate::store::projects;
-use crate::times::{Millis, rfc3339};
+use crate::times::rfc3339;
 use crate::wire::{Pace, PaceOf, PacePoint, Seconds};
 
 /// Points that are given.
@@ -26,8 +25,8 @@ pub async fn show(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) 
             projects::check(connection, project)?;
             let names = names(connection)?;
             let lengths = pace::lengths(connection, project)?;
-            let points = points(&pace::steps(connection, project)?, &pace::of_project(connection, project)?);
-            let shown = points.into_iter().filter_map(|point| {
+            let points = points(pace::measured(connection, project)?, pace::estimated(connection, project)?);
+            let shown = points.into_iter().filter_map(|(point, is_measured)| {
                 let (external_id, n_characters) = lengths.get(&point.document)?;
                 Some(PacePoint {
                     document: point.document,
@@ -37,7 +36,7 @@ pub async fn show(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) 
                     seconds: point.seconds,
                     per_thousand: 1000.0 * point.seconds / (*n_characters).max(1) as f64,
                     model: point.model,
-                    is_measured: point.is_measured,
+                    is_measured,
                 })
             });
             Ok(pace_of(shown.collect()))
@@ -46,54 +45,18 @@ pub async fn show(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) 
     Ok(axum::Json(pace.await?))
 }
 
-/// The work of somebody on a document.
-#[derive(Debug, Clone, PartialEq)]
-struct Work {
-    document: i64,
-    person: i64,
-    at: Millis,
-    seconds: f64,
-    model: Option<String>,
-    is_measured: bool,
-}
-
-/// What people worked: as it was measured; where it was not, the time between the decisions of one person on one document.
-fn points(steps: &[Step], measured: &HashMap<i64, f64>) -> Vec<Work> {
-    let mut model: HashMap<i64, Option<String>> = HashMap::new();
-    let mut last: HashMap<(i64, i64), Millis> = HashMap::new();
-    let mut work: BTreeMap<(i64, i64), Work> = BTreeMap::new();
-    for step in steps {
-        let Some(person) = step.person else {
-            if step.kind == "predict" {
-                model.insert(step.document, step.model.clone());
-            }
-            continue;
-        };
-        if OTHER.contains(&step.kind.as_str()) {
-            continue;
-        }
-        let key = (step.document, person);
-        let of = work.entry(key).or_insert_with(|| Work {
-            document: step.document,
-            person,
-            at: step.at,
-            seconds: 0.0,
-            model: None,
-            is_measured: false,
-        });
-        let gap = last.insert(key, step.at).map_or(0, |before| step.at - before);
-        if let Some(seconds) = measured.get(&step.id) {
-            of.seconds = if of.is_measured { of.seconds + seconds } else { *seconds };
-            of.is_measured = true;
-        } else if !of.is_measured && (0..=PAUSE).contains(&gap) {
-            of.seconds += gap as f64 / 1000.0;
-        }
-        of.at = step.at;
-        of.model = model.get(&step.document).cloned().flatten();
+/// What people worked, oldest first, and whether it was measured; where it was not, it follows from when they decided.
+fn points(measured: Vec<Work>, estimated: Vec<Work>) -> Vec<(Work, bool)> {
+    let mut work: BTreeMap<(i64, i64), (Work, bool)> = BTreeMap::new();
+    for one in measured {
+        let seconds = work.get(&(one.document, one.person)).map_or(0.0, |(before, _)| before.seconds);
+        work.insert((one.document, one.person), (Work { seconds: seconds + one.seconds, ..one }, true));
     }
-    // A single decision says nothing of how long it took.
-    let mut work: Vec<Work> = work.into_values().filter(|work| work.is_measured || work.seconds > 0.0).collect();
-    work.sort_by_key(|work| (work.at, work.document));
+    for one in estimated {
+        work.entry((one.document, one.person)).or_insert((one, false));
+    }
+    let mut work: Vec<(Work, bool)> = work.into_values().collect();
+    work.sort_by_key(|(work, _)| (work.at, work.document));
     work
 }
 
@@ -146,28 +109,20 @@ fn seconds(mut values: Vec<f64>) -> Option<Seconds> {
 mod tests {
     use super::*;
 
-    fn step(id: i64, document: i64, person: Option<i64>, at: Millis, kind: &str) -> Step {
-        let model = (kind == "predict").then(|| "m".to_owned());
-        Step { id, document, person, at, kind: kind.to_owned(), model }
-    }
-
     #[test]
     fn measured_time_takes_the_place_of_the_estimate() {
-        let steps = [
-            step(1, 7, Some(1), 0, "accept"),
-            step(2, 7, Some(1), 20_000, "accept"),
-            step(3, 7, Some(1), 30_000, "finish"),
-            step(4, 8, None, 30_000, "predict"),
-            step(5, 8, Some(1), 40_000, "accept"),
-            step(6, 8, Some(1), 50_000, "finish"),
-            step(7, 8, Some(1), 60_000, "finish"),
-            step(8, 9, Some(1), 70_000, "accept"),
-            step(9, 7, Some(2), 0, "comment"),
-        ];
-        let measured = HashMap::from([(6, 4.5), (7, 1.0)]);
-        let shown: Vec<(i64, f64, Option<String>, bool)> = points(&steps, &measured)
+        let work = |document, at, seconds, model: Option<&str>| Work {
+            document,
+            person: 1,
+            at,
+            seconds,
+            model: model.map(str::to_owned),
+        };
+        let measured = vec![work(8, 50_000, 4.5, None), work(8, 60_000, 1.0, Some("m"))];
+        let estimated = vec![work(8, 60_000, 20.0, None), work(7, 30_000, 30.0, None)];
+        let shown: Vec<(i64, f64, Option<String>, bool)> = points(measured, estimated)
             .into_iter()
-            .map(|work| (work.document, work.seconds, work.model, work.is_measured))
+            .map(|(work, is_measured)| (work.document, work.seconds, work.model, is_measured))
             .collect();
         assert_eq!(shown, [(7, 30.0, None, false), (8, 5.5, Some("m".to_owned()), true)]);
     }

@@ -1,9 +1,6 @@
 -- Who left cannot log in any more; what they did stays theirs.
 ALTER TABLE people ADD COLUMN is_active INTEGER NOT NULL DEFAULT 1;
 
--- Which documents several people decided on.
-CREATE INDEX events_by_person ON events(document_id, person_id, kind);
-
 -- Where a concept is mentioned.
 CREATE INDEX marks_of_concept ON marks(json_extract(body, '$.concept.id'));
 

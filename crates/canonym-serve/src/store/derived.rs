@@ -13,10 +13,10 @@ use crate::marks::{Change, Changes, Source, State};
 use crate::times::{DAY, Millis};
 
 /// Who does nothing for so long does something else.
-pub const PAUSE: Millis = 5 * 60 * 1000;
+const PAUSE: Millis = 5 * 60 * 1000;
 
 /// Events that are no decisions.
-pub const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
+const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 
 /// The tables, all of which [`note`] and [`count_mark`] fill.
 const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];

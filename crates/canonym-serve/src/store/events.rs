@@ -172,9 +172,8 @@ pub fn of_document(connection: &Connection, document: i64) -> ApiResult<Vec<Even
 
 /// The documents of a project on which two or more people decided, with the version of each, in order.
 pub fn shared(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, i64)>> {
-    let sql = "SELECT d.id, d.version FROM documents d JOIN events e ON e.document_id = d.id
-        WHERE d.project_id = ?1 AND e.person_id IS NOT NULL AND e.kind NOT IN ('import', 'comment')
-        GROUP BY d.id HAVING count(DISTINCT e.person_id) > 1 ORDER BY d.id";
+    let sql = "SELECT d.id, d.version FROM work w JOIN documents d ON d.id = w.document_id
+        WHERE w.project_id = ?1 GROUP BY w.document_id HAVING count(*) > 1 ORDER BY w.document_id";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([project], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -15,45 +15,46 @@ pub fn add(connection: &Connection, event: i64, of: &NewEvent<'_>, seconds: f64)
     Ok(())
 }
 
-/// The times of a project by event.
-pub fn of_project(connection: &Connection, project: i64) -> ApiResult<HashMap<i64, f64>> {
-    let sql =
-        "SELECT t.event_id, t.seconds FROM times t JOIN documents d ON d.id = t.document_id WHERE d.project_id = ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([project], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// An event without what it changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The event.
-    pub id: i64,
+/// How long somebody worked on a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
     /// The document.
     pub document: i64,
-    /// Who made it; nobody where a model did.
-    pub person: Option<i64>,
-    /// When.
+    /// Who worked.
+    pub person: i64,
+    /// When the last of it ended.
     pub at: Millis,
-    /// What it is.
-    pub kind: String,
-    /// The model behind it.
+    /// How long.
+    pub seconds: f64,
+    /// The model whose predictions stood there, where it is asked for.
     pub model: Option<String>,
 }
 
-/// The events of a project without what they changed, oldest first.
-pub fn steps(connection: &Connection, project: i64) -> ApiResult<Vec<Step>> {
-    let sql = "SELECT e.id, e.document_id, e.person_id, e.at, e.kind, e.model FROM events e
-        JOIN documents d ON d.id = e.document_id WHERE d.project_id = ?1 ORDER BY e.id";
+/// What browsers measured in a project, oldest first.
+pub fn measured(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
+    let sql = "SELECT t.document_id, t.person_id, t.at, t.seconds,
+            (SELECT e.model FROM events e WHERE e.document_id = t.document_id AND e.kind = 'predict' AND e.id < t.event_id
+                ORDER BY e.id DESC LIMIT 1)
+        FROM times t JOIN documents d ON d.id = t.document_id WHERE d.project_id = ?1 ORDER BY t.event_id";
+    of_rows(connection, sql, project)
+}
+
+/// What follows from the times of decisions in a project, where there are two or more.
+pub fn estimated(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
+    let sql = "SELECT document_id, person_id, last_at, spent / 1000.0, NULL FROM work
+        WHERE project_id = ?1 AND spent > 0";
+    of_rows(connection, sql, project)
+}
+
+fn of_rows(connection: &Connection, sql: &str, project: i64) -> ApiResult<Vec<Work>> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([project], |row| {
-        Ok(Step {
-            id: row.get(0)?,
-            document: row.get(1)?,
-            person: row.get(2)?,
-            at: row.get(3)?,
-            kind: row.get(4)?,
-            model: row.get(5)?,
+        Ok(Work {
+            document: row.get(0)?,
+            person: row.get(1)?,
+            at: row.get(2)?,
+            seconds: row.get(3)?,
+            model: row.get(4)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::curve::{above, line, polyline, short, text};
-use super::{Point, Run, SHARE};
+use super::{FIGURES, Point, Run, SHARE};
 
 /// The size of a panel and of the frame in it; two stand beside each other.
 const WIDTH: f64 = 480.0;
@@ -42,13 +42,9 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
         2.0 * WIDTH,
         2.0 * WIDTH
     );
-    let panels: [(&str, fn(&Point) -> f64); 2] = [
-        ("mentions, strict F1 in %", |point| point.spans_f1),
-        ("mentions with concepts, strict F1 in %", |point| point.strict_f1),
-    ];
-    for (place, (title, figure)) in panels.into_iter().enumerate() {
+    for (place, (name, figure)) in FIGURES.into_iter().enumerate() {
         let panel = Panel::new(WIDTH * place as f64, runs, full, before, figure);
-        panel.frame(&mut svg, title);
+        panel.frame(&mut svg, &format!("{name}, strict F1 in %"));
         let goal = mean(full.iter().filter_map(|run| run.points.first()).map(figure)) * SHARE;
         let y = panel.y(goal);
         dashed(&mut svg, &[(panel.left + LEFT, y), (panel.left + WIDTH - RIGHT, y)], ("#999999", "3 3"));
