@@ -65,7 +65,8 @@ fn each_strategy_is_followed_from_the_same_beginning_and_ended_runs_are_kept() {
     for run in runs {
         let sizes: Vec<u64> =
             run["points"].as_array().unwrap().iter().map(|point| point["n_documents"].as_u64().unwrap()).collect();
-        assert_eq!(sizes, [2, 4, 6]);
+        // A run ends where every goal is reached.
+        assert!(!sizes.is_empty() && [2, 4, 6].starts_with(&sizes), "{sizes:?}");
         let of_seed = runs.iter().find(|other| other["seed"] == run["seed"]).unwrap();
         assert_eq!(run["points"][0], of_seed["points"][0]);
     }

@@ -13,6 +13,7 @@ use super::DualEncoder;
 use super::windows::{WindowConfig, Windower};
 use crate::bundle::{MANIFEST, VOCABULARY, read_file};
 use crate::hybrid::Fusion;
+use crate::matrix::Matrix;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::parameters::{Parameters, Precision};
 use crate::wordpiece::{BertNormalizer, Pieces};
@@ -157,7 +158,10 @@ impl DualBundle {
         let mut hash = Xxh3::new();
         hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
         hash.update(self.pieces.to_lines().as_bytes());
-        for (name, value) in self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)) {
+        // A file has them in another order than a model that was just trained.
+        let of_names: BTreeMap<&str, &Matrix> =
+            self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
+        for (name, value) in of_names {
             hash.update(name.as_bytes());
             value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
         }
@@ -179,7 +183,6 @@ impl DualBundle {
 pub(super) mod tests {
     use super::*;
     use crate::bundle::system_in;
-    use crate::matrix::Matrix;
     use crate::models::dual_encoder::tests::drawn;
     use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 

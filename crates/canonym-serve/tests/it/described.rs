@@ -61,10 +61,9 @@ async fn whatever_is_asked_is_answered_as_described() {
                     Err(fault) => faults.push(format!("{asked}\n    {fault}")),
                 }
             }
-            assert!(
-                n_good > 0 || NEVER_GOOD.contains(&path.as_str()),
-                "nothing that was asked of {method} {path} was right"
-            );
+            if n_good == 0 && !NEVER_GOOD.contains(&path.as_str()) {
+                faults.push(format!("nothing that was asked of {method} {path} was right"));
+            }
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults[..faults.len().min(20)].join("\n"));
@@ -81,8 +80,14 @@ async fn whatever_is_asked_is_answered_as_described() {
     assert_eq!(whole.unwrap(), "ok");
 }
 
-/// Where chance does not find what is right.
-const NEVER_GOOD: [&str; 2] = ["/api/v1/login", "/api/v1/jobs/{j}/cancel"];
+/// Where chance does not find what is right; these tests train nothing.
+const NEVER_GOOD: [&str; 5] = [
+    "/api/v1/login",
+    "/api/v1/password",
+    "/api/v1/tokens/{t}",
+    "/api/v1/jobs/{j}/cancel",
+    "/api/v1/projects/{p}/training",
+];
 
 async fn token(server: &Server) -> String {
     let body = json!({"name": "ada", "password": "correct horse"}).to_string();
