@@ -172,11 +172,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
     let provenance = provenance(experiment.data.paths().collect(), root)?;
     let config = toml::to_string(&experiment)?;
-    let n_watched = match experiment.data.n_dev_in_training {
-        Some(n) => n.min(dev.readings.len()),
-        None => dev.readings.len(),
-    };
-    let watched = &dev.readings[..n_watched];
+    let watched = dev.of_first(experiment.data.n_dev_in_training);
     let n_weights = parameters.counts().0;
     let mut bundle = DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0 };
     let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)

@@ -129,7 +129,20 @@ fn as_queries(documents: &[AnnotatedDocument]) -> Vec<MentionQuery> {
 pub struct Corpus {
     pub documents: Vec<AnnotatedDocument>,
     pub readings: Vec<Reading>,
+    /// The first of them behind each document.
+    pub ends: Vec<usize>,
     pub report: CorpusReport,
+}
+
+impl Corpus {
+    /// The readings of the first documents, of all where no number is given.
+    pub fn of_first(&self, n_documents: Option<usize>) -> &[Reading] {
+        let end = n_documents.map_or(self.readings.len(), |n| match n {
+            0 => 0,
+            n => self.ends.get(n - 1).copied().unwrap_or(self.readings.len()),
+        });
+        &self.readings[..end]
+    }
 }
 
 /// Names of concepts, and those that further terminologies have for them.
@@ -216,7 +229,7 @@ pub fn prepare(
     longest: usize,
 ) -> anyhow::Result<Corpus> {
     let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
-    let mut readings = Vec::new();
+    let (mut readings, mut ends) = (Vec::new(), Vec::with_capacity(documents.len()));
     for document in &documents {
         let spans: Vec<Span> = document.annotations.iter().map(hull).collect();
         let windows = windower.with_mentions(&document.document.text, &spans)?;
@@ -242,7 +255,8 @@ pub fn prepare(
                 readings[first + place.window].mentions.push(target);
             }
         }
+        ends.push(readings.len());
     }
     report.n_windows = readings.len();
-    Ok(Corpus { documents, readings, report })
+    Ok(Corpus { documents, readings, ends, report })
 }

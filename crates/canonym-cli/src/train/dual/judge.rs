@@ -9,8 +9,9 @@ use canonym::link::Marked;
 use canonym::link::lexical::LinkConfig;
 use canonym::text::{Document, Mention, Span};
 use canonym_neural::dual::bundle::DualBundle;
+use canonym_neural::dual::consistency::vote;
 use canonym_neural::dual::linker::{DualConfig, DualLinker};
-use canonym_neural::hybrid::{self, Fusion, Judged};
+use canonym_neural::hybrid::{self, Evidence, Fusion, Judged};
 use canonym_neural::matrix::Matrix;
 use serde::Serialize;
 
@@ -65,16 +66,18 @@ pub fn judge(
         ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect()
     };
     let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
-    let judged = |linker: &DualLinker| -> anyhow::Result<Vec<Judged>> {
-        let each = linker.evidence(&marked)?.into_iter().flatten().zip(&right);
-        let judge = |(evidence, right): (Vec<hybrid::Evidence>, &Vec<u32>)| {
-            evidence.into_iter().map(|one| (one, right.contains(&one.scored.concept.0))).collect()
+    let judged = |evidence: &[Vec<Vec<Evidence>>]| -> Vec<Judged> {
+        let each = evidence.iter().flatten().zip(&right);
+        let judge = |(evidence, right): (&Vec<Evidence>, &Vec<u32>)| {
+            evidence.iter().map(|one| (*one, right.contains(&one.scored.concept.0))).collect()
         };
-        Ok(each.map(judge).collect())
+        each.map(judge).collect()
     };
-    let alone = hybrid::calibrated(&judged(&linker(bundle)?)?, Fusion::DENSE);
+    let by_vectors = linker(bundle)?.evidence(&marked)?;
+    let alone = hybrid::calibrated(&judged(&by_vectors), Fusion::DENSE);
     bundle.manifest.fusion = Fusion { lexical: 1.0, ..Fusion::DENSE };
-    let both = judged(&linker(bundle)?)?;
+    let by_both = linker(bundle)?.evidence(&marked)?;
+    let both = judged(&by_both);
     report.by_weight = SHARE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &SHARE_WEIGHTS)).collect();
     let fusion = hybrid::calibrated(&both, hybrid::fit_fusion(&both, &SHARE_WEIGHTS));
     let accuracy = |fusion: &Fusion| hybrid::accuracy(&both, fusion);
@@ -83,18 +86,17 @@ pub fn judge(
         ("vectors", accuracy(&Fusion::DENSE)),
         ("both", accuracy(&fusion)),
     ]);
-    bundle.manifest.fusion = if with_words { fusion } else { alone };
-    let chosen = bundle.manifest.same_sense;
+    let (evidence, fusion) = if with_words { (by_both, fusion) } else { (by_vectors, alone) };
     for same_sense in SAME_SENSES {
-        bundle.manifest.same_sense = same_sense;
-        let links = canonym::link::Linker::link(&linker(bundle)?, &marked)?;
-        let is_right = |(link, right): &(&canonym::link::Link, &Vec<u32>)| {
-            link.candidates.first().is_some_and(|best| right.contains(&best.concept.0))
-        };
-        let n_right = links.iter().flatten().zip(&right).filter(is_right).count();
-        report.by_same_sense.push((same_sense, n_right as f64 / right.len().max(1) as f64));
+        let mut voted = evidence.clone();
+        for (mentions, marked) in voted.iter_mut().zip(&marked) {
+            let words: Vec<String> =
+                marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
+            vote(&words, mentions, same_sense);
+        }
+        report.by_same_sense.push((same_sense, hybrid::accuracy(&judged(&voted), &fusion)));
     }
-    bundle.manifest.same_sense = chosen;
+    bundle.manifest.fusion = fusion;
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
     }
