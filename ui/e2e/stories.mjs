@@ -3,7 +3,7 @@
 import { pubtator } from '../mock/samples.mjs';
 
 export const stories = [
-  pubtator('W-101', 'Famotidine-associated delirium. A series of six cases.', 'Six patients took famotidine and showed confusion within two days. Delirium ended when famotidine was stopped; headaches stayed in one of them. Warfarin had no part in it.', [
+  pubtator('W-101', 'Famotidine and sudden delirium: what six patients saw.', 'Six patients took famotidine and showed confusion within two days. Delirium ended when famotidine was stopped; headaches stayed in one of them. Warfarin had no part in it.', [
     ['delirium', 'Disease', 'MESH:D003693'],
     ['Famotidine', 'Chemical', 'MESH:D015738'],
   ]),

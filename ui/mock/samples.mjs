@@ -22,7 +22,7 @@ export function pubtator(id, title, body, mentions) {
 }
 
 export const samples = [
-  pubtator('900001', 'Famotidine-associated delirium. A series of six cases.', 'Six patients 🙂 took famotidine and showed confusion within two days. Delirium ended when famotidine was stopped; headaches stayed in one of them. Warfarin had no part in it.', [
+  pubtator('900001', 'Famotidine and sudden delirium: what six patients saw.', 'Six patients 🙂 took famotidine and showed confusion within two days. Delirium ended when famotidine was stopped; headaches stayed in one of them. Warfarin had no part in it.', [
     ['delirium', 'Disease', 'MESH:D003693'],
     ['Famotidine', 'Drug', 'MESH:D015738'],
   ]),
