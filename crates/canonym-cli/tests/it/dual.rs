@@ -255,6 +255,9 @@ fn a_server_that_was_started_with_a_dual_encoder_trains_it() {
         assert!(told.read_line(&mut line).unwrap() > 0, "the server ended");
     }
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect(&line).to_owned();
+    // It cannot say why, and still links where reasons are asked for, as the page does.
+    let linked = ask(&address, "POST", "/api/v1/link", "{\"text\": \"We saw the ring.\", \"explain\": true}");
+    assert!(linked.contains("\"candidates\":[{\"id\":\"S:"), "{linked}");
     ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}");
     let corpus = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap();
     let corpus = format!("{}\nnew|t|We saw the ring.\nnew|a|\n\n", corpus.trim_end());
