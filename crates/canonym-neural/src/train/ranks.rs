@@ -34,7 +34,12 @@ impl Ranks {
             n_mentions: ranks.len(),
             accuracy_at_1: share(1),
             recall_at_10: share(10),
-            mean_reciprocal_rank: ranks.iter().flatten().map(|rank| 1.0 / (*rank as f64 + 1.0)).sum::<f64>() / n,
+            mean_reciprocal_rank: ranks
+                .iter()
+                .flatten()
+                .map(|rank| 1.0 / (*rank as f64 + 1.0))
+                .fold(0.0, |sum: f64, one| sum + one)
+                / n,
         }
     }
 }
