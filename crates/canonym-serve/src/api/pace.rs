@@ -7,13 +7,14 @@ use axum::extract::State;
 
 use super::At;
 use super::show::names;
+use super::stats::seconds;
 use crate::app::App;
 use crate::error::ApiResult;
 use crate::store::pace::{self, Work};
 use crate::store::people::Person;
 use crate::store::projects;
 use crate::times::rfc3339;
-use crate::wire::{Pace, PaceOf, PacePoint, Seconds};
+use crate::wire::{Pace, PaceOf, PacePoint};
 
 /// Points that are given.
 const MAX_POINTS: usize = 500;
@@ -92,17 +93,6 @@ fn summary((name, points): Group<'_>) -> Option<PaceOf> {
     let of = |value: fn(&PacePoint) -> f64| seconds(points.iter().map(|point| value(point)).collect());
     let per_thousand = of(|point| point.per_thousand)?.median;
     Some(PaceOf { name, n: points.len(), seconds: of(|point| point.seconds)?, per_thousand })
-}
-
-fn seconds(mut values: Vec<f64>) -> Option<Seconds> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let median = match n {
-        0 => return None,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-    };
-    Some(Seconds { median, mean: values.iter().sum::<f64>() / n as f64 })
 }
 
 #[cfg(test)]

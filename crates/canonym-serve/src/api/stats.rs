@@ -13,7 +13,7 @@ use crate::marks::Source;
 use crate::store::derived::{self, Said};
 use crate::store::people::Person;
 use crate::store::{models, projects};
-use crate::times::{DAY, Millis, day};
+use crate::times::{DAY, day};
 use crate::wire::{Agreement, DayCount, ModelFigures, Seconds, Stats};
 
 /// `GET /projects/{p}/stats`.
@@ -49,7 +49,9 @@ pub async fn stats(
                 by_type,
                 by_decision,
                 decisions_per_day: by_day.into_iter().map(|(at, n)| DayCount { day: day(at * DAY), n }).collect(),
-                seconds_per_document: seconds(derived::times(connection, project)?),
+                seconds_per_document: seconds(
+                    derived::times(connection, project)?.into_iter().map(|millis| millis as f64 / 1000.0).collect(),
+                ),
                 agreement: agreement(&derived::said_of_shared(connection, project)?),
                 models: figures.collect(),
             })
@@ -59,8 +61,7 @@ pub async fn stats(
 }
 
 /// How long people worked on documents, in the middle and on the average.
-fn seconds(spent: Vec<Millis>) -> Option<Seconds> {
-    let mut spent: Vec<f64> = spent.into_iter().map(|millis| millis as f64 / 1000.0).collect();
+pub fn seconds(mut spent: Vec<f64>) -> Option<Seconds> {
     spent.sort_by(f64::total_cmp);
     let n = spent.len();
     let median = match n {
