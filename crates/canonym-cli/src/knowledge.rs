@@ -231,32 +231,24 @@ impl NameLinker {
         }
     }
 
-    /// An error where the linker cannot say why.
-    pub fn check_explains(&self) -> anyhow::Result<()> {
-        match self {
-            NameLinker::Dual(_) => Err(no_reasons()),
-            NameLinker::Lexical(_) | NameLinker::Hybrid(..) | NameLinker::Bm25(_) => Ok(()),
-        }
-    }
-
-    /// Links one mention of a text by its name, as [`Linker::link`] does, and says why.
-    pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
-        let (mut link, mut explanation) = self.explain_name(name, scratch);
+    /// Links one mention of a text by its name, as [`Linker::link`] does, and says why; a model that reads texts sees the name alone.
+    pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+        let (mut link, mut explanation) = self.explain_name(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
             linker.explain_usages(name, &link, &mut explanation);
         }
-        (link, explanation)
+        Ok((link, explanation))
     }
 
     /// Links one name and says why.
-    pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
-        match self {
+    pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+        Ok(match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
-            NameLinker::Dual(_) => Default::default(),
+            NameLinker::Dual(linker) => linker.explain_name(name)?,
             NameLinker::Bm25(linker) => linker.explain_name(name),
-        }
+        })
     }
 }
 
@@ -294,13 +286,6 @@ pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<M
     let encode = || encoder.encode_names(&rows.texts(kb, kind, &windower));
     let size = (rows.concepts.len(), encoder.dim());
     Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?)
-}
-
-/// What is said where a system gives no reasons.
-pub fn no_reasons() -> anyhow::Error {
-    let error =
-        canonym::Error::invalid("this model compares vectors alone and cannot say which words spoke for a concept");
-    error.with_hint("leave `--explain` out, or explain with `--model default` or `lexical`").into()
 }
 
 /// The tagger, the dictionary and the linker together, where the models have a tagger.

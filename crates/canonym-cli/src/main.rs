@@ -1,5 +1,6 @@
 //! The command line of canonym: one file a command, thin over the library.
 
+mod borrowed;
 mod compare;
 mod context;
 mod convert;
@@ -31,6 +32,10 @@ mod train;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+
+/// Threads that make and drop many large values do not wait for each other, nor for the system.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Link mentions in biomedical text to the concepts of any terminology.
 #[derive(Debug, Parser)]

@@ -101,12 +101,11 @@ fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<
     if !explain {
         return Ok(linker.link_names(names)?.into_iter().map(|link| (link, None)).collect());
     }
-    linker.check_explains()?;
     let explained = |scratch: &mut GramScratch, name: &String| {
-        let (link, explanation) = linker.explain_name(name, scratch);
-        (link, Some(explanation))
+        let (link, explanation) = linker.explain_name(name, scratch)?;
+        Ok((link, Some(explanation)))
     };
-    Ok(names.par_iter().map_init(GramScratch::default, explained).collect())
+    names.par_iter().map_init(GramScratch::default, explained).collect()
 }
 
 fn write_line(

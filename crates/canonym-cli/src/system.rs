@@ -14,6 +14,7 @@ use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
 use rayon::prelude::*;
 
+use crate::borrowed::Borrowed;
 use crate::errors::usage;
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
@@ -57,6 +58,7 @@ pub struct System {
 enum Model {
     Pipeline(Box<Pipeline>),
     Dual(Box<DualLinker>),
+    Borrowed(Box<Borrowed>),
     Detect(DictionaryAnnotator),
     Gold(NameLinker),
     Reranked(Box<TwoSteps>),
@@ -78,7 +80,14 @@ impl System {
                 let bundle = models.dual.as_deref().expect("it was looked for");
                 let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
                 let config = DualConfig { link, least_span: None, nested };
-                Model::Dual(Box::new(knowledge::dual_linker(kb, bundle, config, subset.clone())?))
+                let linker = knowledge::dual_linker(kb, bundle, config, subset.clone())?;
+                match bundle.manifest.model.search {
+                    Some(_) => Model::Dual(Box::new(linker)),
+                    None => {
+                        let config = PipelineConfig { top_k: 1, min_score, nested };
+                        Model::Borrowed(Box::new(Borrowed::new(kb, linker, config, subset.clone())?))
+                    }
+                }
             }
             Mentions::Detect => {
                 let joint = PipelineConfig { top_k, min_score, nested };
@@ -116,6 +125,7 @@ impl System {
         let annotator: &dyn Annotator = match &self.model {
             Model::Pipeline(pipeline) => pipeline.as_ref(),
             Model::Dual(linker) => linker.as_ref(),
+            Model::Borrowed(borrowed) => borrowed.as_ref(),
             Model::Detect(dictionary) => dictionary,
             Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
             Model::Reranked(linker) => return relink(linker.as_ref(), batch, &self.kb, self.raw_ids),
@@ -150,35 +160,52 @@ impl System {
                 };
                 Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
             }
-            Model::Pipeline(pipeline) => {
-                let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
-                let explained = pipeline.explain(&texts);
-                Ok(texts
-                    .into_par_iter()
-                    .zip(explained)
-                    .map(|(text, explained)| self.explained(text, explained))
-                    .collect())
-            }
-            Model::Dual(_) => Err(knowledge::no_reasons()),
+            Model::Pipeline(pipeline) => self.explain_found(batch, &|texts| Ok(pipeline.explain(texts))),
+            Model::Dual(linker) => self.explain_found(batch, &|texts| linker.explain_found(texts)),
+            Model::Borrowed(borrowed) => self.explain_found(batch, &|texts| borrowed.explain_found(texts)),
             Model::Reranked(_) => Err(usage("a cross-encoder gives no reasons", "leave `--explain` or `--rerank` out")),
+            Model::Gold(NameLinker::Dual(linker)) => {
+                let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+                let linked = relink(linker.as_ref(), batch, &self.kb, self.raw_ids)?;
+                let explained = linker.explain(&marked(&linked, &mentions))?;
+                let reasons = |(mut document, explained): (AnnotatedDocument, Vec<(Link, Explanation)>)| {
+                    let annotations = document.annotations.drain(..).zip(explained);
+                    let (annotations, explanations) =
+                        annotations.map(|(annotation, (_, explanation))| self.named(annotation, explanation)).unzip();
+                    document.annotations = annotations;
+                    (document, explanations)
+                };
+                Ok(linked.into_iter().zip(explained).map(reasons).collect())
+            }
             Model::Gold(linker) => {
-                linker.check_explains()?;
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
                     let text = &document.document.text;
                     let uses = short_forms(text);
                     let reasons = |annotation: Annotation| {
                         let name = written_out(text, &annotation.spans, &uses);
-                        let (_, explanation) = linker.explain_mention(&name, scratch);
-                        self.named(annotation, explanation)
+                        let (_, explanation) = linker.explain_mention(&name, scratch)?;
+                        Ok(self.named(annotation, explanation))
                     };
-                    let (annotations, explanations) = document.annotations.into_iter().map(reasons).unzip();
-                    document.annotations = annotations;
-                    (document, explanations)
+                    let explained: Vec<(Annotation, Explanation)> =
+                        document.annotations.into_iter().map(reasons).collect::<canonym::Result<_>>()?;
+                    let explanations;
+                    (document.annotations, explanations) = explained.into_iter().unzip();
+                    Ok((document, explanations))
                 };
                 let linked = relink(linker, batch, &self.kb, self.raw_ids)?;
-                Ok(linked.into_par_iter().map_init(GramScratch::default, explain).collect())
+                linked.into_par_iter().map_init(GramScratch::default, explain).collect()
             }
         }
+    }
+
+    fn explain_found(
+        &self,
+        batch: Vec<AnnotatedDocument>,
+        explain: &dyn Fn(&[Document]) -> canonym::Result<Vec<Vec<(LinkedMention, Explanation)>>>,
+    ) -> anyhow::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
+        let explained = explain(&texts)?;
+        Ok(texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect())
     }
 
     /// A document with what was found in it, and why.
@@ -201,6 +228,21 @@ impl System {
     }
 }
 
+fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
+    let mention =
+        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    document.annotations.iter().map(mention).collect()
+}
+
+fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<Marked<'a>> {
+    let one = |(document, mentions)| {
+        let document: &AnnotatedDocument = document;
+        let mentions: &Vec<Mention> = mentions;
+        Marked { document: &document.document, mentions }
+    };
+    documents.iter().zip(mentions).map(one).collect()
+}
+
 /// Links the mentions that the documents have.
 fn relink(
     linker: &dyn Linker,
@@ -208,17 +250,8 @@ fn relink(
     kb: &KnowledgeBase,
     raw_ids: bool,
 ) -> anyhow::Result<Vec<AnnotatedDocument>> {
-    let mention =
-        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
-    let mentions: Vec<Vec<Mention>> =
-        batch.iter().map(|document| document.annotations.iter().map(mention).collect()).collect();
-    let marked = |(document, mentions)| {
-        let document: &AnnotatedDocument = document;
-        let mentions: &Vec<Mention> = mentions;
-        Marked { document: &document.document, mentions }
-    };
-    let inputs: Vec<Marked<'_>> = batch.iter().zip(&mentions).map(marked).collect();
-    let links = linker.link(&inputs)?;
+    let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+    let links = linker.link(&marked(&batch, &mentions))?;
     for (document, links) in batch.iter_mut().zip(links) {
         document.relations.clear();
         for (annotation, link) in document.annotations.iter_mut().zip(links) {

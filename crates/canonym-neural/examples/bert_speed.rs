@@ -2,13 +2,14 @@
 //!
 //!     bert_speed FOLDER THREADS SECONDS CASE…
 //!
-//! A case is `BATCHxLENGTH`, or `train-BATCHxLENGTH` for a forward and a backward pass. Prints a JSON line for each: the milliseconds of every
+//! A case is `BATCHxLENGTH`, or `train-BATCHxLENGTH` for a forward and a backward pass; with `bf16-` before it, products are of 16 bits. Prints a JSON line for each: the milliseconds of every
 //! repetition within SECONDS, at least three.
 
 use std::time::Instant;
 
 use canonym_neural::bert_encoder::{BertEncoder, Pooling};
 use canonym_neural::checkpoint::read_bert;
+use canonym_neural::matrix::Compute;
 use canonym_neural::models::bert::{BertConfig, Sequences};
 use canonym_neural::parameters::Parameters;
 use canonym_neural::random::SplitMix64;
@@ -29,11 +30,16 @@ fn main() {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("threads are made once");
     let mut parameters = Parameters::default();
     let (config, _) = read_bert(folder.as_ref(), "", &mut parameters).expect("the folder of a BERT");
-    let encoder = BertEncoder::new(&config, &parameters, "").expect("weights that were checked");
     for case in cases {
-        let (trains, size) = match case.strip_prefix("train-") {
+        let (compute, what) = match case.strip_prefix("bf16-") {
+            Some(what) => (Compute::Bf16, what),
+            None => (Compute::F32, case.as_str()),
+        };
+        let config = BertConfig { compute, ..config.clone() };
+        let encoder = BertEncoder::new(&config, &parameters, "").expect("weights that were checked");
+        let (trains, size) = match what.strip_prefix("train-") {
             Some(size) => (true, size),
-            None => (false, case.as_str()),
+            None => (false, what),
         };
         let (n, length) = size.split_once('x').expect("a case of the form BATCHxLENGTH");
         let sequences = drawn(&config, n.parse().expect("a batch"), length.parse().expect("a length"));

@@ -9,14 +9,14 @@ use canonym::Result;
 use rayon::prelude::*;
 
 use crate::elementwise::{Activation, Norm, add_and_layer_norm_rows, layer_norm_rows, softmax_rows};
-use crate::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
+use crate::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply_in};
 use crate::models::bert::{BertConfig, Sequences};
 use crate::panels::Panels;
 use crate::parameters::Parameters;
 use crate::segments::Segments;
 
 /// Rows of a tile at most: enough that reading weights costs little beside computing, few enough for the cache.
-const TILE: usize = 512;
+const TILE: usize = 256;
 
 /// Rows of a tile at least, where sequences are that many rows together.
 const LEAST_TILE: usize = 128;
@@ -89,8 +89,8 @@ struct Scratch {
 }
 
 impl Linear {
-    fn of(parameters: &Parameters, name: &str) -> Result<Linear> {
-        let weight = Panels::of(parameters.get(&format!("{name}.weight"))?);
+    fn of(parameters: &Parameters, name: &str, compute: Compute) -> Result<Linear> {
+        let weight = Panels::of(parameters.get(&format!("{name}.weight"))?, compute);
         Ok(Linear { weight, bias: parameters.get(&format!("{name}.bias"))?.values.clone() })
     }
 
@@ -138,7 +138,7 @@ impl BertEncoder {
         config.check(parameters, scope)?;
         let epsilon = config.layer_norm_eps;
         let layer = |layer: usize| -> Result<Layer> {
-            let linear = |name: &str| Linear::of(parameters, &format!("{scope}layer.{layer}.{name}"));
+            let linear = |name: &str| Linear::of(parameters, &format!("{scope}layer.{layer}.{name}"), config.compute);
             let norm = |name: &str| NormWeights::of(parameters, &format!("{scope}layer.{layer}.{name}"), epsilon);
             Ok(Layer {
                 attention_input: linear("attention.input")?,
@@ -157,7 +157,7 @@ impl BertEncoder {
             types: table("type")?,
             norm: NormWeights::of(parameters, &format!("{scope}embedding.norm"), epsilon)?,
             layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_>>()?,
-            pooler: Linear::of(parameters, &format!("{scope}pooler")).ok(),
+            pooler: Linear::of(parameters, &format!("{scope}pooler"), config.compute).ok(),
         })
     }
 
@@ -258,7 +258,7 @@ impl BertEncoder {
         context: &mut Vec<f32>,
         threads: Threads,
     ) {
-        let (width, n_heads) = (self.dim(), self.config.num_attention_heads);
+        let (width, n_heads, compute) = (self.dim(), self.config.num_attention_heads, self.config.compute);
         let depth = width / n_heads;
         let n_queries = |rows: usize| if n_rows == segments.n_rows() { rows } else { 1 };
         heads.resize(n_rows * width, 0.0);
@@ -280,10 +280,10 @@ impl BertEncoder {
                 let n = out.len() / depth;
                 scores.resize(n * rows.len(), 0.0);
                 let to = ViewMut::of(scores, n, rows.len());
-                multiply(to, queries.rows(block * QUERIES, n), keys, Into::Replace, Threads::One);
+                multiply_in(compute, to, queries.rows(block * QUERIES, n), keys, Into::Replace, Threads::One);
                 softmax_rows(scores, rows.len(), 1.0 / (depth as f32).sqrt());
                 let shares = View::of(scores, n, rows.len());
-                multiply(ViewMut::of(out, n, depth), shares, values, Into::Replace, Threads::One);
+                multiply_in(compute, ViewMut::of(out, n, depth), shares, values, Into::Replace, Threads::One);
             }
         };
         match threads {

@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod consistency;
+pub mod joint;
 pub mod linker;
 pub mod spans;
 pub mod windows;

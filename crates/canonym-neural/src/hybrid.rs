@@ -206,23 +206,35 @@ impl HybridLinker {
     pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
         let mut evidence = self.evidence(&[name]).pop().unwrap_or_default();
         let link = self.rank(&mut evidence);
-        let score = |rank: usize| evidence.get(rank).map(|one| self.fusion.score(one));
-        let top = score(0).unwrap_or(0.0);
-        let explain = |(rank, (one, candidate)): (usize, (&Evidence, &Candidate))| {
-            let lead = match rank {
-                0 => top - score(1).unwrap_or(top - 10.0),
-                _ => self.fusion.score(one) - top,
-            };
-            let cosine =
-                ("cosine", "how near the vector of the name is to that of the mention", one.cosine, self.fusion.cosine);
-            let model = (&self.ranking, self.fusion.lexical);
-            let parts = contributions(model, &self.fusion.calibration, &one.scored, (lead, candidate.score), &[cosine]);
-            explained(&self.kb, name, (one.scored.name, candidate), parts)
-        };
-        let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
-        tell_differences(&mut candidates);
-        (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
+        let of_vectors = ("cosine", "how near the vector of the name is to that of the mention");
+        let explanation =
+            explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (&evidence, &link));
+        (link, explanation)
     }
+}
+
+/// Why evidence, best first, made a link; `of_vectors` is what the dense side is called, and what it is.
+pub(crate) fn explain_ranked(
+    kb: &KnowledgeBase,
+    (ranking, fusion): (&LexicalModel, &Fusion),
+    (name, of_vectors): (&str, (&str, &str)),
+    (evidence, link): (&[Evidence], &Link),
+) -> Explanation {
+    let score = |rank: usize| evidence.get(rank).map(|one| fusion.score(one));
+    let top = score(0).unwrap_or(0.0);
+    let explain = |(rank, (one, candidate)): (usize, (&Evidence, &Candidate))| {
+        let lead = match rank {
+            0 => top - score(1).unwrap_or(top - 10.0),
+            _ => fusion.score(one) - top,
+        };
+        let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
+        let (model, probable) = ((ranking, fusion.lexical), (lead, candidate.score));
+        let parts = contributions(model, &fusion.calibration, &one.scored, probable, &[dense]);
+        explained(kb, name, (one.scored.name, candidate), parts)
+    };
+    let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
+    tell_differences(&mut candidates);
+    Explanation { compared: name.to_owned(), candidates, ..Explanation::default() }
 }
 
 impl HybridLinker {

@@ -23,6 +23,7 @@ pub mod random;
 pub mod segments;
 pub mod tagging;
 pub mod tape;
+pub mod tiles;
 pub mod train;
 pub mod usages;
 pub mod vectors;

@@ -1,6 +1,9 @@
 //! Row-major matrices of `f32` on the host, their product, and work on values with the widest vectors of the machine.
 
 use gemm::Parallelism;
+use serde::{Deserialize, Serialize};
+
+use crate::tiles;
 
 /// Products below this many multiplications are computed by the calling thread alone.
 const WORTH_THREADS: usize = 1 << 21;
@@ -92,13 +95,13 @@ pub fn sum(values: &[f32]) -> f32 {
 /// A part of a matrix that is read, perhaps transposed.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    values: &'a [f32],
+    pub(crate) values: &'a [f32],
     /// Rows.
     pub n_rows: usize,
     /// Columns.
     pub n_cols: usize,
-    row_step: usize,
-    col_step: usize,
+    pub(crate) row_step: usize,
+    pub(crate) col_step: usize,
 }
 
 impl<'a> View<'a> {
@@ -126,18 +129,22 @@ impl<'a> View<'a> {
         View { values: self.values.get(first * self.row_step..).unwrap_or_default(), n_rows, ..self }
     }
 
-    fn last(&self) -> usize {
-        (self.n_rows - 1) * self.row_step + (self.n_cols - 1) * self.col_step
+    /// # Panics
+    /// If the last element is beyond the values.
+    pub(crate) fn check(&self) {
+        let last = |last_row: usize, last_col: usize| last_row * self.row_step + last_col * self.col_step;
+        let last = self.n_rows.checked_sub(1).zip(self.n_cols.checked_sub(1)).map(|(row, col)| last(row, col));
+        assert!(last.is_none_or(|last| last < self.values.len()), "a view inside its values");
     }
 }
 
 /// A part of a matrix that is written.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
-    values: &'a mut [f32],
-    n_rows: usize,
-    n_cols: usize,
-    row_step: usize,
+    pub(crate) values: &'a mut [f32],
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+    pub(crate) row_step: usize,
 }
 
 impl<'a> ViewMut<'a> {
@@ -161,6 +168,26 @@ pub enum Threads {
     One,
     /// All of them, where the product is large.
     All,
+}
+
+/// In what products are computed. Weights, sums and all else have 32 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compute {
+    /// 32 bits.
+    #[default]
+    F32,
+    /// Both sides are rounded to 16 bits ("bfloat16": 8 of them for the value) where the processor has units for that ([`tiles`]); elsewhere as
+    /// `F32`.
+    Bf16,
+}
+
+impl Compute {
+    /// Whether it is the usual one.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+    pub fn is_f32(&self) -> bool {
+        *self == Compute::F32
+    }
 }
 
 /// What happens to the values that a product is written over.
@@ -192,7 +219,8 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
         }
         return;
     }
-    assert!(left.last() < left.values.len() && right.last() < right.values.len(), "a view inside its values");
+    left.check();
+    right.check();
     assert!((n_rows - 1) * out.row_step + n_cols <= out.values.len(), "a view inside its values");
     let worth = threads == Threads::All && n_rows * n_cols * depth >= WORTH_THREADS;
     let parallelism = if worth { Parallelism::Rayon(0) } else { Parallelism::None };
@@ -220,6 +248,18 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
             false,
             parallelism,
         );
+    }
+}
+
+/// As [`multiply`], in that arithmetic.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn multiply_in(compute: Compute, out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
+    if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) {
+        tiles::multiply(out, left, right, into, threads);
+    } else {
+        multiply(out, left, right, into, threads);
     }
 }
 

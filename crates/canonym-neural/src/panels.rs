@@ -6,7 +6,8 @@
 
 use rayon::prelude::*;
 
-use crate::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
+use crate::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply};
+use crate::tiles::{self, Packed};
 
 /// Columns of a panel: a few registers wide.
 const PANEL: usize = 48;
@@ -17,21 +18,37 @@ const WORTH_THREADS: usize = 1 << 20;
 /// A weight in panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panels {
-    // Private: panel after panel, of `PANEL` columns each but for the last.
-    values: Vec<f32>,
+    // Private: they depend on each other.
+    values: Values,
     n_in: usize,
     n_out: usize,
 }
 
+#[derive(Debug, Clone, PartialEq)]
+enum Values {
+    /// Panel after panel, of `PANEL` columns each but for the last.
+    Single(Vec<f32>),
+    /// Half as large, for the tile units of the processor.
+    Tiles(Packed),
+}
+
 impl Panels {
-    /// The panels of a weight, `[in, out]`.
-    pub fn of(weight: &Matrix) -> Panels {
+    /// The panels of a weight, `[in, out]`, for products in that arithmetic.
+    pub fn of(weight: &Matrix, compute: Compute) -> Panels {
+        let values = match compute {
+            Compute::Bf16 if tiles::available() => Values::Tiles(Packed::of(weight.view())),
+            Compute::Bf16 | Compute::F32 => Values::Single(Panels::single(weight)),
+        };
+        Panels { values, n_in: weight.n_rows, n_out: weight.n_cols }
+    }
+
+    fn single(weight: &Matrix) -> Vec<f32> {
         let mut values = Vec::with_capacity(weight.values.len());
         for first in (0..weight.n_cols).step_by(PANEL) {
             let last = weight.n_cols.min(first + PANEL);
             (0..weight.n_rows).for_each(|row| values.extend_from_slice(&weight.row(row)[first..last]));
         }
-        Panels { values, n_in: weight.n_rows, n_out: weight.n_cols }
+        values
     }
 
     /// Rows of the weight.
@@ -51,14 +68,20 @@ impl Panels {
     pub fn multiply(&self, input: View<'_>, to: &mut [f32], threads: Threads) {
         let n_rows = input.n_rows;
         assert_eq!((input.n_cols, to.len()), (self.n_in, n_rows * self.n_out), "depth and values of a product");
-        if threads == Threads::One || n_rows * self.values.len() < WORTH_THREADS {
-            for (first, panel) in self.panels() {
+        let values = match &self.values {
+            Values::Single(values) => values,
+            Values::Tiles(packed) => {
+                return packed.multiply(ViewMut::of(to, n_rows, self.n_out), input, Into::Replace, threads);
+            }
+        };
+        if threads == Threads::One || n_rows * values.len() < WORTH_THREADS {
+            for (first, panel) in self.panels(values) {
                 let out = ViewMut::of(to, n_rows, self.n_out).columns(first, panel.n_cols);
                 multiply(out, input, panel, Into::Replace, Threads::One);
             }
             return;
         }
-        let panels: Vec<(usize, View<'_>)> = self.panels().collect();
+        let panels: Vec<(usize, View<'_>)> = self.panels(values).collect();
         let product = |(_, panel): &(usize, View<'_>)| {
             let mut made = Matrix::zeros(n_rows, panel.n_cols);
             multiply(made.view_mut(), input, *panel, Into::Replace, Threads::One);
@@ -73,10 +96,11 @@ impl Panels {
     }
 
     /// The first column and the values of each panel.
-    fn panels(&self) -> impl Iterator<Item = (usize, View<'_>)> {
-        (0..self.n_out).step_by(PANEL).map(|first| {
-            let n_cols = PANEL.min(self.n_out - first);
-            (first, View::of(&self.values[first * self.n_in..], self.n_in, n_cols))
+    fn panels<'a>(&self, values: &'a [f32]) -> impl Iterator<Item = (usize, View<'a>)> {
+        let Panels { n_in, n_out, .. } = *self;
+        (0..n_out).step_by(PANEL).map(move |first| {
+            let n_cols = PANEL.min(n_out - first);
+            (first, View::of(&values[first * n_in..], n_in, n_cols))
         })
     }
 }
@@ -96,7 +120,7 @@ mod tests {
             multiply(expected.view_mut(), input.view(), weight.view(), Into::Replace, Threads::One);
             let made = [Threads::One, Threads::All].map(|threads| {
                 let mut made = vec![f32::NAN; n_rows * n_out];
-                Panels::of(&weight).multiply(input.view(), &mut made, threads);
+                Panels::of(&weight, Compute::F32).multiply(input.view(), &mut made, threads);
                 made
             });
             assert_eq!(made[0], made[1]);

@@ -387,6 +387,18 @@ impl Pipeline {
         self.given(places).iter().map(|place| self.linked(place)).collect()
     }
 
+    /// The mentions of each document without their links; their scores are the probabilities that they are mentions.
+    pub fn mentions(&self, documents: &[Document]) -> Vec<Vec<Mention>> {
+        let mention = |place: Place| {
+            let semantic_type = self.linked(&place).mention.semantic_type;
+            Mention { semantic_type, score: probability(&self.decision.mention, &place.evidence), spans: place.spans }
+        };
+        self.places(documents)
+            .into_par_iter()
+            .map(|places| self.given(places).into_iter().map(mention).collect())
+            .collect()
+    }
+
     /// Links less likely than this are not made.
     fn least_link(&self) -> f32 {
         self.config.min_score.unwrap_or(self.decision.least_link)

@@ -2,6 +2,8 @@
 
 pub use canonym::eval::bootstrap::SplitMix64;
 
+use crate::matrix::{Vectorised, vectorised};
+
 /// The generator for one step of a run: it depends on nothing but the seed and the step, so a run that is resumed draws what it would have
 /// drawn.
 pub fn for_step(seed: u64, step: u64) -> SplitMix64 {
@@ -29,14 +31,31 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut SplitMix64) {
 
 /// What dropout multiplies with: 0 with probability `rate`, else `1 / (1 - rate)`.
 pub fn dropout_mask(n: usize, rate: f32, rng: &mut SplitMix64) -> Vec<f32> {
-    let kept = 1.0 / (1.0 - rate);
-    let limit = (f64::from(rate) * f64::from(1u32 << 16)) as u64;
-    let mut mask = Vec::with_capacity(n + 3);
+    let limit = (f64::from(rate) * f64::from(1u32 << 16)) as u16;
     // One draw of 64 bits decides of four values.
-    while mask.len() < n {
-        let bits = rng.next_u64();
-        mask.extend([0, 16, 32, 48].map(|shift| if (bits >> shift) & 0xffff < limit { 0.0 } else { kept }));
-    }
+    let draws: Vec<u64> = (0..n.div_ceil(4)).map(|_| rng.next_u64()).collect();
+    let mut mask = vec![0.0; 4 * draws.len()];
+    vectorised(Mask { draws: &draws, mask: &mut mask, limit, kept: 1.0 / (1.0 - rate) });
     mask.truncate(n);
     mask
+}
+
+struct Mask<'a> {
+    draws: &'a [u64],
+    mask: &'a mut [f32],
+    limit: u16,
+    kept: f32,
+}
+
+impl Vectorised for Mask<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (draw, mask) in self.draws.iter().zip(self.mask.as_chunks_mut::<4>().0) {
+            for (at, value) in mask.iter_mut().enumerate() {
+                *value = if ((draw >> (16 * at)) as u16) < self.limit { 0.0 } else { self.kept };
+            }
+        }
+    }
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::elementwise::{self, Activation, Norm};
-use crate::matrix::{Into, Matrix, Threads, dot, multiply};
+use crate::matrix::{Compute, Into, Matrix, Threads, dot, multiply_in};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
@@ -54,6 +54,7 @@ pub struct Tape<'a> {
     parameters: &'a Parameters,
     nodes: Vec<Node>,
     threads: Threads,
+    compute: Compute,
 }
 
 #[derive(Debug)]
@@ -68,7 +69,7 @@ struct Node {
 enum Operation {
     Input,
     Parameter(usize),
-    Linear { input: Var, first_column: usize, weight: Var, bias: Option<Var> },
+    Linear { input: Var, first_column: usize, weight: Var, bias: Option<Var>, compute: Compute },
     Relu(Var),
     Activate(Var, Activation),
     Attention(Box<attention::Attention>),
@@ -89,12 +90,17 @@ enum Operation {
 impl<'a> Tape<'a> {
     /// An empty tape over `parameters`, which uses all threads.
     pub fn new(parameters: &'a Parameters) -> Tape<'a> {
-        Tape { parameters, nodes: Vec::new(), threads: Threads::All }
+        Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32 }
     }
 
     /// An empty tape that uses the calling thread alone: others walk other tapes.
     pub fn of_one_thread(parameters: &'a Parameters) -> Tape<'a> {
         Tape { threads: Threads::One, ..Tape::new(parameters) }
+    }
+
+    /// From here on products of linear layers and of attention, and those of their gradients, are computed in this; gives what it was before.
+    pub fn compute_in(&mut self, compute: Compute) -> Compute {
+        std::mem::replace(&mut self.compute, compute)
     }
 
     /// A value of the tape.
@@ -141,9 +147,10 @@ impl<'a> Tape<'a> {
             }
             None => Into::Replace,
         };
-        multiply(value.view_mut(), x.view().columns(first_column, w.n_rows), w.view(), into, self.threads);
+        let (x, compute) = (x.view().columns(first_column, w.n_rows), self.compute);
+        multiply_in(compute, value.view_mut(), x, w.view(), into, self.threads);
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
-        self.push(value, Operation::Linear { input, first_column, weight, bias }, &sources)
+        self.push(value, Operation::Linear { input, first_column, weight, bias, compute }, &sources)
     }
 
     /// The positive part.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::corpus::AnnotatedDocument;
 use canonym::kb::KnowledgeBase;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::LinkConfig;
@@ -127,16 +127,7 @@ impl Engine for ServeEngine {
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        if self.models.dual.is_none() {
-            return self.system(options)?.explain(documents).map_err(of_program);
-        }
-        // A dual encoder compares vectors and cannot say which words spoke for a concept; pages that ask for reasons still want links.
-        let silent = |document: AnnotatedDocument| {
-            let compared = |one: &Annotation| Explanation { compared: one.text.clone(), ..Explanation::default() };
-            let reasons = document.annotations.iter().map(compared).collect();
-            (document, reasons)
-        };
-        Ok(self.link(documents, options)?.into_iter().map(silent).collect())
+        self.system(options)?.explain(documents).map_err(of_program)
     }
 
     fn link_mentions(

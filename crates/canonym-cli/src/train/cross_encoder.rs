@@ -20,6 +20,7 @@ use canonym_neural::bundle::cross::{CrossBundle, FirstLinker, Retrieval};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::{N_PIECES, add_marks, marked_window};
 use canonym_neural::cross_encoder::PairScorer;
+use canonym_neural::matrix::Compute;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
@@ -81,6 +82,9 @@ struct ModelConfig {
     /// Pieces of a mention and its context at most.
     #[serde(default = "n_pieces")]
     n_pieces: usize,
+    /// In what products are computed.
+    #[serde(default, skip_serializing_if = "Compute::is_f32")]
+    compute: Compute,
 }
 
 fn n_pieces() -> usize {
@@ -142,6 +146,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let (mut bert, mut pieces) = read_bert(&folder, SCOPE, &mut parameters)?;
     let mut rng = for_step(*seed, u64::MAX);
     add_marks((&mut bert, &mut pieces), SCOPE, &mut parameters, &mut rng)?;
+    bert.compute = experiment.model.compute;
     let model = CrossEncoderConfig { bert, n_pieces: experiment.model.n_pieces };
     model.init(&mut parameters, &mut rng);
     model.check(&parameters).with_context(|| format!("{path} cannot be trained"))?;

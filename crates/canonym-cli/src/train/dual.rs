@@ -16,6 +16,7 @@ use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMA
 use canonym_neural::dual::linker::ConceptRows;
 use canonym_neural::dual::windows::{WindowConfig, Windower};
 use canonym_neural::hybrid::Fusion;
+use canonym_neural::matrix::Compute;
 use canonym_neural::models::dual_encoder::{
     DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT,
 };
@@ -79,6 +80,9 @@ struct EncoderConfig {
     /// What the steps of a layer are multiplied with, compared with the layer above it.
     #[serde(default = "one")]
     layer_decay: f32,
+    /// In what products are computed; as the model before where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compute: Option<Compute>,
 }
 
 fn yes() -> bool {
@@ -242,7 +246,7 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
 
 /// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
 fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
-    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay } =
+    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay, compute } =
         &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
@@ -258,6 +262,7 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
     manifest.concepts = experiment.data.concepts.unwrap_or(manifest.concepts);
     manifest.same_sense = experiment.data.same_sense.unwrap_or(manifest.same_sense);
     let model = &mut manifest.model;
+    model.bert.compute = compute.unwrap_or(model.bert.compute);
     if let Some(dropout) = dropout {
         (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (*dropout, *dropout);
     }
@@ -331,6 +336,7 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         fusion: Fusion::DENSE,
         lexical: serde_json::from_str(&LexicalModel::embedded().to_json())?,
         least_span: 0.5,
+        joint: None,
         same_sense: 0.0,
         card: String::new(),
     };
@@ -369,6 +375,7 @@ pub fn learning_on(
             dropout: Some(0.1),
             head_pace: 1.0,
             layer_decay: 1.0,
+            compute: None,
         },
         model: None,
         windows: None,

@@ -132,8 +132,30 @@ fn what_was_trained_finds_and_links_mentions() {
     let evaluate = ["eval", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
     let (ok, scores, errors) = said(&place, &evaluate, "");
     assert!(ok && scores.contains("strict"), "{scores}{errors}");
-    let (ok, _, errors) = said(&place, &["link", "--model", "model", "--explain", "--text", "We saw the ring."], "");
-    assert!(!ok && errors.contains("hint: leave `--explain` out"), "{errors}");
+    for given in ["detect", "gold"] {
+        let arguments =
+            ["link", "--model", "model", "--explain", "--mentions", given, "--to", "jsonl", "train.pubtator.txt"];
+        let (ok, found, errors) = said(&place, &arguments, "");
+        assert!(ok && found.contains(r#""feature":"context""#), "{found}{errors}");
+    }
+    let (ok, mapped, errors) = said(&place, &["map", "--model", "model", "--explain", "-"], "boxs\n");
+    assert!(ok && mapped.contains(r#""feature":"context""#), "{mapped}{errors}");
+}
+
+#[test]
+fn a_model_that_finds_nothing_links_what_the_default_model_finds() {
+    let place = place();
+    let table = EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }\n", "");
+    place.write("shapes.toml", &table);
+    let (ok, errors) = train(&place, "model", &["run.n_steps=30", "encoder.compute=bf16"]);
+    assert!(ok, "{errors}");
+    let written = std::fs::read(place.path("model/model.safetensors")).unwrap();
+    assert!(String::from_utf8_lossy(&written).contains("bf16"), "the model keeps what it was made with");
+    for more in [&[][..], &["--explain"]] {
+        let arguments = [&["link", "--model", "model", "--to", "jsonl", "--text", "We saw the ring."], more].concat();
+        let (ok, found, errors) = said(&place, &arguments, "");
+        assert!(ok && found.contains(r#""text":"ring""#) && found.contains(r#""id":"S:1""#), "{found}{errors}");
+    }
 }
 
 #[test]
@@ -148,8 +170,6 @@ fn training_again_gives_the_same_model_and_kinds_of_models_can_be_set() {
     place.write("shapes.toml", &table);
     let (ok, errors) = train(&place, "single", &single);
     assert!(ok, "{errors}");
-    let (ok, _, errors) = said(&place, &["link", "--model", "single", "--text", "We saw the ring."], "");
-    assert!(!ok && errors.contains("does not find any") && errors.contains("hint: give `--mentions gold`"), "{errors}");
     let gold = ["link", "--model", "single", "--mentions", "gold", "--to", "jsonl", "train.pubtator.txt"];
     let (ok, linked, errors) = said(&place, &gold, "");
     assert!(ok && linked.lines().count() == 5, "{errors}");
@@ -201,7 +221,9 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     assert!(ok, "{errors}");
     // Weights were written in 16 bits before they were judged, so nothing differs.
     let (first, judged) = (report(&place, "first"), report(&place, "judged"));
-    assert_eq!((&first["linking"], &first["search"]), (&judged["linking"], &judged["search"]));
+    let of_search = |report: &serde_json::Value| (report["linking"].clone(), report["search"]["by_least_span"].clone());
+    assert_eq!(of_search(&first), of_search(&judged));
+    assert!(judged["search"]["joint"]["calibration_error"].as_f64().is_some(), "{judged}");
     let weights = judged["by_same_sense"].as_array().unwrap();
     assert_eq!((weights.len(), &weights[0][0]), (4, &serde_json::json!(0.0)), "{judged}");
     let (ok, linked, errors) =
@@ -255,9 +277,8 @@ fn a_server_that_was_started_with_a_dual_encoder_trains_it() {
         assert!(told.read_line(&mut line).unwrap() > 0, "the server ended");
     }
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect(&line).to_owned();
-    // It cannot say why, and still links where reasons are asked for, as the page does.
     let linked = ask(&address, "POST", "/api/v1/link", "{\"text\": \"We saw the ring.\", \"explain\": true}");
-    assert!(linked.contains("\"candidates\":[{\"id\":\"S:"), "{linked}");
+    assert!(linked.contains("\"candidates\":[{\"id\":\"S:") && linked.contains("\"feature\":\"context\""), "{linked}");
     ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}");
     let corpus = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap();
     let corpus = format!("{}\nnew|t|We saw the ring.\nnew|a|\n\n", corpus.trim_end());

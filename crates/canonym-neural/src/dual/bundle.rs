@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::DualEncoder;
+use super::joint::Joint;
 use super::windows::{WindowConfig, Windower};
 use crate::bundle::{MANIFEST, VOCABULARY, read_file};
 use crate::hybrid::Fusion;
@@ -48,6 +49,9 @@ pub struct DualManifest {
     pub lexical: serde_json::Value,
     /// How likely a span has to be.
     pub least_span: f32,
+    /// How spans and links are weighed together, where mentions are found and that was fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint: Option<Joint>,
     /// How much mentions of the same words in a document vote on what they mean; 0 is off.
     #[serde(default, skip_serializing_if = "is_off")]
     pub same_sense: f32,
@@ -205,6 +209,7 @@ pub(super) mod tests {
             fusion: Fusion::DENSE,
             lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
             least_span: 0.5,
+            joint: None,
             same_sense: 0.0,
             card: "made up".to_owned(),
         };

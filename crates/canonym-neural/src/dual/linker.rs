@@ -10,6 +10,7 @@ use std::sync::Arc;
 use canonym::index::grams::GramScratch;
 use canonym::kb::subset::{Subset, View};
 use canonym::kb::{ConceptId, FormId, KnowledgeBase, NameId};
+use canonym::link::explain::{Explanation, contribution};
 use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
 use canonym::link::model::{Features, LexicalModel, N};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
@@ -19,11 +20,12 @@ use rayon::prelude::*;
 
 use super::bundle::{ConceptNames, DualBundle};
 use super::consistency::vote;
+use super::joint::{self, Joint};
 use super::spans::{Found, flat, likely_spans, tagged_spans};
 use super::windows::{Windower, Windows, home};
 use super::{DualEncoder, groups};
 use crate::dense::FlatIndex;
-use crate::hybrid::{Evidence, Fusion};
+use crate::hybrid::{Evidence, Fusion, explain_ranked};
 use crate::matrix::{Matrix, dot};
 use crate::models::dual_encoder::SpanSearch;
 
@@ -105,6 +107,7 @@ pub struct DualLinker {
     ranking: LexicalModel,
     fusion: Fusion,
     least_span: f32,
+    joint: Option<Joint>,
     same_sense: f32,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
@@ -147,6 +150,7 @@ impl DualLinker {
             ranking: bundle.lexical()?,
             fusion: manifest.fusion,
             least_span: config.least_span.unwrap_or(manifest.least_span),
+            joint: manifest.joint,
             same_sense: manifest.same_sense,
             config,
             subset,
@@ -265,8 +269,13 @@ impl DualLinker {
         scored.into_iter().filter_map(evidence).collect()
     }
 
-    /// The links of the mentions of a document.
-    fn decide_all(&self, text: &str, mentions: &[Mention], mut evidence: Vec<Vec<Evidence>>) -> Vec<Link> {
+    /// The links of the mentions of a document, each with its evidence, best first.
+    fn decide_all(
+        &self,
+        text: &str,
+        mentions: &[Mention],
+        mut evidence: Vec<Vec<Evidence>>,
+    ) -> Vec<(Link, Vec<Evidence>)> {
         if self.same_sense > 0.0 {
             let words: Vec<String> = mentions.iter().map(|mention| mention.surface(text)).collect();
             vote(&words, &mut evidence, self.same_sense);
@@ -274,14 +283,14 @@ impl DualLinker {
         evidence.into_iter().map(|one| self.decide(one)).collect()
     }
 
-    /// The link that candidates make.
-    fn decide(&self, mut evidence: Vec<Evidence>) -> Link {
+    /// The link that candidates make, and the candidates, best first.
+    fn decide(&self, mut evidence: Vec<Evidence>) -> (Link, Vec<Evidence>) {
         let score = |evidence: &Evidence| self.fusion.score(evidence);
         evidence.sort_by(|left, right| {
             score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
         });
         let ranked: Vec<Scored> = evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
-        link_ranked(&ranked, &self.fusion.calibration, &self.config.link)
+        (link_ranked(&ranked, &self.fusion.calibration, &self.config.link), evidence)
     }
 
     /// The spans of each document that may be mentions, with `least` as the least probability; `borders` leak ends of mentions into the
@@ -393,10 +402,142 @@ fn log_sum(values: &[f32]) -> f32 {
     most + values.iter().map(|value| (value - most).exp()).sum::<f32>().ln()
 }
 
+/// A mention that was found, with its link and what speaks for that.
+struct Decided {
+    linked: LinkedMention,
+    evidence: Vec<Evidence>,
+    /// What was compared with names.
+    name: String,
+    /// How probable a mention is here, whatever it means.
+    of_span: f32,
+    /// What the probabilities of its candidates were multiplied with for that.
+    share: f32,
+}
+
+impl DualLinker {
+    /// The decided mentions of some documents, in text order.
+    fn decided(&self, documents: &[Document]) -> Result<Vec<Vec<Decided>>> {
+        // Where links count, too, spans that are less likely have a chance.
+        let least = if self.joint.is_some() { self.least_span.min(joint::LEAST_SPAN) } else { self.least_span };
+        let searched = self.search(documents, &[], least)?;
+        let of_document = |(document, searched): (&Document, Searched)| {
+            let Searched { windows, found, vectors } = searched;
+            let mentions: Vec<Mention> = found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
+            let names = self.names_of(&Marked { document, mentions: &mentions });
+            let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
+            let links = self.decide_all(&document.text, &mentions, compared);
+            let all = found.iter().zip(mentions).zip(links).zip(names);
+            let decide = |(((found, mention), link), name)| self.decided_one(found, mention, link, name);
+            let decided: Vec<Option<Decided>> = all.map(decide).collect();
+            let given: Vec<Found> = found
+                .iter()
+                .zip(&decided)
+                .filter_map(|(found, decided)| Some((found, decided.as_ref()?)))
+                .map(|(found, decided)| {
+                    let probability =
+                        if self.joint.is_some() { decided.linked.mention.score } else { found.probability };
+                    Found { probability, ..*found }
+                })
+                .collect();
+            let mut decided: Vec<Option<Decided>> = decided.into_iter().flatten().map(Some).collect();
+            let kept = if self.config.nested { (0..given.len()).collect() } else { flat(&given) };
+            let mut kept: Vec<Decided> = kept.into_iter().filter_map(|row| decided[row].take()).collect();
+            kept.sort_by_key(|one| {
+                let span = one.linked.mention.spans[0];
+                (span.start, std::cmp::Reverse(span.end))
+            });
+            kept
+        };
+        Ok(documents.iter().zip(searched).map(of_document).collect())
+    }
+
+    /// A found span with its link; `None` where neither of them is likely enough.
+    fn decided_one(
+        &self,
+        found: &Found,
+        mention: Mention,
+        (mut link, evidence): (Link, Vec<Evidence>),
+        name: String,
+    ) -> Option<Decided> {
+        let of_span = found.probability;
+        let first = link.candidates.first().map_or(0.0, |best| best.score);
+        let (score, share) = match self.joint {
+            Some(joint) => {
+                let score = joint.probability(of_span, first);
+                if of_span < self.least_span && score < joint.least {
+                    return None;
+                }
+                let share = score / first.max(1e-6);
+                link.candidates.iter_mut().for_each(|candidate| candidate.score *= share);
+                link.nil |= score < joint.least.max(self.config.link.min_score);
+                (score, share)
+            }
+            None => (of_span * first, 1.0),
+        };
+        let semantic_type = link.candidates.first().and_then(|best| self.kb.types(best.concept).next());
+        let semantic_type = semantic_type.map(str::to_owned);
+        let linked = LinkedMention { mention: Mention { score, semantic_type, ..mention }, link };
+        Some(Decided { linked, evidence, name, of_span, share })
+    }
+
+    fn explanation(&self, name: &str, (link, evidence): (&Link, &[Evidence])) -> Explanation {
+        let of_vectors =
+            ("context", "how near the vector of the mention in its text is to that of a name, beside all names");
+        explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link))
+    }
+
+    /// Links one name without context and says why.
+    pub fn explain_name(&self, name: &str) -> Result<(Link, Explanation)> {
+        let document = Document { id: String::new(), text: name.to_owned(), sections: Vec::new() };
+        let whole = [Mention::contiguous(Span { start: 0, end: name.len() as u32 })];
+        let explained = self.explain(&[Marked { document: &document, mentions: &whole }])?;
+        Ok(explained.into_iter().flatten().next().unwrap_or_default())
+    }
+
+    /// As [`Linker::link`], each link with its reasons.
+    pub fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+            let links = self.decide_all(&marked.document.text, marked.mentions, evidence);
+            let one = |((link, evidence), name): ((Link, Vec<Evidence>), String)| {
+                let explanation = self.explanation(&name, (&link, &evidence));
+                (link, explanation)
+            };
+            links.into_iter().zip(marked.names()).map(one).collect()
+        };
+        Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(explain).collect())
+    }
+
+    /// As [`Annotator::annotate`], each mention with its reasons.
+    pub fn explain_found(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let explain = |document: &Document, one: Decided| {
+            let Decided { linked, evidence, name, of_span, share } = one;
+            let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
+            // What spoke for a concept, if there is a mention; the span moves all candidates alike.
+            let mut of_link = linked.link.clone();
+            of_link.candidates.iter_mut().for_each(|candidate| candidate.score /= share.max(1e-6));
+            let mut explanation = self.explanation(&name, (&of_link, &evidence));
+            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
+                let change = f64::from(joint::log_odds(candidate.score)) - explained.log_odds;
+                if self.joint.is_some() {
+                    explained.add(contribution("mention", joint::IS_MENTION, f64::from(of_span), change));
+                }
+            }
+            (linked, explanation)
+        };
+        let mut all = Vec::with_capacity(documents.len());
+        for documents in documents.chunks(DOCUMENTS) {
+            let decided = self.decided(documents)?.into_iter().zip(documents);
+            all.extend(decided.map(|(found, document)| found.into_iter().map(|one| explain(document, one)).collect()));
+        }
+        Ok(all)
+    }
+}
+
 impl Linker for DualLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
         let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
-            self.decide_all(&marked.document.text, marked.mentions, evidence)
+            let links = self.decide_all(&marked.document.text, marked.mentions, evidence);
+            links.into_iter().map(|(link, _)| link).collect()
         };
         Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())
     }
@@ -406,28 +547,8 @@ impl Annotator for DualLinker {
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let mut all = Vec::with_capacity(documents.len());
         for documents in documents.chunks(DOCUMENTS) {
-            let searched = self.search(documents, &[], self.least_span)?;
-            for (document, Searched { windows, found, vectors }) in documents.iter().zip(searched) {
-                let kept = if self.config.nested { (0..found.len()).collect() } else { flat(&found) };
-                let values = kept.iter().flat_map(|row| vectors.row(*row).iter().copied()).collect();
-                let vectors = Matrix::new(kept.len(), vectors.n_cols, values);
-                let found: Vec<Found> = kept.into_iter().map(|row| found[row]).collect();
-                let mentions: Vec<Mention> =
-                    found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
-                let names = self.names_of(&Marked { document, mentions: &mentions });
-                let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
-                let links = self.decide_all(&document.text, &mentions, compared);
-                let linked = |((found, mention), link): ((&Found, Mention), Link)| {
-                    let of_link = link.candidates.first().map_or(0.0, |best| best.score);
-                    let semantic_type = link.candidates.first().and_then(|best| self.kb.types(best.concept).next());
-                    let semantic_type = semantic_type.map(str::to_owned);
-                    let mention = Mention { score: found.probability * of_link, semantic_type, ..mention };
-                    LinkedMention { mention, link }
-                };
-                let mut linked: Vec<LinkedMention> = found.iter().zip(mentions).zip(links).map(linked).collect();
-                linked.sort_by_key(|one| (one.mention.spans[0].start, std::cmp::Reverse(one.mention.spans[0].end)));
-                all.push(linked);
-            }
+            let decided = self.decided(documents)?;
+            all.extend(decided.into_iter().map(|found| found.into_iter().map(|one| one.linked).collect()));
         }
         Ok(all)
     }

@@ -23,7 +23,7 @@ use canonym::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::elementwise::Activation;
-use crate::matrix::Matrix;
+use crate::matrix::{Compute, Matrix};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
@@ -63,6 +63,9 @@ pub struct BertConfig {
     /// Added to variances in layer norms.
     #[serde(default = "epsilon")]
     pub layer_norm_eps: f32,
+    /// In what products are computed.
+    #[serde(default, skip_serializing_if = "Compute::is_f32")]
+    pub compute: Compute,
 }
 
 fn gelu() -> Activation {
@@ -294,6 +297,7 @@ impl BertConfig {
         let attention =
             AttentionConfig { n_heads: self.num_attention_heads, dropout: self.attention_probs_dropout_prob };
         let rate = self.hidden_dropout_prob;
+        let before = tape.compute_in(self.compute);
         let rows = self.embed(tape, scope, sequences)?;
         let mut rows = tape.dropout(rows, rate, rng.as_deref_mut());
         for layer in 0..self.num_hidden_layers {
@@ -311,6 +315,7 @@ impl BertConfig {
             rows = tape.add(rows, outer);
             rows = self.norm(tape, &format!("{scope}feed_forward.norm"), rows)?;
         }
+        tape.compute_in(before);
         Ok(rows)
     }
 
@@ -349,6 +354,7 @@ fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bert_encoder::{BertEncoder, Pooling};
     use crate::tape::differences::{check, drawn};
 
     /// A small model with weights that are not near 0.
@@ -369,6 +375,49 @@ pub(crate) mod tests {
         }
         config.check(&parameters, "").unwrap();
         (config, parameters)
+    }
+
+    #[test]
+    fn products_of_16_bits_change_vectors_and_gradients_little() {
+        let json = r#"{"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "intermediate_size": 96, "max_position_embeddings": 80}"#;
+        let single: BertConfig = serde_json::from_str(json).unwrap();
+        let brain = BertConfig { compute: Compute::Bf16, ..single.clone() };
+        let mut parameters = Parameters::default();
+        single.init(&mut parameters, "", &mut SplitMix64::new(1));
+        let rows: Vec<Vec<u32>> = [70, 3, 40].map(|n| (0..n).map(|at| at * 7 % 50).collect()).into();
+        let sequences = Sequences::pack(rows.iter().map(Vec::as_slice));
+        let far = |left: &Matrix, right: &Matrix| {
+            let length = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>().sqrt();
+            length(&mut left.values.iter().zip(&right.values).map(|(left, right)| left - right))
+                / length(&mut left.values.iter().copied())
+        };
+        let run = |config: &BertConfig| {
+            let mut tape = Tape::new(&parameters);
+            let output = config.forward(&mut tape, "", &sequences, Some(&mut SplitMix64::new(2))).unwrap();
+            let value = tape.value(output).clone();
+            let slopes = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
+            (value, tape.backward(output, slopes))
+        };
+        let ((value, gradients), (near, near_gradients)) = (run(&single), run(&brain));
+        assert!(far(&value, &near) < 0.02, "{}", far(&value, &near));
+        for (row, (name, _)) in parameters.iter().enumerate() {
+            let Some((gradient, near)) = gradients.of(row).zip(near_gradients.of(row)) else { continue };
+            // What is added to all keys alike changes nothing, so a third of this gradient is what rounding leaves.
+            let limit = if name.ends_with("attention.input.bias") { 0.5 } else { 0.1 };
+            assert!(far(gradient, near) < limit, "{name}: {}", far(gradient, near));
+        }
+        let encoded = |config| {
+            BertEncoder::new(config, &parameters, "").unwrap().encode_pooled(&sequences, Pooling::Mean).unwrap()
+        };
+        assert!(far(&encoded(&single), &encoded(&brain)) < 0.02);
+        // A sequence has the same vector alone.
+        let encoder = BertEncoder::new(&brain, &parameters, "").unwrap();
+        let alone = encoder.encode_pooled(&sequences.slice(1..2), Pooling::Mean).unwrap();
+        assert_eq!(alone.values, encoded(&brain).row(1));
+        // What was not asked for is not written.
+        assert!(!serde_json::to_string(&single).unwrap().contains("compute"));
+        assert!(serde_json::to_string(&brain).unwrap().contains(r#""compute":"bf16""#));
     }
 
     fn sequences() -> Sequences {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Operation, Tape, Var};
 use crate::elementwise::softmax_rows;
-use crate::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
+use crate::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply_in};
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
 
@@ -24,6 +24,7 @@ pub struct AttentionConfig {
 pub(super) struct Attention {
     pub(super) input: Var,
     n_heads: usize,
+    compute: Compute,
     segments: Arc<Segments>,
     /// Of each sequence and head, before dropout, `[length, length]`, one behind the other.
     shares: Vec<f32>,
@@ -60,14 +61,14 @@ impl Tape<'_> {
         segments: &Arc<Segments>,
         rng: Option<&mut SplitMix64>,
     ) -> Var {
-        let AttentionConfig { n_heads, dropout: rate } = config;
+        let (AttentionConfig { n_heads, dropout: rate }, compute) = (config, self.compute);
         let dropout = rng.filter(|_| rate > 0.0).map(|rng| Dropout { rate, seed: rng.next_u64() });
         let x = self.value(input);
         assert_eq!((x.n_cols % (3 * n_heads), x.n_rows), (0, segments.n_rows()), "columns of heads, rows of sequences");
         let mut value = Matrix::zeros(x.n_rows, x.n_cols / 3);
         let n_shares = segments.iter().map(|rows| n_heads * rows.len() * rows.len()).sum();
         let mut attention =
-            Attention { input, n_heads, segments: segments.clone(), shares: vec![0.0; n_shares], dropout };
+            Attention { input, n_heads, compute, segments: segments.clone(), shares: vec![0.0; n_shares], dropout };
         attention.forward(x, &mut value, self.threads);
         self.push(value, Operation::Attention(Box::new(attention)), &[input])
     }
@@ -82,12 +83,19 @@ impl Attention {
             let Sequence { length, width, .. } = sequence;
             for (head, shares) in shares.chunks_exact_mut(length * length).enumerate() {
                 let scores = ViewMut::of(shares, length, length);
-                multiply(scores, sequence.queries(head), sequence.keys(head).transposed(), Into::Replace, Threads::One);
+                multiply_in(
+                    self.compute,
+                    scores,
+                    sequence.queries(head),
+                    sequence.keys(head).transposed(),
+                    Into::Replace,
+                    Threads::One,
+                );
                 softmax_rows(shares, length, sequence.scale());
                 let out = ViewMut::of(out, length, width).columns(head * sequence.depth(), sequence.depth());
                 let dropped = self.dropped(&sequence, head, shares);
                 let shares = View::of(dropped.as_deref().unwrap_or(shares), length, length);
-                multiply(out, shares, sequence.values(head), Into::Replace, Threads::One);
+                multiply_in(self.compute, out, shares, sequence.values(head), Into::Replace, Threads::One);
             }
         };
         run(parts.collect(), each, threads);
@@ -109,11 +117,18 @@ impl Attention {
                 let dropped = self.dropped(&sequence, head, shares);
                 let mut add = |part: usize, left: View<'_>, right: View<'_>| {
                     let to = ViewMut::of(to, length, 3 * width).columns(part * width + head * depth, depth);
-                    multiply(to, left, right, Into::Add, Threads::One);
+                    multiply_in(self.compute, to, left, right, Into::Add, Threads::One);
                 };
                 add(2, View::of(dropped.as_deref().unwrap_or(shares), length, length).transposed(), gradient);
                 let out = ViewMut::of(&mut slopes, length, length);
-                multiply(out, gradient, sequence.values(head).transposed(), Into::Replace, Threads::One);
+                multiply_in(
+                    self.compute,
+                    out,
+                    gradient,
+                    sequence.values(head).transposed(),
+                    Into::Replace,
+                    Threads::One,
+                );
                 if let Some(mask) = &mask {
                     slopes.iter_mut().zip(mask).for_each(|(slope, factor)| *slope *= factor);
                 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
-use crate::matrix::{Into, Matrix, dot, multiply};
+use crate::matrix::{Compute, Into, Matrix, dot, multiply_in, sum};
 
 /// The gradient of each parameter that has one, by its row in the parameters.
 #[derive(Debug, Clone, Default)]
@@ -105,8 +105,8 @@ impl Tape<'_> {
         let output = &self.nodes[at].value;
         match &self.nodes[at].operation {
             Operation::Input | Operation::Parameter(_) => {}
-            Operation::Linear { input, first_column, weight, bias } => {
-                self.linear_back(&gradient, (*input, *first_column), *weight, *bias, walk);
+            Operation::Linear { input, first_column, weight, bias, compute } => {
+                self.linear_back(*compute, &gradient, (*input, *first_column), (*weight, *bias), walk);
             }
             Operation::Relu(input) => {
                 let mask = |(to, value): (&mut f32, &f32)| *to = if *value > 0.0 { *to } else { 0.0 };
@@ -239,10 +239,10 @@ impl Tape<'_> {
 
     fn linear_back(
         &self,
+        compute: Compute,
         gradient: &Matrix,
         (input, first_column): (Var, usize),
-        weight: Var,
-        bias: Option<Var>,
+        (weight, bias): (Var, Option<Var>),
         walk: &mut Walk,
     ) {
         let (x, w) = (self.value(input), self.value(weight));
@@ -252,11 +252,11 @@ impl Tape<'_> {
         if self.wants(weight) {
             let seen = x.view().columns(first_column, w.n_rows).transposed();
             let to = walk.entry(weight, w.n_rows, w.n_cols);
-            multiply(to.view_mut(), seen, gradient.view(), Into::Add, self.threads);
+            multiply_in(compute, to.view_mut(), seen, gradient.view(), Into::Add, self.threads);
         }
         if self.wants(input) {
             let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, w.n_rows);
-            multiply(to, gradient.view(), w.view().transposed(), Into::Add, self.threads);
+            multiply_in(compute, to, gradient.view(), w.view().transposed(), Into::Add, self.threads);
         }
     }
 
@@ -273,7 +273,7 @@ impl Tape<'_> {
         // Where a gain is 0 the normal value is lost in the output, so it is computed again.
         let mut normal = self.value(input).clone();
         for row in normal.values.chunks_exact_mut(n_cols) {
-            let mean = row.iter().sum::<f32>() / n_cols as f32;
+            let mean = sum(row) / n_cols as f32;
             row.iter_mut().for_each(|x| *x -= mean);
         }
         for (row, inverse) in normal.values.chunks_exact_mut(n_cols).zip(inverse) {
@@ -296,8 +296,7 @@ impl Tape<'_> {
             let rows = gradient.values.chunks_exact_mut(n_cols).zip(normal.values.chunks_exact(n_cols)).zip(inverse);
             for ((to, normal), inverse) in rows {
                 to.iter_mut().zip(gains).for_each(|(to, gain)| *to *= gain);
-                let mean = to.iter().sum::<f32>() / n_cols as f32;
-                let along = to.iter().zip(normal).map(|(to, normal)| to * normal).sum::<f32>() / n_cols as f32;
+                let (mean, along) = (sum(to) / n_cols as f32, dot(to, normal) / n_cols as f32);
                 to.iter_mut().zip(normal).for_each(|(to, normal)| *to = inverse * (*to - mean - normal * along));
             }
             walk.add(input, gradient);

@@ -271,6 +271,18 @@ pub fn explained(
     }
 }
 
+impl Explained {
+    /// Adds a part to the sum.
+    pub fn add(&mut self, part: Contribution) {
+        let sum = self.log_odds + part.log_odds;
+        (self.log_odds, self.score) = (rounded(sum), rounded(probability(sum)));
+        if part.log_odds != 0.0 {
+            self.contributions.push(part);
+            self.contributions.sort_by(|a, b| b.log_odds.abs().total_cmp(&a.log_odds.abs()));
+        }
+    }
+}
+
 struct Compared {
     how: Agreement,
     words: Vec<WordPair>,

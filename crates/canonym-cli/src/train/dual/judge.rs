@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::kb::KnowledgeBase;
-use canonym::link::Marked;
 use canonym::link::lexical::LinkConfig;
+use canonym::link::{Link, Marked};
 use canonym::text::{Document, Mention, Span};
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::consistency::vote;
+use canonym_neural::dual::joint::Joint;
 use canonym_neural::dual::linker::{DualConfig, DualLinker};
 use canonym_neural::hybrid::{self, Evidence, Fusion, Judged};
 use canonym_neural::matrix::Matrix;
@@ -41,6 +42,20 @@ pub struct SearchReport {
     pub leaky_f1: f64,
     /// For each least probability of a span.
     pub by_least_span: Vec<(f32, f64)>,
+    pub joint: JointReport,
+}
+
+/// The same where a mention has a concept if both together are probable, however probable the span is alone.
+#[derive(Debug, Serialize)]
+pub struct JointReport {
+    pub weights: Joint,
+    pub precision: f64,
+    pub recall: f64,
+    pub f1: f64,
+    /// F1 where weights and threshold are those of the other half of the documents.
+    pub f1_by_halves: f64,
+    /// How far probabilities are from shares of what is right, in ten bins of equal width, by the weights of the other half.
+    pub calibration_error: f64,
 }
 
 /// Sets what is set on held-out documents: the weight of vectors beside words, the calibration, the least probability of spans.
@@ -123,41 +138,47 @@ fn search(
         })
         .collect();
     let n_gold: usize = gold.iter().map(Vec::len).sum();
-    let scored = |borders: &[Vec<Span>]| -> anyhow::Result<Vec<(f32, usize, usize, usize)>> {
+    let linked = |borders: &[Vec<Span>]| -> anyhow::Result<Vec<Vec<Found>>> {
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
         let mention = |(span, _): &(Span, f32)| Mention::contiguous(*span);
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
         let marked: Vec<Marked<'_>> =
             texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
         let links = canonym::link::Linker::link(linker, &marked)?;
-        let mut rows = Vec::new();
-        for least in LEAST_SPANS {
-            let (mut n_found, mut n_spans, mut n_right) = (0, 0, 0);
-            for ((found, links), gold) in found.iter().zip(&links).zip(&gold) {
-                for ((span, probability), link) in found.iter().zip(links) {
-                    if *probability < least {
-                        continue;
-                    }
-                    n_found += 1;
-                    let known = gold.iter().find(|(own, _)| own == span);
-                    n_spans += usize::from(known.is_some());
-                    let best = link.candidates.first().map(|best| best.concept.0);
-                    n_right +=
-                        usize::from(known.is_some_and(|(_, right)| best.is_some_and(|best| right.contains(&best))));
-                }
-            }
-            rows.push((least, n_found, n_spans, n_right));
-        }
-        Ok(rows)
+        let one = |((span, of_span), link, gold): (&(Span, f32), &Link, &[(Span, Vec<u32>)])| {
+            let known = gold.iter().find(|(own, _)| own == span);
+            let best = link.candidates.first();
+            let is_right = known.zip(best).is_some_and(|((_, right), best)| right.contains(&best.concept.0));
+            let of_link = best.map_or(0.0, |best| best.score);
+            Found { of_span: *of_span, of_link, is_mention: known.is_some(), is_right }
+        };
+        let of_document = |((found, links), gold): ((&Vec<(Span, f32)>, &Vec<Link>), &Vec<(Span, Vec<u32>)>)| {
+            found.iter().zip(links).map(|(found, link)| one((found, link, gold))).collect()
+        };
+        Ok(found.iter().zip(&links).zip(&gold).map(of_document).collect())
+    };
+    let by_span = |all: &[Vec<Found>]| -> Vec<(f32, usize, usize, usize)> {
+        let of = |least: f32| {
+            let given = all.iter().flatten().filter(|one| one.of_span >= least);
+            given.fold((least, 0, 0, 0), |(least, n, spans, right), one| {
+                (least, n + 1, spans + usize::from(one.is_mention), right + usize::from(one.is_right))
+            })
+        };
+        LEAST_SPANS.into_iter().map(of).collect()
     };
     let f1 = |n_right: usize, n_found: usize| 2.0 * n_right as f64 / (n_found + n_gold).max(1) as f64;
-    let rows = scored(&[])?;
+    let all = linked(&[])?;
+    let rows = by_span(&all);
     let best = rows.iter().copied().max_by(|left, right| f1(left.3, left.1).total_cmp(&f1(right.3, right.1)));
     let (least_span, n_found, n_spans, n_right) = best.expect("some were tried");
     bundle.manifest.least_span = least_span;
     let borders: Vec<Vec<Span>> =
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
-    let leaky = scored(&borders)?.into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
+    let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
+    let n_gold_of: Vec<usize> = gold.iter().map(Vec::len).collect();
+    let joint = judge_joint(&all, &n_gold_of);
+    // What does not help on documents that it was not fitted to does not help.
+    bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
         least_span,
         spans_f1: f1(n_spans, n_found),
@@ -166,5 +187,68 @@ fn search(
         f1: f1(n_right, n_found),
         leaky_f1: leaky.fold(0.0, f64::max),
         by_least_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),
+        joint,
     })
+}
+
+/// A span that was found with its best concept.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    of_span: f32,
+    of_link: f32,
+    is_mention: bool,
+    is_right: bool,
+}
+
+impl Found {
+    fn probability(&self, joint: &Joint) -> f32 {
+        joint.probability(self.of_span, self.of_link)
+    }
+}
+
+/// Weights and threshold that are best for these spans.
+fn fit_joint<'a>(found: impl Iterator<Item = &'a Found> + Clone, n_gold: usize) -> Joint {
+    let points: Vec<(f32, f32, bool)> = found.clone().map(|one| (one.of_span, one.of_link, one.is_right)).collect();
+    let mut joint = Joint::fit(&points);
+    let of = |least: f32| {
+        let given = found.clone().filter(|one| one.probability(&joint) >= least);
+        let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
+        2.0 * n_right as f64 / (n + n_gold).max(1) as f64
+    };
+    joint.least = LEAST_SPANS.into_iter().max_by(|left, right| of(*left).total_cmp(&of(*right))).unwrap_or(0.5);
+    joint
+}
+
+fn judge_joint(all: &[Vec<Found>], n_gold_of: &[usize]) -> JointReport {
+    let n_gold: usize = n_gold_of.iter().sum();
+    let half = |half: usize| all.iter().skip(half).step_by(2).flatten();
+    let n_gold_half = |half: usize| n_gold_of.iter().skip(half).step_by(2).sum();
+    let weights = fit_joint(all.iter().flatten(), n_gold);
+    let given = |found: &mut dyn Iterator<Item = &Found>, joint: &Joint| {
+        let given = found.filter(|one| one.probability(joint) >= joint.least);
+        given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
+    };
+    let f1 = |n: usize, n_right: usize| 2.0 * n_right as f64 / (n + n_gold).max(1) as f64;
+    let (n, n_right) = given(&mut all.iter().flatten(), &weights);
+    let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
+    for (own, other) in [(0, 1), (1, 0)] {
+        let joint = fit_joint(half(other), n_gold_half(other));
+        let (n, n_right) = given(&mut half(own), &joint);
+        by_halves = (by_halves.0 + n, by_halves.1 + n_right);
+        for one in half(own) {
+            let probability = one.probability(&joint);
+            let bin = &mut bins[((probability * 10.0) as usize).min(9)];
+            *bin = (bin.0 + 1, bin.1 + f64::from(probability), bin.2 + usize::from(one.is_right));
+        }
+    }
+    let n_all: usize = bins.iter().map(|bin| bin.0).sum();
+    let error: f64 = bins.iter().map(|(_, sum, n_right)| (sum - *n_right as f64).abs()).sum();
+    JointReport {
+        weights,
+        precision: n_right as f64 / n.max(1) as f64,
+        recall: n_right as f64 / n_gold.max(1) as f64,
+        f1: f1(n, n_right),
+        f1_by_halves: f1(by_halves.0, by_halves.1),
+        calibration_error: error / n_all.max(1) as f64,
+    }
 }

@@ -115,6 +115,48 @@ fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
 }
 
 #[test]
+fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
+    let documents = documents();
+    let weights = Joint { span: 0.8, link: 1.2, offset: -0.3, least: 0.2 };
+    let apart = linker(|_| (), DualConfig { nested: true, ..CONFIG }, None);
+    for lexical in [0.0, 1.0] {
+        let change = |bundle: &mut DualBundle| {
+            (bundle.manifest.fusion.lexical, bundle.manifest.joint) = (lexical, Some(weights));
+        };
+        let joint = linker(change, DualConfig { nested: true, ..CONFIG }, None);
+        let found = joint.annotate(&documents).unwrap();
+        assert!(found.iter().flatten().count() > 0);
+        let explained = joint.explain_found(&documents).unwrap();
+        let spans = apart.find(&documents, &[], joint::LEAST_SPAN).unwrap();
+        for ((found, explained), spans) in found.iter().zip(&explained).zip(&spans) {
+            assert_eq!(found.len(), explained.len());
+            for (one, (again, explanation)) in found.iter().zip(explained) {
+                assert_eq!(one, again);
+                let (_, of_span) = spans.iter().find(|(span, _)| *span == one.mention.spans[0]).unwrap();
+                assert!(*of_span >= 0.3 || one.mention.score >= weights.least, "one of both is likely");
+                assert_eq!(one.link.nil, one.mention.score < weights.least);
+                assert!((one.link.candidates[0].score - one.mention.score).abs() < 1e-6);
+                for (candidate, explained) in one.link.candidates.iter().zip(&explanation.candidates) {
+                    let sum: f64 = explained.contributions.iter().map(|part| part.log_odds).sum();
+                    assert!((sum - explained.log_odds).abs() < 1e-2, "{explained:?}");
+                    assert!((explained.score - f64::from(candidate.score)).abs() < 1e-3, "{explained:?}");
+                }
+            }
+        }
+    }
+    // Given mentions have no such part.
+    let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
+    let marked: Vec<Marked<'_>> =
+        documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+    let (links, explained) = (apart.link(&marked).unwrap(), apart.explain(&marked).unwrap());
+    for (link, (again, explanation)) in links.iter().flatten().zip(explained.iter().flatten()) {
+        assert_eq!(link, again);
+        let parts = explanation.candidates.iter().flat_map(|one| &one.contributions);
+        assert!(parts.clone().any(|part| part.feature == "context") && parts.clone().all(|p| p.feature != "mention"));
+    }
+}
+
+#[test]
 fn words_begin_where_no_letter_stands_before() {
     let pieces = bundle().pieces;
     let text = "aches (gout) liver-pain";

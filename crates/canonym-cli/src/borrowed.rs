@@ -1,0 +1,106 @@
+//! Mentions that the default model finds, linked by a model that finds none itself.
+
+use std::sync::Arc;
+
+use canonym::kb::KnowledgeBase;
+use canonym::kb::subset::Subset;
+use canonym::link::explain::{Explanation, contribution};
+use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym::text::{Document, Mention};
+use canonym_neural::dual::joint::{IS_MENTION, log_odds};
+use canonym_neural::dual::linker::DualLinker;
+use canonym_neural::pipeline::{Pipeline, PipelineConfig};
+
+use crate::knowledge;
+
+/// Mentions that are less likely right than this have no concept, where the user says nothing: what is best for an F1 of about 0.8, since the
+/// best threshold of calibrated probabilities is half of the F1 that it leads to (Lipton et al. 2014).
+const LEAST: f32 = 0.4;
+
+/// What finds mentions.
+enum Finder {
+    /// The tagger and the dictionary.
+    Pipeline(Box<Pipeline>),
+    /// Names alone, where the knowledge base has nothing of what the tagger knows.
+    Dictionary(Box<DictionaryAnnotator>),
+}
+
+/// A finder, and the linker behind it.
+pub struct Borrowed {
+    kb: Arc<KnowledgeBase>,
+    finder: Finder,
+    linker: DualLinker,
+    least: f32,
+}
+
+impl Borrowed {
+    /// `linker` behind the default model.
+    pub fn new(
+        kb: &Arc<KnowledgeBase>,
+        linker: DualLinker,
+        config: PipelineConfig,
+        subset: Option<Arc<Subset>>,
+    ) -> anyhow::Result<Borrowed> {
+        let models = knowledge::models("default")?;
+        let pipeline = knowledge::pipeline(kb, &models, config, subset.clone())?;
+        let finder = match pipeline {
+            Some(pipeline) if !pipeline.types().is_empty() => Finder::Pipeline(Box::new(pipeline)),
+            _ => {
+                let config = RecogniseConfig { top_k: 1, min_score: None, nested: config.nested };
+                let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition, config);
+                Finder::Dictionary(Box::new(dictionary.within(subset)))
+            }
+        };
+        Ok(Borrowed { kb: kb.clone(), finder, linker, least: config.min_score.unwrap_or(LEAST) })
+    }
+
+    /// The mentions of each document; their scores are the probabilities that they are mentions.
+    fn find(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<Mention>>> {
+        match &self.finder {
+            Finder::Pipeline(pipeline) => Ok(pipeline.mentions(documents)),
+            Finder::Dictionary(dictionary) => {
+                let found = dictionary.annotate(documents)?;
+                Ok(found.into_iter().map(|found| found.into_iter().map(|one| one.mention).collect()).collect())
+            }
+        }
+    }
+
+    /// As [`Annotator::annotate`], each mention with its reasons.
+    pub fn explain_found(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let found = self.find(documents)?;
+        let explained = self.linker.explain(&marked(documents, &found))?;
+        let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
+            let linked = self.decided(mention, link);
+            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
+                let change = f64::from(log_odds(candidate.score)) - explained.log_odds;
+                explained.add(contribution("mention", IS_MENTION, f64::from(mention.score), change));
+            }
+            (linked, explanation)
+        };
+        Ok(found.iter().zip(explained).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
+    }
+
+    /// A mention with its link.
+    fn decided(&self, mention: &Mention, mut link: Link) -> LinkedMention {
+        link.candidates.iter_mut().for_each(|candidate| candidate.score *= mention.score);
+        let score = link.candidates.first().map_or(0.0, |best| best.score);
+        link.nil |= score < self.least;
+        let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+        let semantic_type = of_kb.or_else(|| mention.semantic_type.clone());
+        LinkedMention { mention: Mention { score, semantic_type, ..mention.clone() }, link }
+    }
+}
+
+fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marked<'a>> {
+    documents.iter().zip(found).map(|(document, mentions)| Marked { document, mentions }).collect()
+}
+
+impl Annotator for Borrowed {
+    fn annotate(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<LinkedMention>>> {
+        let found = self.find(documents)?;
+        let links = self.linker.link(&marked(documents, &found))?;
+        let one = |(mention, link)| self.decided(mention, link);
+        Ok(found.iter().zip(links).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
+    }
+}
