@@ -7,10 +7,13 @@
 
 Needs torch and transformers, as bert_reference.py does. PyTorch runs without gradients and with its fused attention; a case `train-…` is a
 forward and a backward pass with dropout. All sequences of a case are of one length, so PyTorch pads nothing. Each round measures each case
-in both programs, one after the other; a figure is the median of all repetitions, a ratio above 1 says that canonym is faster.
+in both programs, one after the other; a figure is the median of all repetitions, a ratio above 1 says that canonym is faster. PyTorch computes in
+32 bits, as it does where nothing else is said; canonym in 32 and, in the last columns, in 16 (`bf16-…`). Greatest memory is that of a process of its own
+which reads the model and computes the case 32x128.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -45,7 +48,7 @@ def prepare(model, case):
 def main(folder, program, threads="2", rounds="3"):
     torch.set_num_threads(int(threads))
     model = AutoModel.from_pretrained(folder)
-    times = {case: ([], []) for case in CASES}
+    times = {case: ([], [], []) for case in CASES}
     for _ in range(int(rounds)):
         for case in CASES:
             model.train(case.startswith("train-"))
@@ -58,16 +61,33 @@ def main(folder, program, threads="2", rounds="3"):
                 once()
                 taken.append((time.perf_counter() - before) * 1e3)
             times[case][0].extend(taken)
-            done = subprocess.run([program, folder, threads, str(SECONDS), case], capture_output=True, text=True, check=True)
-            times[case][1].extend(json.loads(done.stdout)["milliseconds"])
+            for place, name in ((1, case), (2, f"bf16-{case}")):
+                done = subprocess.run([program, folder, threads, str(SECONDS), name], capture_output=True, text=True, check=True)
+                times[case][place].extend(json.loads(done.stdout)["milliseconds"])
     print(f"torch {torch.__version__}, {threads} threads, {rounds} rounds; milliseconds, median (least)")
-    print("| case | PyTorch | canonym | ratio |\n| --- | --- | --- | --- |")
-    for case, (theirs, ours) in times.items():
-        show = [f"{statistics.median(taken):.1f} ({min(taken):.1f})" for taken in (theirs, ours)]
-        print(f"| {case} | {show[0]} | {show[1]} | {statistics.median(theirs) / statistics.median(ours):.2f} |")
+    print("| case | PyTorch | canonym | ratio | 16 bits | ratio |\n| --- | --- | --- | --- | --- | --- |")
+    for case, all_taken in times.items():
+        show = [f"{statistics.median(taken):.1f} ({min(taken):.1f})" for taken in all_taken]
+        ratios = [statistics.median(all_taken[0]) / statistics.median(taken) for taken in all_taken[1:]]
+        print(f"| {case} | {show[0]} | {show[1]} | {ratios[0]:.2f} | {show[2]} | {ratios[1]:.2f} |")
+    commands = {"PyTorch": [sys.executable, __file__, folder, "once"]}
+    commands |= {name: [program, folder, threads, "0", name] for name in ("32x128", "bf16-32x128")}
+    print("greatest memory, MiB: " + ", ".join(f"{name} {memory(command)}" for name, command in commands.items()))
+
+
+def memory(command):
+    """The greatest memory of a process, in MiB."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, _, used = os.wait4(process.pid, 0)
+    return used.ru_maxrss // 1024
+
+
+def once(folder):
+    """What `memory` measures of PyTorch."""
+    prepare(AutoModel.from_pretrained(folder).eval(), "32x128")()
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    once(sys.argv[1]) if sys.argv[2] == "once" else main(*sys.argv[1:])

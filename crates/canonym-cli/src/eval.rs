@@ -104,6 +104,10 @@ pub struct EvalArgs {
     /// reported side by side.
     #[arg(long, value_name = "FILE.kb", requires = "kb", conflicts_with = "pred")]
     pub leaky_kb: Option<PathBuf>,
+    /// Let ends of gold mentions leak into the division of texts into pieces when a dual encoder finds mentions, as in its published
+    /// evaluation.
+    #[arg(long, conflicts_with = "pred")]
+    pub leaky_tokenisation: bool,
     /// Lay the JSON reports of folds beside each other instead: their mean is the headline.
     #[arg(long, value_name = "REPORT.json", num_args = 1.., conflicts_with_all = ["gold", "pred", "model", "protocol"])]
     pub folds: Vec<PathBuf>,
@@ -160,7 +164,10 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
     check(args).map_err(wrong_usage)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| knowledge::open(Some(path))).transpose();
-    let (kb, leaky) = (open(&args.kb)?, open(&args.leaky_kb)?);
+    // A model that brings its terminology along is judged with it, as `link` runs it.
+    let own =
+        args.model.as_ref().filter(|_| args.kb.is_none()).map(|model| Path::new(model).join(knowledge::TERMINOLOGY));
+    let (kb, leaky) = (open(&args.kb.clone().or(own.filter(|own| own.exists())))?, open(&args.leaky_kb)?);
     let gold = read_gold(args)?;
     let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
     let terms = kb.as_deref().map(|kb| Terms { kb, raw_ids: args.raw_ids });
@@ -250,7 +257,8 @@ fn judge_with<'a>(
             let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
             let (mentions, raw_ids) = (args.mentions, args.raw_ids);
-            Predictions::Run { kb, models: Box::new(models), mentions, subset, raw_ids }
+            let leaky_tokenisation = args.leaky_tokenisation;
+            Predictions::Run { kb, models: Box::new(models), mentions, subset, raw_ids, leaky_tokenisation }
         }
     };
     let mut config = configure(args, training);

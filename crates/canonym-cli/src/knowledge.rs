@@ -158,6 +158,12 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
             .with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote")
             .into());
     }
+    if !folder.join("config.toml").exists() {
+        let error = canonym::Error::invalid(format!("{model} holds no complete model"));
+        return Err(error
+            .with_hint("`canonym train` writes it when a training ends; start it again, and it goes on")
+            .into());
+    }
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|error| canonym::Error::io("read", &path, error))

@@ -106,6 +106,7 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             nested: arguments.nested,
             raw_ids: arguments.raw_ids,
             subset: arguments.filter.choose(&kb)?,
+            leaky_tokenisation: false,
         },
     )?;
     link_all(arguments, &system)

@@ -11,7 +11,7 @@ use canonym::link::lexical::LinkConfig;
 use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig, short_forms, written_out};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
-use canonym::text::{Document, Mention};
+use canonym::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
 use crate::borrowed::Borrowed;
@@ -46,12 +46,15 @@ pub struct SystemConfig {
     pub raw_ids: bool,
     /// The concepts that may be given; all where `None`.
     pub subset: Option<Arc<Subset>>,
+    /// Whether ends of the mentions of the input leak into the division of texts into pieces: the published evaluation of the dual encoder.
+    pub leaky_tokenisation: bool,
 }
 
 /// Links documents to the concepts of one knowledge base.
 pub struct System {
     kb: Arc<KnowledgeBase>,
     raw_ids: bool,
+    leaky_tokenisation: bool,
     model: Model,
 }
 
@@ -67,7 +70,7 @@ enum Model {
 impl System {
     /// The system that `models` make on `kb`.
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
-        let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset } = *config;
+        let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
         let model = match mentions {
             Mentions::Detect if models.rerank.is_some() => {
                 return Err(usage("candidates are ordered anew for given mentions alone", "give `--mentions gold`"));
@@ -117,7 +120,11 @@ impl System {
                 }
             }
         };
-        Ok(System { kb: kb.clone(), raw_ids, model })
+        if leaky_tokenisation && !matches!(model, Model::Dual(_)) {
+            let hint = "leave `--leaky-tokenisation` out, or give a dual encoder that finds mentions";
+            return Err(usage("nothing leaks in this model", hint));
+        }
+        Ok(System { kb: kb.clone(), raw_ids, leaky_tokenisation, model })
     }
 
     /// The same documents with linked mentions in the place of their own annotations.
@@ -133,9 +140,17 @@ impl System {
         {
             {
                 let mut batch = batch;
+                let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
+                let borders: Vec<Vec<Span>> = match self.leaky_tokenisation {
+                    true => batch.iter().map(hulls).collect(),
+                    false => Vec::new(),
+                };
                 let texts: Vec<Document> =
                     batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
-                let linked = annotator.annotate(&texts)?;
+                let linked = match &self.model {
+                    Model::Dual(linker) if self.leaky_tokenisation => linker.annotate_leaky(&texts, &borders)?,
+                    _ => annotator.annotate(&texts)?,
+                };
                 // What else the source says of a document stays, so that its format can be written again.
                 let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
                     let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));

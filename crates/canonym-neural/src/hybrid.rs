@@ -279,7 +279,7 @@ pub type Judged = Vec<(Evidence, bool)>;
 pub const COSINE_WEIGHTS: [f32; 14] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0];
 
 /// What corpora of diseases chose.
-const USUAL_COSINE_WEIGHT: f32 = 3.0;
+pub const USUAL_COSINE_WEIGHT: f32 = 3.0;
 
 /// The share of queries whose best candidate is right.
 pub fn accuracy(queries: &[Judged], fusion: &Fusion) -> f64 {
@@ -294,15 +294,15 @@ pub fn accuracies(queries: &[Judged], weights: &[f32]) -> Vec<f64> {
 }
 
 /// The weight of the dense side: of those whose accuracy is within one standard error of the best (Breiman et al. 1984) the one nearest to the
-/// usual, so that few queries do not decide by chance.
-pub fn fit_fusion(queries: &[Judged], weights: &[f32]) -> Fusion {
+/// `usual` one, so that few queries do not decide by chance.
+pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
     let accuracies = accuracies(queries, weights);
     let best = accuracies.iter().copied().fold(0.0, f64::max);
     let error = (best * (1.0 - best) / queries.len().max(1) as f64).sqrt();
     let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= best - error);
-    let unusual = |weight: f32| (weight - USUAL_COSINE_WEIGHT).abs();
+    let unusual = |weight: f32| (weight - usual).abs();
     let chosen = good.map(|(weight, _)| weight).min_by(|left, right| unusual(*left).total_cmp(&unusual(*right)));
-    Fusion::of(1.0, chosen.unwrap_or(USUAL_COSINE_WEIGHT))
+    Fusion::of(1.0, chosen.unwrap_or(usual))
 }
 
 /// The row of the best candidate of each query under `fusion`.

@@ -170,6 +170,8 @@ pub enum Predictions<'a> {
         mentions: Mentions,
         /// The concepts it may give; all of them where `None`.
         subset: Option<Arc<Subset>>,
+        /// Whether ends of gold mentions leak into the division of texts.
+        leaky_tokenisation: bool,
         /// Whether ids are written as the source has them.
         raw_ids: bool,
     },
@@ -225,7 +227,7 @@ pub fn paired(
 ) -> anyhow::Result<(Vec<AnnotatedDocument>, Paired)> {
     let predicted = match predictions {
         Predictions::File(path, read_as) => documents(path, *read_as).context("cannot read predictions")?,
-        Predictions::Run { kb, models, mentions, subset, raw_ids } => {
+        Predictions::Run { kb, models, mentions, subset, raw_ids, leaky_tokenisation } => {
             let config = SystemConfig {
                 mentions: *mentions,
                 top_k: TOP_K,
@@ -233,6 +235,7 @@ pub fn paired(
                 nested: false,
                 raw_ids: *raw_ids,
                 subset: subset.clone(),
+                leaky_tokenisation: *leaky_tokenisation,
             };
             System::new(kb, Models::clone(models), &config)?.link(gold.to_vec())?
         }

@@ -63,6 +63,7 @@ impl ServeEngine {
             nested: options.nested,
             raw_ids: false,
             subset: None,
+            leaky_tokenisation: false,
         };
         let system = Arc::new(System::new(&self.kb, self.models.clone(), &config)?);
         if systems.len() >= MAX_SYSTEMS {

@@ -37,11 +37,22 @@ pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
     if let Some(found) = places.iter().find(|place| is_complete(place)) {
         return Ok(found.clone());
     }
+    let of_hub = name.to_str().is_some_and(is_owned);
+    if let Some(partial) = places.iter().find(|place| !of_hub && place.is_dir()) {
+        let lacks = NEEDED.iter().find(|file| !partial.join(file).is_file());
+        let lacks = lacks.map_or_else(|| VOCABULARIES.join(" or "), |file| (*file).to_owned());
+        let error = Error::invalid(format!("the checkpoint {} has no {lacks}", partial.display()));
+        return Err(error.with_hint("download all files of the model into its folder").into());
+    }
     let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let missing = || Error::invalid(format!("there is no checkpoint {}", shown.join(", nor ")));
     let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
                 holds its folder in the variable CANONYM_MODELS";
-    let Some(owned) = name.to_str().filter(|name| is_owned(name)) else {
+    // A path below a folder that is here is no name of the hub.
+    let is_here =
+        |base: &Path| models.as_deref() != Some(base) && name.parent().is_some_and(|first| base.join(first).is_dir());
+    let is_path = is_here(Path::new(".")) || is_here(root);
+    let Some(owned) = name.to_str().filter(|name| is_owned(name) && !is_path) else {
         return Err(missing().with_hint(hint).into());
     };
     let Some(folder) = models.or_else(|| knowledge::cache_folder().map(|folder| folder.join("models"))) else {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
+use canonym::kb::KnowledgeBase;
 use canonym::link::model::LexicalModel;
 use canonym_neural::bundle::FILE;
 use canonym_neural::checkpoint::read_bert;
@@ -27,7 +28,7 @@ use canonym_neural::train::ranks::{Ranks, ranks};
 use canonym_neural::train::{Names, RunConfig};
 use serde::{Deserialize, Serialize};
 
-use self::data::{CorpusReport, DataConfig, labels_of, prepare, read_corpora, with_synonyms};
+use self::data::{Corpus, CorpusReport, DataConfig, ids_of, labels_of, prepare, read_corpora, with_synonyms};
 use self::judge::{SearchReport, judge};
 use super::checkpoints::checkpoint_folder;
 use super::stage::{Stage, open_log, remove_kept};
@@ -62,7 +63,7 @@ struct EncoderConfig {
     /// A checkpoint of BERT: a folder, relative to the data root or to the one in `CANONYM_MODELS`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bert: Option<PathBuf>,
-    /// In its place: the folder of a dual encoder that was trained before, to learn on from.
+    /// In its place: the folder of a dual encoder that was trained before, to learn on from; relative to the current folder or the data root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<PathBuf>,
     /// Whether the embeddings of pieces are trained, too.
@@ -127,6 +128,32 @@ struct Report {
     seconds: BTreeMap<&'static str, f64>,
 }
 
+/// Tells where few mentions, or none, mean a concept of the terminology; without any, nothing can be learned.
+fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> anyhow::Result<()> {
+    let CorpusReport { n_mentions, n_nil, n_unknown, .. } = corpus.report;
+    let n_meant = n_mentions - n_nil;
+    if n_unknown * 2 <= n_meant && n_unknown < n_mentions {
+        return Ok(());
+    }
+    let of_corpus = corpus.documents.iter().flat_map(|document| &document.annotations).flat_map(ids_of).next();
+    let of_kb = kb.concepts().next().map(|concept| kb.id(concept));
+    let shown =
+        format!("such as `{}`, and the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
+    if is_needed && n_unknown == n_meant {
+        let error = canonym::Error::invalid("no mention has a concept of the terminology");
+        return Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into());
+    }
+    if n_meant > 0 {
+        let message =
+            format!("warning: {n_unknown} of {n_meant} mentions that are {part} mean no concept of the terminology");
+        progress::say(&format!("{message}; corpora have ids {shown}"));
+    }
+    Ok(())
+}
+
+/// The terminology before the model is complete.
+const NEW_TERMINOLOGY: &str = "terminology.new.kb";
+
 /// The one training of this system.
 const STAGE: &str = "train";
 
@@ -140,9 +167,17 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     progress::say("reading checkpoint, terminology and corpora …");
-    let (train, dev) = read_corpora(&experiment.data, root)?;
-    let kb = experiment.data.compile(root, &out.join(TERMINOLOGY), &train)?;
+    let (train, dev) = read_corpora(&experiment.data, root)
+        .with_context(|| format!("`data.train` and `data.dev` are looked for in the data root {}", root.display()))?;
+    if experiment.run.n_steps == 0 && dev.is_empty() {
+        let error =
+            canonym::Error::invalid("there is nothing to do: no step to make, no held-out document to judge on");
+        return Err(error.with_hint("give `data.dev`, or more `run.n_steps`").into());
+    }
     let Beginning { manifest, windower, parameters } = begin(&experiment, root)?;
+    // The terminology of a model that is there already stays until the new one is complete.
+    let new_terminology = out.join(NEW_TERMINOLOGY);
+    let kb = experiment.data.compile(root, &new_terminology, &train)?;
     let (model, concepts) = (manifest.model.clone(), manifest.concepts);
     let rows = ConceptRows::of(&kb, concepts);
     let labels = labels_of(&kb);
@@ -157,14 +192,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     };
     let train = prepare(train, &windower, &labels, longest)?;
     let dev = prepare(dev, &windower, &labels, longest)?;
-    if train.report.n_mentions == 0 {
+    if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
         let error = canonym::Error::invalid("the corpora that are trained on have no mentions");
         return Err(error.with_hint("check `data.train`").into());
     }
-    if train.report.n_nil + train.report.n_unknown == train.report.n_mentions {
-        let error = canonym::Error::invalid("no mention has a concept of the terminology");
-        return Err(error.with_hint("ids of corpora and terminology have to be written alike").into());
-    }
+    check_known("trained on", &train, &kb, experiment.run.n_steps > 0)?;
+    check_known("held out", &dev, &kb, false)?;
     seconds.insert("prepare", started.elapsed().as_secs_f64());
     progress::say(&format!(
         "{} weights; {} names; {} windows with {} mentions",
@@ -227,6 +260,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(out, "config.toml", &config)?;
     write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
+    if new_terminology.exists() {
+        std::fs::rename(&new_terminology, out.join(TERMINOLOGY))
+            .map_err(|error| canonym::Error::io("rename", &new_terminology, error))?;
+    }
     write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
     remove_kept(out, &[STAGE])
 }
@@ -251,7 +288,8 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
     let mut rng = for_step(experiment.seed, u64::MAX);
     let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, root)?, &mut rng)?,
-        (None, Some(from)) => of_bundle(experiment, from)?,
+        (None, Some(from)) if from.exists() => of_bundle(experiment, from)?,
+        (None, Some(from)) => of_bundle(experiment, &root.join(from))?,
         _ => {
             let error = canonym::Error::invalid("`encoder` has to name one beginning");
             let hint =

@@ -274,7 +274,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         fingerprint: 0,
     };
     let judged = judge(&bundle, &dev_terminology.kb, &dev_parts)?;
-    let fusion = hybrid::calibrated(&judged, hybrid::fit_fusion(&judged, &hybrid::COSINE_WEIGHTS));
+    let fusion =
+        hybrid::calibrated(&judged, hybrid::fit_fusion(&judged, &hybrid::COSINE_WEIGHTS, hybrid::USUAL_COSINE_WEIGHT));
     let dev = ways(&judged, &dev_queries, fusion);
     let clean = clean.or_else(|| data.dev_terminology.is_some().then(|| terminology.kb.clone()));
     let dev_clean = match clean {

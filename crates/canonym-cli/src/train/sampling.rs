@@ -379,6 +379,7 @@ impl Simulation<'_> {
             nested: false,
             raw_ids: false,
             subset: None,
+            leaky_tokenisation: false,
         };
         let system = System::new(&self.kb, Models::of_bundle(bundle.clone())?, &config)?;
         let bare = |document: &AnnotatedDocument| AnnotatedDocument {

@@ -132,6 +132,14 @@ fn what_was_trained_finds_and_links_mentions() {
     let evaluate = ["eval", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
     let (ok, scores, errors) = said(&place, &evaluate, "");
     assert!(ok && scores.contains("strict"), "{scores}{errors}");
+    // Without `--kb` it is judged as it links: with the terminology that it was trained with.
+    let (ok, same, errors) = said(&place, &["eval", "--model", "model", "--data", "train.pubtator.txt"], "");
+    assert!(ok && same == scores, "{same}{errors}");
+    let (ok, leaky, errors) = said(&place, &[&evaluate[..], &["--leaky-tokenisation"]].concat(), "");
+    assert!(ok && leaky.contains("strict"), "{leaky}{errors}");
+    let lexical = ["eval", "--model", "lexical", "--data", "train.pubtator.txt", "--leaky-tokenisation"];
+    let (ok, _, errors) = said(&place, &lexical, "");
+    assert!(!ok && errors.contains("nothing leaks in this model") && errors.contains("hint:"), "{errors}");
     for given in ["detect", "gold"] {
         let arguments =
             ["link", "--model", "model", "--explain", "--mentions", given, "--to", "jsonl", "train.pubtator.txt"];
@@ -249,6 +257,8 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     let (ok, errors) = train(&place, "compiled", &["data.mention_names=true"]);
     assert!(!ok && errors.contains("more than one terminology"), "{errors}");
     place.write("shapes.toml", &of_first);
+    let (ok, errors) = train(&place, "alone", &["run.n_steps=0", "data.train=[]"]);
+    assert!(ok, "{errors}");
     for (set, expected) in [
         ("model.mention=ends", "leave both tables out"),
         ("encoder.bert=tiny", "has to name one beginning"),
@@ -364,10 +374,28 @@ fn what_cannot_be_trained_is_told() {
         ("data.train=[\"none.txt\"]", "none.txt"),
         ("windows.pieces=2", "windows of 2 pieces"),
     ];
+    // A model that is there already outlives a training that fails.
+    assert!(train(&place, "model", &["run.n_steps=4"]).0);
+    let link = ["link", "--model", "model", "--mentions", "gold", "--to", "jsonl", "train.pubtator.txt"];
+    let before = said(&place, &link, "");
     for (set, expected) in cases {
         let (ok, errors) = train(&place, "model", &[set]);
         assert!(!ok && errors.contains(expected), "{set}: {errors}");
     }
+    place.write("other.tsv", "9\tSphere\tball\n");
+    let (ok, errors) = train(&place, "model", &["data.terminology.path=other.tsv"]);
+    assert!(!ok && errors.contains("corpora have ids such as `") && errors.contains("such as `S:9`"), "{errors}");
+    assert_eq!(said(&place, &link, ""), before);
+    // A folder whose training did not end is no model.
+    assert!(!train(&place, "half", &["data.terminology.path=other.tsv"]).0);
+    let (ok, _, errors) = said(&place, &["link", "--model", "half", "--text", "ring"], "");
+    assert!(!ok && errors.contains("half holds no complete model"), "{errors}");
+    std::fs::create_dir(place.path("big")).unwrap();
+    place.write("big/config.json", "{}");
+    let (ok, errors) = train(&place, "half", &["encoder.bert=big"]);
+    assert!(!ok && errors.contains("has no model.safetensors"), "{errors}");
+    let (ok, errors) = train(&place, "half", &["encoder.bert=big/none"]);
+    assert!(!ok && errors.contains("there is no checkpoint ./big/none"), "{errors}");
     place.write("model/model.safetensors", "no model");
     let (ok, _, errors) = said(&place, &["map", "--model", "model", "-"], "ring\n");
     assert!(!ok && errors.contains("no complete safetensors file"), "{errors}");

@@ -38,7 +38,8 @@ pub struct DataConfig {
     /// Further terminologies; their names of its concepts are rehearsed (`batch.rehearsed`) beside those of the terminology.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub synonyms: Vec<TerminologyConfig>,
-    /// Corpora that are trained on.
+    /// Corpora that are trained on; none where a model is judged alone.
+    #[serde(default)]
     pub train: Vec<PathBuf>,
     /// Corpora that are held out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

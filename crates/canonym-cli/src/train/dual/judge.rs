@@ -27,6 +27,9 @@ const LEAST_SPANS: [f32; 19] =
 /// Weights of the logarithm of shares that are tried beside a lexical weight of 1.
 const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
 
+/// The weight that multiplies shares as if words and context knew nothing of each other.
+const USUAL_SHARE_WEIGHT: f32 = 1.0;
+
 /// Weights of the vote of mentions of the same words that are tried.
 const SAME_SENSES: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
 
@@ -45,7 +48,8 @@ pub struct SearchReport {
     pub joint: JointReport,
 }
 
-/// The same where a mention has a concept if both together are probable, however probable the span is alone.
+/// The same where a mention has a concept if both together are probable, however probable the span is alone, and overlaps are resolved: what
+/// `canonym eval` finds of the model.
 #[derive(Debug, Serialize)]
 pub struct JointReport {
     pub weights: Joint,
@@ -94,7 +98,7 @@ pub fn judge(
     let by_both = linker(bundle)?.evidence(&marked)?;
     let both = judged(&by_both);
     report.by_weight = SHARE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &SHARE_WEIGHTS)).collect();
-    let fusion = hybrid::calibrated(&both, hybrid::fit_fusion(&both, &SHARE_WEIGHTS));
+    let fusion = hybrid::calibrated(&both, hybrid::fit_fusion(&both, &SHARE_WEIGHTS, USUAL_SHARE_WEIGHT));
     let accuracy = |fusion: &Fusion| hybrid::accuracy(&both, fusion);
     report.fused = BTreeMap::from([
         ("lexical", accuracy(&Fusion::LEXICAL)),
@@ -150,7 +154,7 @@ fn search(
             let best = link.candidates.first();
             let is_right = known.zip(best).is_some_and(|((_, right), best)| right.contains(&best.concept.0));
             let of_link = best.map_or(0.0, |best| best.score);
-            Found { of_span: *of_span, of_link, is_mention: known.is_some(), is_right }
+            Found { span: *span, of_span: *of_span, of_link, is_mention: known.is_some(), is_right }
         };
         let of_document = |((found, links), gold): ((&Vec<(Span, f32)>, &Vec<Link>), &Vec<(Span, Vec<u32>)>)| {
             found.iter().zip(links).map(|(found, link)| one((found, link, gold))).collect()
@@ -194,6 +198,7 @@ fn search(
 /// A span that was found with its best concept.
 #[derive(Debug, Clone, Copy)]
 struct Found {
+    span: Span,
     of_span: f32,
     of_link: f32,
     is_mention: bool,
@@ -206,12 +211,31 @@ impl Found {
     }
 }
 
-/// Weights and threshold that are best for these spans.
-fn fit_joint<'a>(found: impl Iterator<Item = &'a Found> + Clone, n_gold: usize) -> Joint {
-    let points: Vec<(f32, f32, bool)> = found.clone().map(|one| (one.of_span, one.of_link, one.is_right)).collect();
+/// Of the spans of each document those that overlap no likelier one.
+fn resolved<'a>(documents: impl Iterator<Item = &'a Vec<Found>>, joint: &Joint) -> Vec<Found> {
+    let mut all = Vec::new();
+    for found in documents {
+        let mut order: Vec<&Found> = found.iter().collect();
+        order.sort_by(|left, right| right.probability(joint).total_cmp(&left.probability(joint)));
+        let first = all.len();
+        for one in order {
+            let overlaps = |other: &Found| one.span.start < other.span.end && other.span.start < one.span.end;
+            if !all[first..].iter().any(overlaps) {
+                all.push(*one);
+            }
+        }
+    }
+    all
+}
+
+/// Weights and threshold that are best for these documents.
+fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold: usize) -> Joint {
+    let all = documents.clone().flatten();
+    let points: Vec<(f32, f32, bool)> = all.map(|one| (one.of_span, one.of_link, one.is_right)).collect();
     let mut joint = Joint::fit(&points);
+    let left = resolved(documents, &joint);
     let of = |least: f32| {
-        let given = found.clone().filter(|one| one.probability(&joint) >= least);
+        let given = left.iter().filter(|one| one.probability(&joint) >= least);
         let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
         2.0 * n_right as f64 / (n + n_gold).max(1) as f64
     };
@@ -221,21 +245,22 @@ fn fit_joint<'a>(found: impl Iterator<Item = &'a Found> + Clone, n_gold: usize) 
 
 fn judge_joint(all: &[Vec<Found>], n_gold_of: &[usize]) -> JointReport {
     let n_gold: usize = n_gold_of.iter().sum();
-    let half = |half: usize| all.iter().skip(half).step_by(2).flatten();
+    let half = |half: usize| all.iter().skip(half).step_by(2);
     let n_gold_half = |half: usize| n_gold_of.iter().skip(half).step_by(2).sum();
-    let weights = fit_joint(all.iter().flatten(), n_gold);
-    let given = |found: &mut dyn Iterator<Item = &Found>, joint: &Joint| {
-        let given = found.filter(|one| one.probability(joint) >= joint.least);
+    let weights = fit_joint(all.iter(), n_gold);
+    let given = |left: &[Found], joint: &Joint| {
+        let given = left.iter().filter(|one| one.probability(joint) >= joint.least);
         given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
     };
     let f1 = |n: usize, n_right: usize| 2.0 * n_right as f64 / (n + n_gold).max(1) as f64;
-    let (n, n_right) = given(&mut all.iter().flatten(), &weights);
+    let (n, n_right) = given(&resolved(all.iter(), &weights), &weights);
     let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
     for (own, other) in [(0, 1), (1, 0)] {
         let joint = fit_joint(half(other), n_gold_half(other));
-        let (n, n_right) = given(&mut half(own), &joint);
+        let left = resolved(half(own), &joint);
+        let (n, n_right) = given(&left, &joint);
         by_halves = (by_halves.0 + n, by_halves.1 + n_right);
-        for one in half(own) {
+        for one in &left {
             let probability = one.probability(&joint);
             let bin = &mut bins[((probability * 10.0) as usize).min(9)];
             *bin = (bin.0 + 1, bin.1 + f64::from(probability), bin.2 + usize::from(one.is_right));

@@ -5,7 +5,7 @@ use crate::models::bert::Sequences;
 use crate::models::dual_encoder::Place;
 
 /// Pieces that one thread takes at a time.
-const PART: usize = 256;
+const PART: usize = 512;
 
 /// Sequences that are encoded together.
 #[derive(Debug)]
