@@ -8,13 +8,13 @@ use canonym::link::explain::{Explanation, contribution};
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
-use canonym_neural::dual::joint::{IS_MENTION, log_odds};
+use canonym_neural::dual::joint::{IS_MENTION, Joint, log_odds};
 use canonym_neural::dual::linker::DualLinker;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 
 use crate::knowledge;
 
-/// Mentions that are less likely right than this have no concept, where the user says nothing: what is best for an F1 of about 0.8, since the
+/// Mentions that are less likely right than this have no concept, where neither the user nor the model says another: what is best for an F1 of about 0.8, since the
 /// best threshold of calibrated probabilities is half of the F1 that it leads to (Lipton et al. 2014).
 const LEAST: f32 = 0.4;
 
@@ -31,6 +31,7 @@ pub struct Borrowed {
     kb: Arc<KnowledgeBase>,
     finder: Finder,
     linker: DualLinker,
+    joint: Option<Joint>,
     least: f32,
 }
 
@@ -39,6 +40,7 @@ impl Borrowed {
     pub fn new(
         kb: &Arc<KnowledgeBase>,
         linker: DualLinker,
+        joint: Option<Joint>,
         config: PipelineConfig,
         subset: Option<Arc<Subset>>,
     ) -> anyhow::Result<Borrowed> {
@@ -52,7 +54,8 @@ impl Borrowed {
                 Finder::Dictionary(Box::new(dictionary.within(subset)))
             }
         };
-        Ok(Borrowed { kb: kb.clone(), finder, linker, least: config.min_score.unwrap_or(LEAST) })
+        let least = config.min_score.unwrap_or(joint.map_or(LEAST, |joint| joint.least));
+        Ok(Borrowed { kb: kb.clone(), finder, linker, joint, least })
     }
 
     /// The mentions of each document; their scores are the probabilities that they are mentions.
@@ -64,6 +67,14 @@ impl Borrowed {
                 Ok(found.into_iter().map(|found| found.into_iter().map(|one| one.mention).collect()).collect())
             }
         }
+    }
+
+    /// Mentions with the probabilities that they are mentions, and what they are linked to if they are.
+    #[allow(clippy::type_complexity, reason = "two lists of one shape")]
+    pub fn link(&self, documents: &[Document]) -> canonym::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
+        let found = self.find(documents)?;
+        let links = self.linker.link(&marked(documents, &found))?;
+        Ok((found, links))
     }
 
     /// As [`Annotator::annotate`], each mention with its reasons.
@@ -83,8 +94,9 @@ impl Borrowed {
 
     /// A mention with its link.
     fn decided(&self, mention: &Mention, mut link: Link) -> LinkedMention {
-        link.candidates.iter_mut().for_each(|candidate| candidate.score *= mention.score);
-        let score = link.candidates.first().map_or(0.0, |best| best.score);
+        let first = link.candidates.first().map_or(0.0, |best| best.score);
+        let score = self.joint.map_or(mention.score * first, |joint| joint.probability(mention.score, first));
+        link.candidates.iter_mut().for_each(|candidate| candidate.score *= score / first.max(1e-6));
         link.nil |= score < self.least;
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let semantic_type = of_kb.or_else(|| mention.semantic_type.clone());
@@ -98,8 +110,7 @@ fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marke
 
 impl Annotator for Borrowed {
     fn annotate(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<LinkedMention>>> {
-        let found = self.find(documents)?;
-        let links = self.linker.link(&marked(documents, &found))?;
+        let (found, links) = self.link(documents)?;
         let one = |(mention, link)| self.decided(mention, link);
         Ok(found.iter().zip(links).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
     }

@@ -88,7 +88,13 @@ impl System {
                     Some(_) => Model::Dual(Box::new(linker)),
                     None => {
                         let config = PipelineConfig { top_k: 1, min_score, nested };
-                        Model::Borrowed(Box::new(Borrowed::new(kb, linker, config, subset.clone())?))
+                        Model::Borrowed(Box::new(Borrowed::new(
+                            kb,
+                            linker,
+                            bundle.manifest.joint,
+                            config,
+                            subset.clone(),
+                        )?))
                     }
                 }
             }

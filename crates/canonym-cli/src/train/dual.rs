@@ -1,6 +1,7 @@
 //! The dual encoder: mentions in their text beside the names of concepts, on a BERT checkpoint.
 
 mod data;
+mod joint;
 mod judge;
 
 use std::collections::{BTreeMap, HashSet};
@@ -29,6 +30,7 @@ use canonym_neural::train::{Names, RunConfig};
 use serde::{Deserialize, Serialize};
 
 use self::data::{Corpus, CorpusReport, DataConfig, ids_of, labels_of, prepare, read_corpora, with_synonyms};
+use self::joint::JointReport;
 use self::judge::{SearchReport, judge};
 use super::checkpoints::checkpoint_folder;
 use super::stage::{Stage, open_log, remove_kept};
@@ -125,6 +127,8 @@ struct Report {
     by_same_sense: Vec<(f32, f64)>,
     /// Held-out mentions that are searched for.
     search: Option<SearchReport>,
+    /// In the place of that, where the model finds none: those that the default model finds.
+    search_by_default_model: Option<JointReport>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -240,6 +244,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         by_weight: Vec::new(),
         by_same_sense: Vec::new(),
         search: None,
+        search_by_default_model: None,
         train: train.report,
         dev: dev.report,
         seconds,

@@ -159,6 +159,8 @@ fn a_model_that_finds_nothing_links_what_the_default_model_finds() {
     assert!(ok, "{errors}");
     let written = std::fs::read(place.path("model/model.safetensors")).unwrap();
     assert!(String::from_utf8_lossy(&written).contains("bf16"), "the model keeps what it was made with");
+    let search = &report(&place, "model")["search_by_default_model"];
+    assert!(search["f1"].as_f64().unwrap() > 0.5 && search["weights"]["least"].as_f64().is_some(), "{search}");
     for more in [&[][..], &["--explain"]] {
         let arguments = [&["link", "--model", "model", "--to", "jsonl", "--text", "We saw the ring."], more].concat();
         let (ok, found, errors) = said(&place, &arguments, "");

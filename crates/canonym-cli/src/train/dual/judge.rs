@@ -5,23 +5,25 @@ use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::kb::KnowledgeBase;
+use canonym::link::Marked;
 use canonym::link::lexical::LinkConfig;
-use canonym::link::{Link, Marked};
 use canonym::text::{Document, Mention, Span};
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::consistency::vote;
-use canonym_neural::dual::joint::Joint;
 use canonym_neural::dual::linker::{DualConfig, DualLinker};
 use canonym_neural::hybrid::{self, Evidence, Fusion, Judged};
 use canonym_neural::matrix::Matrix;
+use canonym_neural::pipeline::PipelineConfig;
 use serde::Serialize;
 
 use super::Report;
 use super::data::{hull, ids_of};
+use super::joint::{Found, JointReport, compared, gold_of, judge_joint};
+use crate::borrowed::Borrowed;
 use crate::queries::bare;
 
 /// Least probabilities of spans that are tried.
-const LEAST_SPANS: [f32; 19] =
+pub const LEAST_SPANS: [f32; 19] =
     [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
 /// Weights of the logarithm of shares that are tried beside a lexical weight of 1.
@@ -46,20 +48,6 @@ pub struct SearchReport {
     /// For each least probability of a span.
     pub by_least_span: Vec<(f32, f64)>,
     pub joint: JointReport,
-}
-
-/// The same where a mention has a concept if both together are probable, however probable the span is alone, and overlaps are resolved: what
-/// `canonym eval` finds of the model.
-#[derive(Debug, Serialize)]
-pub struct JointReport {
-    pub weights: Joint,
-    pub precision: f64,
-    pub recall: f64,
-    pub f1: f64,
-    /// F1 where weights and threshold are those of the other half of the documents.
-    pub f1_by_halves: f64,
-    /// How far probabilities are from shares of what is right, in ten bins of equal width, by the weights of the other half.
-    pub calibration_error: f64,
 }
 
 /// Sets what is set on held-out documents: the weight of vectors beside words, the calibration, the least probability of spans.
@@ -118,6 +106,12 @@ pub fn judge(
     bundle.manifest.fusion = fusion;
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
+    } else {
+        let config = PipelineConfig { top_k: 1, min_score: None, nested: false };
+        let (found, links) = Borrowed::new(kb, linker(bundle)?, None, config, None)?.link(&texts)?;
+        let joint = judge_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
+        bundle.manifest.joint = Some(joint.weights);
+        report.search_by_default_model = Some(joint);
     }
     Ok(())
 }
@@ -130,36 +124,15 @@ fn search(
     documents: &[AnnotatedDocument],
     labels: &HashMap<String, u32>,
 ) -> anyhow::Result<SearchReport> {
-    let gold: Vec<Vec<(Span, Vec<u32>)>> = documents
-        .iter()
-        .map(|document| {
-            let one = |annotation: &Annotation| {
-                let concepts = ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
-                (hull(annotation), concepts)
-            };
-            let known = |annotation: &&Annotation| !ids_of(annotation).is_empty();
-            document.annotations.iter().filter(known).map(one).collect()
-        })
-        .collect();
+    let gold = gold_of(documents, labels);
     let n_gold: usize = gold.iter().map(Vec::len).sum();
     let linked = |borders: &[Vec<Span>]| -> anyhow::Result<Vec<Vec<Found>>> {
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
-        let mention = |(span, _): &(Span, f32)| Mention::contiguous(*span);
+        let mention = |(span, score): &(Span, f32)| Mention { score: *score, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
         let marked: Vec<Marked<'_>> =
             texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
-        let links = canonym::link::Linker::link(linker, &marked)?;
-        let one = |((span, of_span), link, gold): (&(Span, f32), &Link, &[(Span, Vec<u32>)])| {
-            let known = gold.iter().find(|(own, _)| own == span);
-            let best = link.candidates.first();
-            let is_right = known.zip(best).is_some_and(|((_, right), best)| right.contains(&best.concept.0));
-            let of_link = best.map_or(0.0, |best| best.score);
-            Found { span: *span, of_span: *of_span, of_link, is_mention: known.is_some(), is_right }
-        };
-        let of_document = |((found, links), gold): ((&Vec<(Span, f32)>, &Vec<Link>), &Vec<(Span, Vec<u32>)>)| {
-            found.iter().zip(links).map(|(found, link)| one((found, link, gold))).collect()
-        };
-        Ok(found.iter().zip(&links).zip(&gold).map(of_document).collect())
+        Ok(compared(&mentions, &canonym::link::Linker::link(linker, &marked)?, &gold))
     };
     let by_span = |all: &[Vec<Found>]| -> Vec<(f32, usize, usize, usize)> {
         let of = |least: f32| {
@@ -179,8 +152,7 @@ fn search(
     let borders: Vec<Vec<Span>> =
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
     let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
-    let n_gold_of: Vec<usize> = gold.iter().map(Vec::len).collect();
-    let joint = judge_joint(&all, &n_gold_of);
+    let joint = judge_joint(&all, &gold);
     // What does not help on documents that it was not fitted to does not help.
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
@@ -193,87 +165,4 @@ fn search(
         by_least_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),
         joint,
     })
-}
-
-/// A span that was found with its best concept.
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    span: Span,
-    of_span: f32,
-    of_link: f32,
-    is_mention: bool,
-    is_right: bool,
-}
-
-impl Found {
-    fn probability(&self, joint: &Joint) -> f32 {
-        joint.probability(self.of_span, self.of_link)
-    }
-}
-
-/// Of the spans of each document those that overlap no likelier one.
-fn resolved<'a>(documents: impl Iterator<Item = &'a Vec<Found>>, joint: &Joint) -> Vec<Found> {
-    let mut all = Vec::new();
-    for found in documents {
-        let mut order: Vec<&Found> = found.iter().collect();
-        order.sort_by(|left, right| right.probability(joint).total_cmp(&left.probability(joint)));
-        let first = all.len();
-        for one in order {
-            let overlaps = |other: &Found| one.span.start < other.span.end && other.span.start < one.span.end;
-            if !all[first..].iter().any(overlaps) {
-                all.push(*one);
-            }
-        }
-    }
-    all
-}
-
-/// Weights and threshold that are best for these documents.
-fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold: usize) -> Joint {
-    let all = documents.clone().flatten();
-    let points: Vec<(f32, f32, bool)> = all.map(|one| (one.of_span, one.of_link, one.is_right)).collect();
-    let mut joint = Joint::fit(&points);
-    let left = resolved(documents, &joint);
-    let of = |least: f32| {
-        let given = left.iter().filter(|one| one.probability(&joint) >= least);
-        let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
-        2.0 * n_right as f64 / (n + n_gold).max(1) as f64
-    };
-    joint.least = LEAST_SPANS.into_iter().max_by(|left, right| of(*left).total_cmp(&of(*right))).unwrap_or(0.5);
-    joint
-}
-
-fn judge_joint(all: &[Vec<Found>], n_gold_of: &[usize]) -> JointReport {
-    let n_gold: usize = n_gold_of.iter().sum();
-    let half = |half: usize| all.iter().skip(half).step_by(2);
-    let n_gold_half = |half: usize| n_gold_of.iter().skip(half).step_by(2).sum();
-    let weights = fit_joint(all.iter(), n_gold);
-    let given = |left: &[Found], joint: &Joint| {
-        let given = left.iter().filter(|one| one.probability(joint) >= joint.least);
-        given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
-    };
-    let f1 = |n: usize, n_right: usize| 2.0 * n_right as f64 / (n + n_gold).max(1) as f64;
-    let (n, n_right) = given(&resolved(all.iter(), &weights), &weights);
-    let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
-    for (own, other) in [(0, 1), (1, 0)] {
-        let joint = fit_joint(half(other), n_gold_half(other));
-        let left = resolved(half(own), &joint);
-        let (n, n_right) = given(&left, &joint);
-        by_halves = (by_halves.0 + n, by_halves.1 + n_right);
-        for one in &left {
-            let probability = one.probability(&joint);
-            let bin = &mut bins[((probability * 10.0) as usize).min(9)];
-            *bin = (bin.0 + 1, bin.1 + f64::from(probability), bin.2 + usize::from(one.is_right));
-        }
-    }
-    let n_all: usize = bins.iter().map(|bin| bin.0).sum();
-    let error: f64 = bins.iter().map(|(_, sum, n_right)| (sum - *n_right as f64).abs()).sum();
-    JointReport {
-        weights,
-        precision: n_right as f64 / n.max(1) as f64,
-        recall: n_right as f64 / n_gold.max(1) as f64,
-        f1: f1(n, n_right),
-        f1_by_halves: f1(by_halves.0, by_halves.1),
-        calibration_error: error / n_all.max(1) as f64,
-    }
 }

@@ -1,0 +1,141 @@
+//! How mentions that were found and their links are weighed together, by what is right on held-out documents.
+
+use std::collections::HashMap;
+
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::link::Link;
+use canonym::text::{Mention, Span};
+use canonym_neural::dual::joint::Joint;
+use serde::Serialize;
+
+use super::data::{hull, ids_of};
+use super::judge::LEAST_SPANS;
+use crate::queries::bare;
+
+/// Strict scores where a mention has a concept if place and concept together are probable, and overlaps are resolved: what `canonym eval` finds
+/// of the model.
+#[derive(Debug, Serialize)]
+pub struct JointReport {
+    pub weights: Joint,
+    pub precision: f64,
+    pub recall: f64,
+    pub f1: f64,
+    /// F1 where weights and threshold are those of the other half of the documents.
+    pub f1_by_halves: f64,
+    /// How far probabilities are from shares of what is right, in ten bins of equal width, by the weights of the other half.
+    pub calibration_error: f64,
+}
+
+/// The places of a document that mean something, each with its concepts.
+pub type Gold = Vec<(Span, Vec<u32>)>;
+
+/// The gold mentions of documents.
+pub fn gold_of(documents: &[AnnotatedDocument], labels: &HashMap<String, u32>) -> Vec<Gold> {
+    let one = |annotation: &Annotation| {
+        let concepts = ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
+        (hull(annotation), concepts)
+    };
+    let known = |annotation: &&Annotation| !ids_of(annotation).is_empty();
+    documents.iter().map(|document| document.annotations.iter().filter(known).map(one).collect()).collect()
+}
+
+/// Found mentions, whose scores are the probabilities that they are mentions, beside gold.
+pub fn compared(found: &[Vec<Mention>], links: &[Vec<Link>], gold: &[Gold]) -> Vec<Vec<Found>> {
+    let one = |mention: &Mention, link: &Link, gold: &Gold| {
+        let span = mention.hull();
+        let known = gold.iter().find(|(own, _)| *own == span);
+        let best = link.candidates.first();
+        let is_right = known.zip(best).is_some_and(|((_, right), best)| right.contains(&best.concept.0));
+        let of_link = best.map_or(0.0, |best| best.score);
+        Found { span, of_span: mention.score, of_link, is_mention: known.is_some(), is_right }
+    };
+    let of_document = |((found, links), gold): ((&Vec<Mention>, &Vec<Link>), &Gold)| {
+        found.iter().zip(links).map(|(mention, link)| one(mention, link, gold)).collect()
+    };
+    found.iter().zip(links).zip(gold).map(of_document).collect()
+}
+
+/// A span that was found with its best concept.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    pub span: Span,
+    pub of_span: f32,
+    pub of_link: f32,
+    pub is_mention: bool,
+    pub is_right: bool,
+}
+
+impl Found {
+    fn probability(&self, joint: &Joint) -> f32 {
+        joint.probability(self.of_span, self.of_link)
+    }
+}
+
+/// Of the spans of each document those that overlap no likelier one.
+fn resolved<'a>(documents: impl Iterator<Item = &'a Vec<Found>>, joint: &Joint) -> Vec<Found> {
+    let mut all = Vec::new();
+    for found in documents {
+        let mut order: Vec<&Found> = found.iter().collect();
+        order.sort_by(|left, right| right.probability(joint).total_cmp(&left.probability(joint)));
+        let first = all.len();
+        for one in order {
+            let overlaps = |other: &Found| one.span.start < other.span.end && other.span.start < one.span.end;
+            if !all[first..].iter().any(overlaps) {
+                all.push(*one);
+            }
+        }
+    }
+    all
+}
+
+/// Weights and threshold that are best for these documents.
+fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold: usize) -> Joint {
+    let all = documents.clone().flatten();
+    let points: Vec<(f32, f32, bool)> = all.map(|one| (one.of_span, one.of_link, one.is_right)).collect();
+    let mut joint = Joint::fit(&points);
+    let left = resolved(documents, &joint);
+    let of = |least: f32| {
+        let given = left.iter().filter(|one| one.probability(&joint) >= least);
+        let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
+        2.0 * n_right as f64 / (n + n_gold).max(1) as f64
+    };
+    joint.least = LEAST_SPANS.into_iter().max_by(|left, right| of(*left).total_cmp(&of(*right))).unwrap_or(0.5);
+    joint
+}
+
+/// Fits weights and threshold to found mentions, and tells how good they are.
+pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
+    let n_gold_of: Vec<usize> = gold.iter().map(Vec::len).collect();
+    let n_gold: usize = n_gold_of.iter().sum();
+    let half = |half: usize| all.iter().skip(half).step_by(2);
+    let n_gold_half = |half: usize| n_gold_of.iter().skip(half).step_by(2).sum();
+    let weights = fit_joint(all.iter(), n_gold);
+    let given = |left: &[Found], joint: &Joint| {
+        let given = left.iter().filter(|one| one.probability(joint) >= joint.least);
+        given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
+    };
+    let f1 = |n: usize, n_right: usize| 2.0 * n_right as f64 / (n + n_gold).max(1) as f64;
+    let (n, n_right) = given(&resolved(all.iter(), &weights), &weights);
+    let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
+    for (own, other) in [(0, 1), (1, 0)] {
+        let joint = fit_joint(half(other), n_gold_half(other));
+        let left = resolved(half(own), &joint);
+        let (n, n_right) = given(&left, &joint);
+        by_halves = (by_halves.0 + n, by_halves.1 + n_right);
+        for one in &left {
+            let probability = one.probability(&joint);
+            let bin = &mut bins[((probability * 10.0) as usize).min(9)];
+            *bin = (bin.0 + 1, bin.1 + f64::from(probability), bin.2 + usize::from(one.is_right));
+        }
+    }
+    let n_all: usize = bins.iter().map(|bin| bin.0).sum();
+    let error: f64 = bins.iter().map(|(_, sum, n_right)| (sum - *n_right as f64).abs()).sum();
+    JointReport {
+        weights,
+        precision: n_right as f64 / n.max(1) as f64,
+        recall: n_right as f64 / n_gold.max(1) as f64,
+        f1: f1(n, n_right),
+        f1_by_halves: f1(by_halves.0, by_halves.1),
+        calibration_error: error / n_all.max(1) as f64,
+    }
+}
