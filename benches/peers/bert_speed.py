@@ -7,13 +7,12 @@
 
 Needs torch and transformers, as bert_reference.py does. PyTorch runs without gradients and with its fused attention; a case `train-…` is a
 forward and a backward pass with dropout. All sequences of a case are of one length, so PyTorch pads nothing. Each round measures each case
-in both programs, one after the other; a figure is the median of all repetitions, a ratio above 1 says that canonym is faster. PyTorch computes in
-32 bits, as it does where nothing else is said; canonym in 32 and, in the last columns, in 16 (`bf16-…`). Greatest memory is that of a process of its own
+in both programs, one after the other; a figure is the median of all repetitions, a ratio above 1 says that canonym is faster. Both compute in
+32 and in 16 bits (bfloat16): canonym products alone (`bf16-…`), PyTorch the whole model, in training what `autocast` chooses. Greatest memory is that of a process of its own
 which reads the model and computes the case 32x128.
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -26,7 +25,7 @@ CASES = ["32x128", "128x16", "1x8", "1x32", "1x128", "1x512", "train-32x128"]
 SECONDS = 1.0
 
 
-def prepare(model, case):
+def prepare(model, case, mixed=False):
     """What is timed: one pass over random pieces."""
     trains = case.startswith("train-")
     n, length = map(int, case.removeprefix("train-").split("x"))
@@ -40,7 +39,9 @@ def prepare(model, case):
 
     def train():
         model.zero_grad()
-        model(input_ids=rows, attention_mask=mask).last_hidden_state.square().sum().backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            loss = model(input_ids=rows, attention_mask=mask).last_hidden_state.float().square().sum()
+        loss.backward()
 
     return train if trains else infer
 
@@ -48,38 +49,48 @@ def prepare(model, case):
 def main(folder, program, threads="2", rounds="3"):
     torch.set_num_threads(int(threads))
     model = AutoModel.from_pretrained(folder)
-    times = {case: ([], [], []) for case in CASES}
+    half = AutoModel.from_pretrained(folder).to(torch.bfloat16)
+    times = {case: ([], [], [], []) for case in CASES}
     for _ in range(int(rounds)):
         for case in CASES:
-            model.train(case.startswith("train-"))
-            once = prepare(model, case)
-            once()
-            started = time.perf_counter()
-            taken = []
-            while len(taken) < 3 or time.perf_counter() - started < SECONDS:
-                before = time.perf_counter()
-                once()
-                taken.append((time.perf_counter() - before) * 1e3)
-            times[case][0].extend(taken)
-            for place, name in ((1, case), (2, f"bf16-{case}")):
+            trains = case.startswith("train-")
+            for place, one in ((0, model), (2, model if trains else half)):
+                one.train(trains)
+                times[case][place].extend(timed(prepare(one, case, mixed=place == 2)))
+            for place, name in ((1, case), (3, f"bf16-{case}")):
                 done = subprocess.run([program, folder, threads, str(SECONDS), name], capture_output=True, text=True, check=True)
                 times[case][place].extend(json.loads(done.stdout)["milliseconds"])
     print(f"torch {torch.__version__}, {threads} threads, {rounds} rounds; milliseconds, median (least)")
-    print("| case | PyTorch | canonym | ratio | 16 bits | ratio |\n| --- | --- | --- | --- | --- | --- |")
+    print("| case | PyTorch | canonym | ratio | PyTorch, 16 bits | canonym, 16 bits | ratio |\n| --- | --- | --- | --- | --- | --- | --- |")
     for case, all_taken in times.items():
-        show = [f"{statistics.median(taken):.1f} ({min(taken):.1f})" for taken in all_taken]
-        ratios = [statistics.median(all_taken[0]) / statistics.median(taken) for taken in all_taken[1:]]
-        print(f"| {case} | {show[0]} | {show[1]} | {ratios[0]:.2f} | {show[2]} | {ratios[1]:.2f} |")
+        medians = [statistics.median(taken) for taken in all_taken]
+        show = [f"{median:.1f} ({min(taken):.1f})" for median, taken in zip(medians, all_taken)]
+        ratios = [medians[0] / medians[1], medians[2] / medians[3]]
+        print(f"| {case} | {show[0]} | {show[1]} | {ratios[0]:.2f} | {show[2]} | {show[3]} | {ratios[1]:.2f} |")
     commands = {"PyTorch": [sys.executable, __file__, folder, "once"]}
     commands |= {name: [program, folder, threads, "0", name] for name in ("32x128", "bf16-32x128")}
     print("greatest memory, MiB: " + ", ".join(f"{name} {memory(command)}" for name, command in commands.items()))
 
 
+def timed(once):
+    """Milliseconds of each repetition within SECONDS, at least three."""
+    once()
+    started = time.perf_counter()
+    taken = []
+    while len(taken) < 3 or time.perf_counter() - started < SECONDS:
+        before = time.perf_counter()
+        once()
+        taken.append((time.perf_counter() - before) * 1e3)
+    return taken
+
+
 def memory(command):
     """The greatest memory of a process, in MiB."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, _, used = os.wait4(process.pid, 0)
-    return used.ru_maxrss // 1024
+    # A child begins with the memory of its parent, so a small process starts it.
+    start = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+    start += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", start, *command], capture_output=True, text=True, check=True)
+    return int(done.stdout) // 1024
 
 
 def once(folder):

@@ -1,9 +1,9 @@
 //! Times three ways of linking given mentions, one window at a time: collective, one mention at a time, and one mention at a time with its
 //! nearest names ordered by a cross-encoder (BLINK). Weights are those of a checkpoint and random heads: they decide no time.
 //!
-//!     dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS
+//!     dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS [bf16]
 //!
-//! CORPUS is a corpus with mentions, TERMINOLOGY a table of ids and names. Prints the mentions a second of each way, medians of three turns.
+//! CORPUS is a corpus with mentions, TERMINOLOGY a table of ids and names; with `bf16` products are of 16 bits. Prints the mentions a second of each way, medians of three turns.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,7 +16,8 @@ use canonym_neural::cross_encoder::PairScorer;
 use canonym_neural::dense::FlatIndex;
 use canonym_neural::dual::DualEncoder;
 use canonym_neural::dual::windows::{WindowConfig, Windower};
-use canonym_neural::models::bert::Sequences;
+use canonym_neural::matrix::Compute;
+use canonym_neural::models::bert::{BertConfig, Sequences};
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
 use canonym_neural::models::dual_encoder::{DualEncoderConfig, MentionVector, NAME, NameVector, TEXT};
 use canonym_neural::parameters::Parameters;
@@ -39,8 +40,8 @@ type Way<'a> = (&'static str, &'a DualEncoder, &'a Windower, &'a [Read], bool);
 
 fn main() -> canonym::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, threads, corpus, terminology, n_documents] = arguments.as_slice() else {
-        eprintln!("usage: dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS");
+    let [folder, threads, corpus, terminology, n_documents, more @ ..] = arguments.as_slice() else {
+        eprintln!("usage: dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS [bf16]");
         std::process::exit(2);
     };
     let threads = threads.parse().expect("a number of threads");
@@ -51,7 +52,8 @@ fn main() -> canonym::Result<()> {
         read_bert(folder.as_ref(), scope, &mut parameters)?;
     }
     let (bert, mut pieces) = read_bert(folder.as_ref(), "unused.", &mut Parameters::default())?;
-    let mut marked_bert = bert.clone();
+    let compute = if more == ["bf16"] { Compute::Bf16 } else { Compute::F32 };
+    let mut marked_bert = BertConfig { compute, ..bert.clone() };
     for scope in [TEXT, NAME, SCOPE] {
         add_marks((&mut marked_bert, &mut pieces), scope, &mut parameters, &mut rng)?;
     }
