@@ -33,10 +33,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Threads that make and drop many large values do not wait for each other, nor for the system.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Link mentions in biomedical text to the concepts of any terminology.
 #[derive(Debug, Parser)]
 #[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]

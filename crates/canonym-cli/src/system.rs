@@ -50,6 +50,9 @@ pub struct SystemConfig {
     pub leaky_tokenisation: bool,
 }
 
+/// A mention that was found, and why it was linked so.
+type Reasoned = (LinkedMention, Explanation);
+
 /// Links documents to the concepts of one knowledge base.
 pub struct System {
     kb: Arc<KnowledgeBase>,
@@ -181,9 +184,21 @@ impl System {
                 };
                 Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
             }
-            Model::Pipeline(pipeline) => self.explain_found(batch, &|texts| Ok(pipeline.explain(texts))),
-            Model::Dual(linker) => self.explain_found(batch, &|texts| linker.explain_found(texts)),
-            Model::Borrowed(borrowed) => self.explain_found(batch, &|texts| borrowed.explain_found(texts)),
+            Model::Pipeline(pipeline) => {
+                let texts = texts_of(batch);
+                let explained = pipeline.explain(&texts);
+                Ok(self.all_explained(texts, explained))
+            }
+            Model::Dual(linker) => {
+                let texts = texts_of(batch);
+                let explained = linker.explain_found(&texts)?;
+                Ok(self.all_explained(texts, explained))
+            }
+            Model::Borrowed(borrowed) => {
+                let texts = texts_of(batch);
+                let explained = borrowed.explain_found(&texts)?;
+                Ok(self.all_explained(texts, explained))
+            }
             Model::Reranked(_) => Err(usage("a cross-encoder gives no reasons", "leave `--explain` or `--rerank` out")),
             Model::Gold(NameLinker::Dual(linker)) => {
                 let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
@@ -219,14 +234,12 @@ impl System {
         }
     }
 
-    fn explain_found(
+    fn all_explained(
         &self,
-        batch: Vec<AnnotatedDocument>,
-        explain: &dyn Fn(&[Document]) -> canonym::Result<Vec<Vec<(LinkedMention, Explanation)>>>,
-    ) -> anyhow::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        let texts: Vec<Document> = batch.into_iter().map(|document| document.document).collect();
-        let explained = explain(&texts)?;
-        Ok(texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect())
+        texts: Vec<Document>,
+        explained: Vec<Vec<Reasoned>>,
+    ) -> Vec<(AnnotatedDocument, Vec<Explanation>)> {
+        texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect()
     }
 
     /// A document with what was found in it, and why.
@@ -247,6 +260,10 @@ impl System {
         }
         (annotation, explanation)
     }
+}
+
+fn texts_of(batch: Vec<AnnotatedDocument>) -> Vec<Document> {
+    batch.into_iter().map(|document| document.document).collect()
 }
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
