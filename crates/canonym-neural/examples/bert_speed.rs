@@ -5,6 +5,7 @@
 //! A case is `BATCHxLENGTH`, or `train-BATCHxLENGTH` for a forward and a backward pass; with `bf16-` before it, products are of 16 bits. Prints a JSON line for each: the milliseconds of every
 //! repetition within SECONDS, at least three.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use canonym_neural::bert_encoder::{BertEncoder, Pooling};
@@ -13,7 +14,7 @@ use canonym_neural::matrix::Compute;
 use canonym_neural::models::bert::{BertConfig, Sequences};
 use canonym_neural::parameters::Parameters;
 use canonym_neural::random::SplitMix64;
-use canonym_neural::tape::{Gradients, Tape};
+use canonym_neural::tape::{Gradients, Packs, Tape};
 use rayon::prelude::*;
 
 /// Sequences of one part of a training batch, as the loop of training computes them.
@@ -73,8 +74,9 @@ fn drawn(config: &BertConfig, n: usize, length: usize) -> Sequences {
 fn train(config: &BertConfig, parameters: &Parameters, sequences: &Sequences) -> Gradients {
     let parts: Vec<std::ops::Range<usize>> =
         (0..sequences.len()).step_by(PART).map(|first| first..sequences.len().min(first + PART)).collect();
+    let packs = Arc::new(Packs::new(parameters.len()));
     let part = |range: std::ops::Range<usize>| {
-        let mut tape = Tape::of_one_thread(parameters);
+        let mut tape = Tape::of_one_thread(parameters, &packs);
         let mut rng = SplitMix64::new(range.start as u64);
         let output =
             config.forward(&mut tape, "", &sequences.slice(range), Some(&mut rng)).expect("weights that were checked");

@@ -16,27 +16,32 @@
 //! let output = tape.linear(input, weight, None);
 //! assert_eq!(tape.value(output).values, [110.0]);
 //! let gradients = tape.backward(output, Matrix::new(1, 1, vec![1.0]));
-//! assert_eq!(gradients.of(0).unwrap().values, [10.0, 20.0]);
+//! assert_eq!(gradients.of(0).unwrap().slopes().values, [10.0, 20.0]);
 //! ```
 
 mod attention;
 mod backward;
 #[cfg(test)]
 pub(crate) mod differences;
+mod gradients;
+mod packs;
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::elementwise::{self, Activation, Norm};
-use crate::matrix::{Compute, Into, Matrix, Threads, dot, multiply_in};
+use crate::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, dot, multiply_in};
 use crate::parameters::Parameters;
 use crate::random::{self, SplitMix64};
 use crate::segments::Segments;
+use crate::tiles;
+use packs::Side;
 
 pub use crate::elementwise::softmax;
 pub use attention::AttentionConfig;
-pub use backward::Gradients;
+pub use gradients::{Gradient, Gradients};
+pub use packs::Packs;
 
 /// Added to a variance before its root is taken (as in BERT).
 pub const NORM_EPSILON: f32 = 1e-12;
@@ -55,6 +60,7 @@ pub struct Tape<'a> {
     nodes: Vec<Node>,
     threads: Threads,
     compute: Compute,
+    packs: Arc<Packs>,
 }
 
 #[derive(Debug)]
@@ -90,12 +96,13 @@ enum Operation {
 impl<'a> Tape<'a> {
     /// An empty tape over `parameters`, which uses all threads.
     pub fn new(parameters: &'a Parameters) -> Tape<'a> {
-        Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32 }
+        let packs = Arc::new(Packs::new(parameters.len()));
+        Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32, packs }
     }
 
-    /// An empty tape that uses the calling thread alone: others walk other tapes.
-    pub fn of_one_thread(parameters: &'a Parameters) -> Tape<'a> {
-        Tape { threads: Threads::One, ..Tape::new(parameters) }
+    /// An empty tape that uses the calling thread alone: others walk other tapes over the same parameters, and share what they pack.
+    pub fn of_one_thread(parameters: &'a Parameters, packs: &Arc<Packs>) -> Tape<'a> {
+        Tape { threads: Threads::One, packs: packs.clone(), ..Tape::new(parameters) }
     }
 
     /// From here on products of linear layers and of attention, and those of their gradients, are computed in this; gives what it was before.
@@ -138,19 +145,44 @@ impl<'a> Tape<'a> {
     /// As [`Tape::linear`], on as many columns of the input from `first_column` on as the weight has rows.
     pub fn linear_of_columns(&mut self, input: Var, first_column: usize, weight: Var, bias: Option<Var>) -> Var {
         let (x, w) = (self.value(input), self.value(weight));
-        let mut value = Matrix::zeros(x.n_rows, w.n_cols);
-        let into = match bias {
-            Some(bias) => {
-                let bias = &self.value(bias).values;
-                value.values.chunks_exact_mut(w.n_cols).for_each(|row| row.copy_from_slice(bias));
-                Into::Add
-            }
-            None => Into::Replace,
+        let (mut value, into) = match bias {
+            Some(bias) => (Matrix::new(x.n_rows, w.n_cols, self.value(bias).values.repeat(x.n_rows)), Into::Add),
+            None => (Matrix::zeros(x.n_rows, w.n_cols), Into::Replace),
         };
         let (x, compute) = (x.view().columns(first_column, w.n_rows), self.compute);
-        multiply_in(compute, value.view_mut(), x, w.view(), into, self.threads);
+        self.times_weight(compute, value.view_mut(), x, (weight, Side::Forward), into);
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
         self.push(value, Operation::Linear { input, first_column, weight, bias, compute }, &sources)
+    }
+
+    /// The row of the parameter that a value is, where it is one.
+    fn parameter_of(&self, var: Var) -> Option<usize> {
+        match self.nodes[var.0].operation {
+            Operation::Parameter(row) => Some(row),
+            _ => None,
+        }
+    }
+
+    /// `out = left · weight`, or `out += left · weight`, or either with the weight transposed.
+    fn times_weight(
+        &self,
+        compute: Compute,
+        out: ViewMut<'_>,
+        left: View<'_>,
+        (weight, side): (Var, Side),
+        into: Into,
+    ) {
+        let value = self.value(weight).view();
+        let right = match side {
+            Side::Forward => value,
+            Side::Backward => value.transposed(),
+        };
+        match self.parameter_of(weight) {
+            Some(row) if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) => {
+                self.packs.of(row, side, right).multiply(out, left, into, self.threads);
+            }
+            _ => multiply_in(compute, out, left, right, into, self.threads),
+        }
     }
 
     /// The positive part.

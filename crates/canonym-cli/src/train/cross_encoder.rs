@@ -20,6 +20,8 @@ use canonym_neural::bundle::cross::{CrossBundle, FirstLinker, Retrieval};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::{N_PIECES, add_marks, marked_window};
 use canonym_neural::cross_encoder::PairScorer;
+use canonym_neural::dual::bundle::DualBundle;
+use canonym_neural::dual::linker::DualConfig;
 use canonym_neural::matrix::Compute;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
 use canonym_neural::parameters::{Parameters, Precision};
@@ -33,6 +35,7 @@ use super::checkpoints::checkpoint_folder;
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, write_bytes, write_text};
+use crate::knowledge::dual_linker;
 use crate::progress;
 
 /// The one training of this system.
@@ -64,6 +67,9 @@ struct DataConfig {
     documents: PathBuf,
     /// Documents to judge on.
     dev_documents: PathBuf,
+    /// The folder of the dual encoder that finds candidates, where `retrieval.linker` is one; relative to the current folder or the data root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    linker: Option<PathBuf>,
     /// Mentions that are judged by the model, taken at equal distances from all of them; 0 takes all.
     #[serde(default)]
     n_dev_mentions: usize,
@@ -141,6 +147,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
+    let first = first_model(data, retrieval, root)?;
     let folder = checkpoint_folder(&experiment.model.bert, root)?;
     let mut parameters = Parameters::default();
     let (mut bert, mut pieces) = read_bert(&folder, SCOPE, &mut parameters)?;
@@ -153,7 +160,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
     progress::say("reading terminology and documents …");
     let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
-    let linker = first_linker(&kb, retrieval);
+    let linker = first_linker(&kb, retrieval, first.as_ref())?;
     let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, pieces: &pieces, data, retrieval };
     let (questions, train) = asked.questions(&read(&root.join(&data.documents))?, 0)?;
     let (dev_questions, dev) = asked.questions(&read(&root.join(&data.dev_documents))?, data.n_dev_mentions)?;
@@ -169,6 +176,9 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let mut provenance = provenance(paths.into(), root)?;
     let weights = format!("{}/{FILE}", experiment.model.bert.display());
     provenance.data_xxh3.insert(weights, hash_file(&folder.join(FILE))?);
+    if let (Some(path), Some(first)) = (&data.linker, &first) {
+        provenance.data_xxh3.insert(format!("{}/{FILE}", path.display()), format!("{:032x}", first.fingerprint));
+    }
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
     let mut objective =
@@ -206,12 +216,35 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     remove_kept(&arguments.out, &[STAGE])
 }
 
-fn first_linker(kb: &Arc<KnowledgeBase>, retrieval: &Retrieval) -> Box<dyn Linker> {
-    let config = LinkConfig { top_k: retrieval.n_candidates, min_score: 0.0 };
-    match retrieval.linker {
-        FirstLinker::Bm25 => Box::new(Bm25Linker::new(kb.clone(), &retrieval.bm25, config)),
-        FirstLinker::Lexical => Box::new(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config)),
+/// The dual encoder that finds candidates, where the experiment names one.
+fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> anyhow::Result<Option<DualBundle>> {
+    match (retrieval.linker, &data.linker) {
+        (FirstLinker::DualEncoder, Some(path)) if path.exists() => Ok(Some(DualBundle::open(path)?)),
+        (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&root.join(path))?)),
+        (FirstLinker::Bm25 | FirstLinker::Lexical, None) => Ok(None),
+        _ => {
+            let error = canonym::Error::invalid("`retrieval.linker` and `data.linker` do not go together");
+            let hint =
+                "`data.linker` is the folder of a dual encoder; it belongs to `retrieval.linker = \"dual-encoder\"`";
+            Err(error.with_hint(hint).into())
+        }
     }
+}
+
+fn first_linker(
+    kb: &Arc<KnowledgeBase>,
+    retrieval: &Retrieval,
+    first: Option<&DualBundle>,
+) -> anyhow::Result<Box<dyn Linker>> {
+    let config = LinkConfig { top_k: retrieval.n_candidates, min_score: 0.0 };
+    Ok(match (first, retrieval.linker) {
+        (Some(bundle), _) => {
+            let config = DualConfig { link: config, least_span: None, nested: false };
+            Box::new(dual_linker(kb, bundle, config, None)?)
+        }
+        (None, FirstLinker::Bm25) => Box::new(Bm25Linker::new(kb.clone(), &retrieval.bm25, config)),
+        (None, _) => Box::new(LexicalLinker::new(kb.clone(), LexicalModel::embedded(), config)),
+    })
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<AnnotatedDocument>> {

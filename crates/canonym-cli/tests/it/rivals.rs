@@ -171,3 +171,42 @@ fn a_concept_that_was_not_found_can_be_put_among_the_candidates() {
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!((&report["insert_gold"], &report["train"]["recall"]), (&true.into(), &1.0.into()));
 }
+
+/// Retrieve and rerank: candidates of a dual encoder.
+#[test]
+fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
+    let place = trained();
+    let experiment = concat!(
+        "system = \"dual-encoder\"\nseed = 3\n[data]\nterminology = { path = \"shapes.tsv\", format = \"tsv\" }\n",
+        "train = [\"train.pubtator\"]\ndev = []\n[encoder]\nbert = \"tiny\"\n[windows]\npieces = 24\noverlap = 4\n",
+        "[batch]\nbatch = 1\nn_random = 1\nn_hard = 1\n[run]\nn_steps = 2\nsteps_per_round = 2\n",
+    );
+    place.write("dual.toml", experiment);
+    let dual = ["train", "dual.toml", "--data-root", ".", "--out", "dual"];
+    let cache = place.path("cache");
+    let run = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        let output = Workplace::finish(command.env("CANONYM_CACHE", &cache), "");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (success, told) = run(&dual);
+    assert!(success, "{told}");
+    let blink =
+        ["train", "shapes.toml", "--data-root", ".", "--out", "blink", "--set", "retrieval.linker=dual-encoder"];
+    let (success, told) = run(&blink);
+    assert!(!success && told.contains("`retrieval.linker` and `data.linker` do not go together"), "{told}");
+    let (success, told) =
+        run(&[&blink[..], &["--set", "data.linker=dual", "--set", "retrieval.n_candidates=4"]].concat());
+    assert!(success, "{told}");
+    let read = |path: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(place.path(path)).unwrap()).unwrap()
+    };
+    // All four concepts are candidates of each mention.
+    assert_eq!(read("blink/report.json")["train"]["recall"], 1.0);
+    assert!(read("blink/provenance.json")["data_xxh3"]["dual/model.safetensors"].is_string());
+    let eval =
+        ["eval", "--model", "dual", "--rerank", "blink", "--mentions", "gold", "--raw-ids", "--gold", "train.pubtator"];
+    let (success, told) = run(&eval);
+    assert!(success && told.contains("acc@1"), "{told}");
+}

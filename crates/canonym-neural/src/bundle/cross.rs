@@ -63,6 +63,9 @@ pub enum FirstLinker {
     Bm25,
     /// The lexical linker.
     Lexical,
+    /// A dual encoder: retrieve and rerank, as in BLINK (Wu et al. 2020).
+    #[serde(rename = "dual-encoder")]
+    DualEncoder,
 }
 
 /// A cross-encoder that can be run.

@@ -250,7 +250,7 @@ mod tests {
         let (parameters, x) = (Parameters::default(), drawn(9, 18, &mut rng));
         let segments = Arc::new(Segments::of_lengths([4, 1, 4]));
         let mut results = Vec::new();
-        for mut tape in [Tape::new(&parameters), Tape::of_one_thread(&parameters)] {
+        for mut tape in [Tape::new(&parameters), Tape::of_one_thread(&parameters, &Arc::default())] {
             let input = tape.input(x.clone());
             let output = tape.attention(input, AttentionConfig { n_heads: 2, dropout: 0.5 }, &segments, None);
             for rows in segments.iter() {

@@ -1,56 +1,9 @@
 //! The walk back: what each operation does to a gradient.
 
-use rayon::prelude::*;
-
+use super::gradients::{Gradient, Gradients};
+use super::packs::Side;
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
 use crate::matrix::{Compute, Into, Matrix, dot, multiply_in, sum};
-
-/// The gradient of each parameter that has one, by its row in the parameters.
-#[derive(Debug, Clone, Default)]
-pub struct Gradients {
-    by_row: Vec<Option<Matrix>>,
-}
-
-impl Gradients {
-    /// The gradient of a parameter, if it took part and is not frozen.
-    pub fn of(&self, row: usize) -> Option<&Matrix> {
-        self.by_row.get(row)?.as_ref()
-    }
-
-    /// Adds those of another part of the batch.
-    pub fn add(&mut self, other: Gradients) {
-        if self.by_row.is_empty() {
-            *self = other;
-            return;
-        }
-        self.by_row.par_iter_mut().zip(other.by_row).for_each(|(known, new)| match (known.as_mut(), new) {
-            (Some(known), Some(new)) => add_to(&mut known.values, &new.values),
-            (None, new) => *known = new,
-            (Some(_), None) => {}
-        });
-    }
-
-    /// The length of all gradients together.
-    pub fn norm(&self) -> f32 {
-        let squares = |gradient: &Matrix| {
-            gradient.values.chunks(4096).map(|piece| f64::from(piece.iter().map(|x| x * x).sum::<f32>())).sum::<f64>()
-        };
-        // Summed in order, so that the number of threads does not matter.
-        let each: Vec<f64> = self.by_row.par_iter().map(|gradient| gradient.as_ref().map_or(0.0, squares)).collect();
-        each.into_iter().sum::<f64>().sqrt() as f32
-    }
-
-    /// Scales all gradients so that their length together is at most `limit`; gives the length before.
-    pub fn clip(&mut self, limit: f32) -> f32 {
-        let norm = self.norm();
-        if norm > limit {
-            let factor = limit / norm;
-            let scale = |gradient: &mut Matrix| gradient.values.iter_mut().for_each(|x| *x *= factor);
-            self.by_row.par_iter_mut().flatten().for_each(scale);
-        }
-        norm
-    }
-}
 
 /// Gradients of the values of a tape while it is walked.
 struct Walk {
@@ -77,20 +30,22 @@ impl Tape<'_> {
     pub fn backward(mut self, output: Var, gradient: Matrix) -> Gradients {
         let mut walk = Walk { of_node: (0..self.nodes.len()).map(|_| None).collect() };
         walk.add(output, gradient);
-        let mut gradients = Gradients { by_row: vec![None; self.parameters.len()] };
+        let mut gradients = Gradients::none(self.parameters.len());
         for at in (0..self.nodes.len()).rev() {
             let Some(gradient) = walk.of_node[at].take() else { continue };
             if !self.nodes[at].tracked {
                 continue;
             }
-            if let Operation::Parameter(row) = self.nodes[at].operation {
-                match &mut gradients.by_row[row] {
-                    Some(known) => add_to(&mut known.values, &gradient.values),
-                    empty => *empty = Some(gradient),
+            match &self.nodes[at].operation {
+                Operation::Parameter(row) => {
+                    gradients.add_to(*row, Gradient::of_all(gradient));
+                    continue;
                 }
-                continue;
+                Operation::Gather { table, rows } if let Some(parameter) = self.parameter_of(*table) => {
+                    gradients.add_to(parameter, Gradient::of_rows(rows, &gradient));
+                }
+                _ => self.step_back(at, gradient, &mut walk),
             }
-            self.step_back(at, gradient, &mut walk);
             // What comes later on the tape was walked already.
             self.nodes[at].value = Matrix::default();
         }
@@ -256,7 +211,7 @@ impl Tape<'_> {
         }
         if self.wants(input) {
             let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, w.n_rows);
-            multiply_in(compute, to, gradient.view(), w.view().transposed(), Into::Add, self.threads);
+            self.times_weight(compute, to, gradient.view(), (weight, Side::Backward), Into::Add);
         }
     }
 
@@ -376,9 +331,8 @@ mod tests {
         let mut tape = Tape::new(&parameters);
         let (left, right) = (tape.parameter("left").unwrap(), tape.parameter("right").unwrap());
         let product = tape.linear(left, right, None);
-        let mut gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
-        assert_eq!((gradients.of(0), gradients.of(1).unwrap().values[0]), (None, 20.0));
-        assert_eq!(gradients.clip(5.0), 20.0);
-        assert_eq!(gradients.of(1).unwrap().values, [5.0]);
+        let gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
+        assert!(gradients.of(0).is_none());
+        assert_eq!(gradients.of(1).unwrap().slopes().values, [20.0]);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use canonym::{Error, Result};
 use rayon::prelude::*;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::matrix::Matrix;
 use crate::parameters::{Parameters, Precision};
 use crate::random::{self, SplitMix64};
-use crate::tape::{Gradients, Tape, Var};
+use crate::tape::{Gradients, Packs, Tape, Var};
 use crate::train::losses::Loss;
 use crate::train::optimise::{Adam, AdamConfig};
 
@@ -229,11 +229,15 @@ impl Run {
                     }
                 }
             });
+            let mut packs = Arc::new(Packs::new(self.parameters.len()));
             for (batch, mut rng) in batches {
-                let (loss, mut gradients) = self.gradients(objective, &batch, rng.next_u64())?;
-                let norm = gradients.clip(self.config.adam.clip);
+                let (loss, gradients) = self.gradients(objective, &batch, rng.next_u64(), &packs)?;
                 let rate = self.config.adam.rate_at(self.n_made, self.config.n_steps);
-                self.adam.step(&mut self.parameters, &gradients, rate);
+                let norm = self.adam.step(&mut self.parameters, &gradients, rate);
+                match Arc::get_mut(&mut packs) {
+                    Some(packs) => packs.clear(),
+                    None => packs = Arc::new(Packs::new(self.parameters.len())),
+                }
                 self.n_made += 1;
                 observe(self, Progress::Step { step: self.n_made, loss: loss.value, rate, norm })?;
             }
@@ -242,9 +246,15 @@ impl Run {
     }
 
     /// The loss of a batch and the gradients of the weights, part by part.
-    fn gradients<O: Objective>(&self, objective: &O, batch: &O::Batch, seed: u64) -> Result<(Loss, Gradients)> {
+    fn gradients<O: Objective>(
+        &self,
+        objective: &O,
+        batch: &O::Batch,
+        seed: u64,
+        packs: &Arc<Packs>,
+    ) -> Result<(Loss, Gradients)> {
         let forward = |part: usize| {
-            let mut tape = Tape::of_one_thread(&self.parameters);
+            let mut tape = Tape::of_one_thread(&self.parameters, packs);
             let output = objective.forward(&mut tape, batch, part, &mut random::for_step(seed, part as u64))?;
             Ok((tape, output))
         };
