@@ -20,10 +20,12 @@ use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
 use canonym_neural::bundle::cross::CrossBundle;
 use canonym_neural::bundle::{self, Bundle};
+use canonym_neural::dense::FlatIndex;
 use canonym_neural::dual;
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::linker::{ConceptRows, DualConfig, DualLinker};
-use canonym_neural::hybrid::HybridLinker;
+use canonym_neural::dual::voice::NameVoice;
+use canonym_neural::hybrid::{HybridLinker, NameEncoder};
 use canonym_neural::matrix::Matrix;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 use canonym_neural::usages::UsagesOf;
@@ -267,8 +269,7 @@ fn hybrid(
     subset: Option<Arc<Subset>>,
 ) -> anyhow::Result<HybridLinker> {
     let names = Arc::new(bundle.name_encoder()?);
-    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
-    let index = cache.index(kb, &names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"));
+    let index = name_vectors(kb, bundle, &names);
     let weights = (models.ranking.clone(), bundle.manifest.fusion);
     Ok(HybridLinker::new(kb.clone(), (names, Arc::new(index)), weights, config).within(subset))
 }
@@ -280,7 +281,22 @@ pub fn dual_linker(
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 ) -> anyhow::Result<DualLinker> {
-    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?)
+    let linker = DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?;
+    Ok(linker.with_voice(dual_voice(kb, bundle)?))
+}
+
+/// The encoder of names that is a further voice of a dual encoder, with the vectors of `kb`; they are kept.
+pub fn dual_voice(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<Option<Arc<NameVoice>>> {
+    let Some(voice) = bundle.voice()? else { return Ok(None) };
+    let names = voice.name_encoder()?;
+    let index = name_vectors(kb, &voice, &names);
+    Ok(Some(Arc::new(NameVoice::new(names, index))))
+}
+
+/// The vectors of the forms of `kb`; they are kept.
+fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FlatIndex {
+    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    cache.index(kb, names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))
 }
 
 /// The vectors of the concepts of `kb` by a dual encoder. They are kept, for every model with the same encoder of names.

@@ -175,6 +175,15 @@ impl Bundle {
         self
     }
 
+    /// The same bundle without a tagger: what links names.
+    #[must_use]
+    pub fn without_tagger(&self) -> Bundle {
+        let mut parameters = Parameters::default();
+        let of_names = self.parameters.iter().filter(|(name, _)| !name.starts_with(TAGGER));
+        of_names.for_each(|(name, value)| parameters.add(name, value.clone()));
+        Bundle { manifest: Manifest { tagger: None, ..self.manifest.clone() }, parameters, ..self.clone() }
+    }
+
     /// The recogniser, where there is one.
     pub fn typed_tagger(&self) -> Result<Option<TypedTagger>> {
         let Some(TaggerManifest { config, layers, .. }) = &self.manifest.tagger else { return Ok(None) };
@@ -216,12 +225,13 @@ struct Format {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::matrix::Matrix;
     use crate::random::SplitMix64;
 
-    fn bundle() -> Bundle {
+    /// A small encoder of names, drawn at random.
+    pub fn bundle() -> Bundle {
         let rescnn = ResCnnConfig { width: 8, n_filters: 3, hidden: 4, n_blocks: 1, ..Default::default() };
         let pieces = Pieces::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
         let mut parameters = Parameters::default();

@@ -5,6 +5,7 @@ pub mod consistency;
 pub mod joint;
 pub mod linker;
 pub mod spans;
+pub mod voice;
 pub mod windows;
 
 use canonym::Result;

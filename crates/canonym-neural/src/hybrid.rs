@@ -25,6 +25,9 @@ use crate::wordpiece::Pieces;
 /// Forms that the dense search gives.
 const N_DENSE: usize = 20;
 
+/// What vectors of names say.
+const OF_NAMES: &str = "how near the vector of the name is to that of the mention";
+
 /// Names that are linked together.
 const BATCH: usize = 4096;
 
@@ -36,8 +39,16 @@ pub struct Fusion {
     pub lexical: f32,
     /// The weight of the cosine of the best name of a concept.
     pub cosine: f32,
+    /// The weight of a further voice: how near the name alone is, where a model that reads texts has one.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub name: f32,
     /// From scores to probabilities.
     pub calibration: Calibration,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_nothing(weight: &f32) -> bool {
+    *weight == 0.0
 }
 
 impl Fusion {
@@ -47,12 +58,12 @@ impl Fusion {
     pub const LEXICAL: Fusion = Fusion::of(1.0, 0.0);
 
     const fn of(lexical: f32, cosine: f32) -> Fusion {
-        Fusion { lexical, cosine, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
+        Fusion { lexical, cosine, name: 0.0, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
     }
 
     /// What evidence is worth.
     pub fn score(&self, evidence: &Evidence) -> f32 {
-        self.lexical * evidence.scored.score + self.cosine * evidence.cosine
+        self.lexical * evidence.scored.score + self.cosine * evidence.cosine + self.name * evidence.name
     }
 }
 
@@ -63,6 +74,8 @@ pub struct Evidence {
     pub scored: Scored,
     /// The greatest cosine of its compared names.
     pub cosine: f32,
+    /// That of its names by themselves, where a model that reads texts has a further voice; 0 otherwise.
+    pub name: f32,
 }
 
 /// The dense side: how names become vectors.
@@ -183,7 +196,7 @@ impl HybridLinker {
             *best = best.max(cosine);
         }
         best_of_each_concept(&mut scored);
-        let evidence = |scored: Scored| Evidence { scored, cosine: best[&scored.concept] };
+        let evidence = |scored: Scored| Evidence { scored, cosine: best[&scored.concept], name: 0.0 };
         scored.into_iter().map(evidence).collect()
     }
 
@@ -206,7 +219,7 @@ impl HybridLinker {
     pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
         let mut evidence = self.evidence(&[name]).pop().unwrap_or_default();
         let link = self.rank(&mut evidence);
-        let of_vectors = ("cosine", "how near the vector of the name is to that of the mention");
+        let of_vectors = ("cosine", OF_NAMES);
         let explanation =
             explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (&evidence, &link));
         (link, explanation)
@@ -228,8 +241,10 @@ pub(crate) fn explain_ranked(
             _ => fusion.score(one) - top,
         };
         let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
+        let by_name = ("name", OF_NAMES, one.name, fusion.name);
+        let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
         let (model, probable) = ((ranking, fusion.lexical), (lead, candidate.score));
-        let parts = contributions(model, &fusion.calibration, &one.scored, probable, &[dense]);
+        let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
         explained(kb, name, (one.scored.name, candidate), parts)
     };
     let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
@@ -303,6 +318,15 @@ pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
     let unusual = |weight: f32| (weight - usual).abs();
     let chosen = good.map(|(weight, _)| weight).min_by(|left, right| unusual(*left).total_cmp(&unusual(*right)));
     Fusion::of(1.0, chosen.unwrap_or(usual))
+}
+
+/// `fusion` with the weight of the further voice by names that makes most queries right, of [`COSINE_WEIGHTS`] the least; and the accuracy of
+/// each.
+pub fn fit_name_weight(queries: &[Judged], fusion: Fusion) -> (Fusion, Vec<(f32, f64)>) {
+    let of = |name: &f32| (*name, accuracy(queries, &Fusion { name: *name, ..fusion }));
+    let tried: Vec<(f32, f64)> = COSINE_WEIGHTS.par_iter().map(of).collect();
+    let best = tried.iter().fold((0.0, f64::NEG_INFINITY), |best, one| if one.1 > best.1 { *one } else { best });
+    (Fusion { name: best.0, ..fusion }, tried)
 }
 
 /// The row of the best candidate of each query under `fusion`.

@@ -28,6 +28,11 @@ const NEEDED: [&str; 2] = ["config.json", "model.safetensors"];
 /// Files with the vocabulary, of which one is enough.
 const VOCABULARIES: [&str; 2] = ["vocab.txt", "tokenizer.json"];
 
+/// A path of an experiment, which is relative to the current folder or else to the data root.
+pub fn existing(path: &Path, root: &Path) -> PathBuf {
+    if path.exists() { path.to_path_buf() } else { root.join(path) }
+}
+
 /// The folder of a checkpoint: relative to the data root, or to the folder that `CANONYM_MODELS` names. One called `owner/name` that is in
 /// neither is fetched from the hub, once.
 pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {

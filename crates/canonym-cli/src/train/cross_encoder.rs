@@ -31,7 +31,7 @@ use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
-use super::checkpoints::checkpoint_folder;
+use super::checkpoints::{checkpoint_folder, existing};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, write_bytes, write_text};
@@ -219,8 +219,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 /// The dual encoder that finds candidates, where the experiment names one.
 fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> anyhow::Result<Option<DualBundle>> {
     match (retrieval.linker, &data.linker) {
-        (FirstLinker::DualEncoder, Some(path)) if path.exists() => Ok(Some(DualBundle::open(path)?)),
-        (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&root.join(path))?)),
+        (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&existing(path, root))?)),
         (FirstLinker::Bm25 | FirstLinker::Lexical, None) => Ok(None),
         _ => {
             let error = canonym::Error::invalid("`retrieval.linker` and `data.linker` do not go together");

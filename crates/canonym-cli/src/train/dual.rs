@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::Context;
 use canonym::kb::KnowledgeBase;
 use canonym::link::model::LexicalModel;
-use canonym_neural::bundle::FILE;
+use canonym_neural::bundle::{Bundle, FILE};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::add_marks;
 use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT, SYSTEM};
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use self::data::{Corpus, CorpusReport, DataConfig, ids_of, labels_of, prepare, read_corpora, with_synonyms};
 use self::joint::JointReport;
 use self::judge::{SearchReport, judge};
-use super::checkpoints::checkpoint_folder;
+use super::checkpoints::{checkpoint_folder, existing};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, write_bytes, write_text};
 use crate::knowledge::{TERMINOLOGY, dual_vectors};
@@ -77,6 +77,10 @@ struct EncoderConfig {
     /// Dropout; that of the checkpoint where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dropout: Option<f32>,
+    /// The folder of an encoder of names, such as ResCNN, that is a further voice beside words and context; relative to the current folder or the
+    /// data root. One that `from` has stays where none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    voice: Option<PathBuf>,
     /// What the steps of layers that no checkpoint has are multiplied with.
     #[serde(default = "one")]
     head_pace: f32,
@@ -123,6 +127,9 @@ struct Report {
     fused: BTreeMap<&'static str, f64>,
     /// The weight of the logarithm of shares beside the lexical score, and the accuracy of each.
     by_weight: Vec<(f32, f64)>,
+    /// The same for the further voice by names, where the model has one, beside the weight of shares that was chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    by_name_weight: Vec<(f32, f64)>,
     /// The same share where mentions of the same words in a document vote, by the weight of the vote, with words where the model has them.
     by_same_sense: Vec<(f32, f64)>,
     /// Held-out mentions that are searched for.
@@ -216,6 +223,9 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let watched = dev.of_first(experiment.data.n_dev_in_training);
     let n_weights = parameters.counts().0;
     let mut bundle = DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0 };
+    if let Some(path) = &experiment.encoder.voice {
+        bundle = bundle.with_voice(&Bundle::open(&existing(path, root))?)?;
+    }
     let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)
         .with_held_out(watched)
         .with_rehearsal(&rehearsal);
@@ -242,6 +252,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         linking_unseen: None,
         fused: BTreeMap::new(),
         by_weight: Vec::new(),
+        by_name_weight: Vec::new(),
         by_same_sense: Vec::new(),
         search: None,
         search_by_default_model: None,
@@ -288,13 +299,12 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
 
 /// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
 fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
-    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay, compute } =
+    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay, compute, .. } =
         &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, root)?, &mut rng)?,
-        (None, Some(from)) if from.exists() => of_bundle(experiment, from)?,
-        (None, Some(from)) => of_bundle(experiment, &root.join(from))?,
+        (None, Some(from)) => of_bundle(experiment, &existing(from, root))?,
         _ => {
             let error = canonym::Error::invalid("`encoder` has to name one beginning");
             let hint =
@@ -416,6 +426,7 @@ pub fn learning_on(
             train_embeddings: false,
             train_names: false,
             dropout: Some(0.1),
+            voice: None,
             head_pace: 1.0,
             layer_decay: 1.0,
             compute: None,

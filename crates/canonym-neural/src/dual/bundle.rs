@@ -12,12 +12,15 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 use super::DualEncoder;
 use super::joint::Joint;
 use super::windows::{WindowConfig, Windower};
-use crate::bundle::{MANIFEST, VOCABULARY, read_file};
+use crate::bundle::{Bundle, MANIFEST, VOCABULARY, read_file};
 use crate::hybrid::Fusion;
 use crate::matrix::Matrix;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::parameters::{Parameters, Precision};
 use crate::wordpiece::{BertNormalizer, Pieces};
+
+/// Where the encoder of names stands that is a further voice, as a file in the file.
+const VOICE: &str = "voice";
 
 /// What `system` of the settings says.
 pub const SYSTEM: &str = "dual-encoder";
@@ -106,6 +109,9 @@ impl DualBundle {
                 once.add(name, value.clone());
             }
         }
+        if let Ok(voice) = self.parameters.table(VOICE) {
+            once.add_table(VOICE, voice.to_vec());
+        }
         once.to_bytes(precision, &BTreeMap::from(metadata))
     }
 
@@ -144,6 +150,9 @@ impl DualBundle {
             }
         }
         manifest.model.check(&parameters).map_err(|error| refused(error.to_string()))?;
+        if let Ok(voice) = parameters.table(VOICE) {
+            Bundle::from_bytes(voice, path)?;
+        }
         if manifest.model.bert.vocab_size < pieces.len() {
             let n = manifest.model.bert.vocab_size;
             return Err(refused(format!("it has {n} embeddings for {} pieces", pieces.len())));
@@ -172,6 +181,18 @@ impl DualBundle {
         hash.digest128()
     }
 
+    /// The same with an encoder of names as a further voice.
+    pub fn with_voice(mut self, voice: &Bundle) -> Result<DualBundle> {
+        self.parameters.add_table(VOICE, voice.without_tagger().to_bytes(Precision::Half)?);
+        Ok(self)
+    }
+
+    /// The encoder of names that is a further voice, where it has one.
+    pub fn voice(&self) -> Result<Option<Bundle>> {
+        let Ok(bytes) = self.parameters.table(VOICE) else { return Ok(None) };
+        Bundle::from_bytes(bytes, Path::new(VOICE)).map(Some)
+    }
+
     /// What divides texts for it.
     pub fn windower(&self) -> Result<Windower> {
         Windower::new(self.pieces.clone(), self.manifest.windows)
@@ -186,7 +207,7 @@ impl DualBundle {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::bundle::system_in;
+    use crate::bundle::{system_in, tests as names};
     use crate::models::dual_encoder::tests::drawn;
     use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 
@@ -227,6 +248,23 @@ pub(super) mod tests {
             assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
         }
         assert_eq!(system_in(&bytes, Path::new("x")).unwrap().as_deref(), Some(SYSTEM));
+    }
+
+    #[test]
+    fn a_further_voice_travels_in_the_file() {
+        assert!(bundle().voice().unwrap().is_none());
+        let voice = names::bundle();
+        let with = bundle().with_voice(&voice).unwrap();
+        let bytes = with.to_bytes(Precision::Half).unwrap();
+        let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
+        let heard = back.voice().unwrap().unwrap();
+        assert_eq!((heard.manifest.rescnn, heard.pieces), (voice.manifest.rescnn, voice.pieces));
+        assert_eq!(heard.fingerprint, with.voice().unwrap().unwrap().fingerprint);
+        assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
+        let mut damaged = back;
+        damaged.parameters.add_table(VOICE, vec![1, 2, 3]);
+        let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
+        assert!(error.to_string().contains("no complete safetensors file"), "{error}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ mod tests {
 
     fn evidence(concept: u32, share: f32) -> Evidence {
         let scored = Scored { concept: ConceptId(concept), name: NameId(0), features: [0.0; N], score: 0.0 };
-        Evidence { scored, cosine: share }
+        Evidence { scored, cosine: share, name: 0.0 }
     }
 
     fn best(mention: &[Evidence]) -> u32 {

@@ -22,6 +22,7 @@ use super::bundle::{ConceptNames, DualBundle};
 use super::consistency::vote;
 use super::joint::{self, Joint};
 use super::spans::{Found, flat, likely_spans, tagged_spans};
+use super::voice::{Heard, NameVoice};
 use super::windows::{Windower, Windows, home};
 use super::{DualEncoder, groups};
 use crate::dense::FlatIndex;
@@ -109,6 +110,7 @@ pub struct DualLinker {
     least_span: f32,
     joint: Option<Joint>,
     same_sense: f32,
+    voice: Option<Arc<NameVoice>>,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 }
@@ -152,9 +154,16 @@ impl DualLinker {
             least_span: config.least_span.unwrap_or(manifest.least_span),
             joint: manifest.joint,
             same_sense: manifest.same_sense,
+            voice: None,
             config,
             subset,
         })
+    }
+
+    /// The same linker with a further voice, which is heard where words are.
+    #[must_use]
+    pub fn with_voice(self, voice: Option<Arc<NameVoice>>) -> DualLinker {
+        DualLinker { voice, ..self }
     }
 
     /// The knowledge base.
@@ -221,8 +230,12 @@ impl DualLinker {
             })
             .collect();
         let nearest = self.index.search(vectors, N_NEAREST);
+        let heard = self.voice.as_deref().filter(|_| self.is_fused()).map(|voice| voice.heard(names));
         let one = |scratch: &mut GramScratch, mention: usize| match row_of[mention] {
-            Some(row) => self.compare_one(vectors.row(row), &nearest[row], &names[mention], scratch),
+            Some(row) => {
+                let name = (names[mention].as_str(), heard.as_ref().map(|heard| (heard, mention)));
+                self.compare_one(vectors.row(row), &nearest[row], name, scratch)
+            }
             None => Vec::new(),
         };
         (0..row_of.len()).into_par_iter().map_init(GramScratch::default, one).collect()
@@ -232,7 +245,7 @@ impl DualLinker {
         &self,
         vector: &[f32],
         nearest: &[crate::dense::Hit],
-        name: &str,
+        (name, heard): (&str, Option<(&Heard<'_>, usize)>),
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
         let product = |row: usize| dot(vector, self.index.rows().row(row));
@@ -250,12 +263,14 @@ impl DualLinker {
             let dense = |(concept, name, share): (ConceptId, NameId, f32)| Evidence {
                 scored: Scored { concept, name, features: NO_FEATURES, score: 0.0 },
                 cosine: share,
+                name: 0.0,
             };
             return best.into_iter().map(dense).collect();
         }
         best.truncate(N_DENSE);
         let view = View { kb: &self.kb, subset: self.subset.as_deref() };
-        let forms: Vec<FormId> = best.iter().map(|(_, name, _)| self.kb.form_of(*name)).collect();
+        let near = heard.into_iter().flat_map(|(heard, at)| heard.forms(at));
+        let forms: Vec<FormId> = best.iter().map(|(_, name, _)| self.kb.form_of(*name)).chain(near).collect();
         let mut scored = score_name_and(view, &self.ranking, name, &forms, scratch);
         best_of_each_concept(&mut scored);
         let evidence = |scored: Scored| {
@@ -264,7 +279,8 @@ impl DualLinker {
                 let rows = self.rows_of.get(&scored.concept)?.clone();
                 rows.map(product).max_by(f32::total_cmp).map(|product| product - log_sum)
             });
-            share.map(|share| Evidence { scored, cosine: share })
+            let name = heard.map_or(0.0, |(heard, at)| heard.cosine(at, &self.kb, scored.concept));
+            share.map(|share| Evidence { scored, cosine: share, name })
         };
         scored.into_iter().filter_map(evidence).collect()
     }

@@ -20,6 +20,7 @@ use super::Report;
 use super::data::{hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint};
 use crate::borrowed::Borrowed;
+use crate::knowledge::dual_voice;
 use crate::queries::bare;
 
 /// Least probabilities of spans that are tried.
@@ -59,7 +60,10 @@ pub fn judge(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
-    let linker = |bundle: &DualBundle| DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None);
+    let voice = dual_voice(kb, bundle)?;
+    let linker = |bundle: &DualBundle| -> canonym::Result<DualLinker> {
+        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voice(voice.clone()))
+    };
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
     let gold: Vec<Vec<&Annotation>> =
@@ -86,13 +90,19 @@ pub fn judge(
     let by_both = linker(bundle)?.evidence(&marked)?;
     let both = judged(&by_both);
     report.by_weight = SHARE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &SHARE_WEIGHTS)).collect();
-    let fusion = hybrid::calibrated(&both, hybrid::fit_fusion(&both, &SHARE_WEIGHTS, USUAL_SHARE_WEIGHT));
+    let mut fusion = hybrid::fit_fusion(&both, &SHARE_WEIGHTS, USUAL_SHARE_WEIGHT);
     let accuracy = |fusion: &Fusion| hybrid::accuracy(&both, fusion);
     report.fused = BTreeMap::from([
         ("lexical", accuracy(&Fusion::LEXICAL)),
         ("vectors", accuracy(&Fusion::DENSE)),
         ("both", accuracy(&fusion)),
     ]);
+    if voice.is_some() {
+        (fusion, report.by_name_weight) = hybrid::fit_name_weight(&both, fusion);
+        report.fused.insert("names", accuracy(&Fusion { lexical: 0.0, name: 1.0, ..Fusion::LEXICAL }));
+        report.fused.insert("all", accuracy(&fusion));
+    }
+    let fusion = hybrid::calibrated(&both, fusion);
     let (evidence, fusion) = if with_words { (by_both, fusion) } else { (by_vectors, alone) };
     for same_sense in SAME_SENSES {
         let mut voted = evidence.clone();

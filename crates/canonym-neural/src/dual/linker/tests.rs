@@ -63,6 +63,41 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
 }
 
 #[test]
+fn a_further_voice_compares_names_by_themselves_where_words_count() {
+    let voice = || {
+        let names = crate::bundle::tests::bundle().name_encoder().unwrap();
+        let vectors = names.encode_forms(&kb());
+        Some(Arc::new(NameVoice::new(names, FlatIndex::new(vectors))))
+    };
+    let document = Document { id: String::new(), text: "A liver pain.".to_owned(), sections: Vec::new() };
+    let mentions = [Mention::contiguous(Span { start: 2, end: 12 })];
+    let marked = [Marked { document: &document, mentions: &mentions }];
+    let of = |linker: &DualLinker| linker.evidence(&marked).unwrap().remove(0).remove(0);
+    let deaf = linker(|_| (), CONFIG, None).with_voice(voice());
+    assert!(of(&deaf).iter().all(|one| one.name == 0.0));
+    let fused = |name: f32| {
+        let change =
+            |bundle: &mut DualBundle| (bundle.manifest.fusion.lexical, bundle.manifest.fusion.name) = (1.0, name);
+        linker(change, CONFIG, None)
+    };
+    assert!(of(&fused(1.0)).iter().all(|one| one.name == 0.0));
+    let hears = fused(50.0).with_voice(voice());
+    let best = |one: &&Evidence| hears.kb().id(one.scored.concept) == "A:2";
+    let evidence = of(&hears);
+    let same = evidence.iter().find(best).unwrap();
+    assert!((same.name - 1.0).abs() < 1e-5, "its own name has its direction: {}", same.name);
+    assert!(evidence.iter().all(|one| one.name <= same.name + 1e-5));
+    let (link, explanation) = hears.explain(&marked).unwrap().remove(0).remove(0);
+    assert_eq!(hears.kb().id(link.candidates[0].concept), "A:2");
+    let first = &explanation.candidates[0];
+    assert!(first.contributions.iter().any(|part| part.feature == "name" && part.log_odds > 1.0), "{first:?}");
+    let sum: f64 = first.contributions.iter().map(|part| part.log_odds).sum();
+    assert!((sum - first.log_odds).abs() < 1e-2, "{first:?}");
+    // What is no name is not heard, and no candidate is lost.
+    assert_eq!(hears.link_names(&["", "zebra"]).unwrap().len(), 2);
+}
+
+#[test]
 fn shares_of_candidates_are_logarithms_and_sum_to_one() {
     let linker = linker(|bundle| bundle.manifest.concepts = ConceptNames::Preferred, CONFIG, None);
     let documents = documents();
