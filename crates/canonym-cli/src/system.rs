@@ -146,33 +146,26 @@ impl System {
             Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
             Model::Reranked(linker) => return relink(linker.as_ref(), batch, &self.kb, self.raw_ids),
         };
-        {
-            {
-                let mut batch = batch;
-                let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
-                let borders: Vec<Vec<Span>> = match self.leaky_tokenisation {
-                    true => batch.iter().map(hulls).collect(),
-                    false => Vec::new(),
-                };
-                let texts: Vec<Document> =
-                    batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
-                let linked = match &self.model {
-                    Model::Dual(linker) if self.leaky_tokenisation => linker.annotate_leaky(&texts, &borders)?,
-                    _ => annotator.annotate(&texts)?,
-                };
-                // What else the source says of a document stays, so that its format can be written again.
-                let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
-                    let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
-                    let annotations = annotations.collect();
-                    AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
-                };
-                Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
-            }
-        }
+        let mut batch = batch;
+        let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
+        let borders: Vec<Vec<Span>> = match self.leaky_tokenisation {
+            true => batch.iter().map(hulls).collect(),
+            false => Vec::new(),
+        };
+        let texts: Vec<Document> = batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
+        let linked = match &self.model {
+            Model::Dual(linker) if self.leaky_tokenisation => linker.annotate_leaky(&texts, &borders)?,
+            _ => annotator.annotate(&texts)?,
+        };
+        // What else the source says of a document stays, so that its format can be written again.
+        let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
+            let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
+            let annotations = annotations.collect();
+            AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
+        };
+        Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
     }
-}
 
-impl System {
     /// As [`System::link`], each annotation with its reasons. It takes more time.
     pub fn explain(&self, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
         match &self.model {
@@ -202,16 +195,17 @@ impl System {
             Model::Reranked(_) => Err(usage("a cross-encoder gives no reasons", "leave `--explain` or `--rerank` out")),
             Model::Gold(NameLinker::Dual(linker)) => {
                 let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-                let linked = relink(linker.as_ref(), batch, &self.kb, self.raw_ids)?;
-                let explained = linker.explain(&marked(&linked, &mentions))?;
-                let reasons = |(mut document, explained): (AnnotatedDocument, Vec<(Link, Explanation)>)| {
-                    let annotations = document.annotations.drain(..).zip(explained);
-                    let (annotations, explanations) =
-                        annotations.map(|(annotation, (_, explanation))| self.named(annotation, explanation)).unzip();
-                    document.annotations = annotations;
-                    (document, explanations)
+                let explained = linker.explain(&marked(&batch, &mentions))?;
+                let (links, reasons): (Vec<Vec<Link>>, Vec<Vec<Explanation>>) =
+                    explained.into_iter().map(|of_document| of_document.into_iter().unzip()).unzip();
+                let named = |(mut document, reasons): (AnnotatedDocument, Vec<Explanation>)| {
+                    let annotations = std::mem::take(&mut document.annotations).into_iter().zip(reasons);
+                    let reasons;
+                    (document.annotations, reasons) =
+                        annotations.map(|(annotation, reason)| self.named(annotation, reason)).unzip();
+                    (document, reasons)
                 };
-                Ok(linked.into_iter().zip(explained).map(reasons).collect())
+                Ok(with_links(batch, links, &self.kb, self.raw_ids).into_iter().zip(reasons).map(named).collect())
             }
             Model::Gold(linker) => {
                 let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
@@ -284,12 +278,22 @@ fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) 
 /// Links the mentions that the documents have.
 fn relink(
     linker: &dyn Linker,
-    mut batch: Vec<AnnotatedDocument>,
+    batch: Vec<AnnotatedDocument>,
     kb: &KnowledgeBase,
     raw_ids: bool,
 ) -> anyhow::Result<Vec<AnnotatedDocument>> {
     let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
     let links = linker.link(&marked(&batch, &mentions))?;
+    Ok(with_links(batch, links, kb, raw_ids))
+}
+
+/// Documents with new links of their mentions in the place of what they said of them.
+fn with_links(
+    mut batch: Vec<AnnotatedDocument>,
+    links: Vec<Vec<Link>>,
+    kb: &KnowledgeBase,
+    raw_ids: bool,
+) -> Vec<AnnotatedDocument> {
     for (document, links) in batch.iter_mut().zip(links) {
         document.relations.clear();
         for (annotation, link) in document.annotations.iter_mut().zip(links) {
@@ -300,7 +304,7 @@ fn relink(
             annotation.candidates = records(kb, &link, raw_ids);
         }
     }
-    Ok(batch)
+    batch
 }
 
 fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {

@@ -31,8 +31,9 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::compile::hash_file;
 use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym::link::model::LexicalModel;
-use canonym_neural::bundle::cross;
+use canonym_neural::bundle::{FILE, cross};
 use data::{Role, SetConfig};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::progress;
@@ -125,6 +126,12 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         end_with_input();
     }
     let mut table = read_table(&arguments.config, &arguments.overrides)?;
+    if [FILE, "model.json"].iter().any(|file| arguments.out.join(file).exists()) {
+        progress::say(&format!(
+            "{} holds a model, which is replaced when this one is complete",
+            arguments.out.display()
+        ));
+    }
     fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
@@ -146,7 +153,7 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
 
 fn fit_lexical(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no lexical experiment"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no lexical experiment"))?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
@@ -223,6 +230,17 @@ fn read_table(path: &Path, overrides: &[String]) -> anyhow::Result<toml::Table> 
         override_entry(&mut table, one)?;
     }
     Ok(table)
+}
+
+/// The settings in the table of an experiment.
+fn settings<T: DeserializeOwned>(table: toml::Table) -> canonym::Result<T> {
+    table.try_into().map_err(|error: toml::de::Error| {
+        let told = error.to_string().trim().replace('\n', " ");
+        // So the library calls a table or list where one word of some is expected.
+        let told = told.replace("unit variant, expected string only", "table or list, expected a word");
+        let hint = "entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one";
+        canonym::Error::invalid(told).with_hint(hint)
+    })
 }
 
 /// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.

@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 
 use super::pipeline::pipeline_on;
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, provenance, write_bytes, write_text};
+use super::{TrainArguments, provenance, settings, write_bytes, write_text};
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
 
@@ -115,7 +115,7 @@ pub struct Figures {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no adaptation"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no adaptation"))?;
     let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let models = knowledge::models(&experiment.from)?;

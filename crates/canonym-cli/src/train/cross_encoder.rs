@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::{checkpoint_folder, existing};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, provenance, write_bytes, write_text};
+use super::{TrainArguments, provenance, settings, write_bytes, write_text};
 use crate::knowledge::dual_linker;
 use crate::progress;
 
@@ -136,7 +136,7 @@ struct Judged {
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        table.try_into().with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
+        settings(table).with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
     let Experiment { seed, data, retrieval, .. } = &experiment;
     retrieval.bm25.check().with_context(|| format!("{path} cannot be trained"))?;
     if retrieval.n_candidates < 2 {

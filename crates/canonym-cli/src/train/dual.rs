@@ -34,7 +34,7 @@ use self::joint::JointReport;
 use self::judge::{SearchReport, judge};
 use super::checkpoints::{checkpoint_folder, existing};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, provenance, write_bytes, write_text};
+use super::{TrainArguments, provenance, settings, write_bytes, write_text};
 use crate::knowledge::{TERMINOLOGY, dual_vectors};
 use crate::progress;
 
@@ -172,7 +172,7 @@ const STAGE: &str = "train";
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        table.try_into().with_context(|| format!("{path} is no experiment of the dual encoder"))?;
+        settings(table).with_context(|| format!("{path} is no experiment of the dual encoder"))?;
     let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let started = Instant::now();

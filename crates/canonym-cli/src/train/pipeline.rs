@@ -16,7 +16,7 @@ use canonym_neural::pipeline::{Decision, LayerType, Pipeline, PipelineConfig, Pl
 use serde::{Deserialize, Serialize};
 
 use super::data::{Trees, compile_trees};
-use super::{TrainArguments, provenance, rescnn, tagger, write_bytes, write_text};
+use super::{TrainArguments, provenance, rescnn, settings, tagger, write_bytes, write_text};
 use crate::knowledge;
 use crate::progress;
 
@@ -72,7 +72,7 @@ struct Report {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of a pipeline"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no experiment of a pipeline"))?;
     let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
@@ -89,8 +89,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     let names = Bundle::open(&names_out)?;
 
-    let of_tagger: tagger::Experiment = super::read_table(&beside.join(&experiment.tagger), &[])?
-        .try_into()
+    let of_tagger: tagger::Experiment = settings(super::read_table(&beside.join(&experiment.tagger), &[])?)
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
     let of_tagger = of_tagger.without(&experiment.leave_out)?;
     let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
 use super::data::{Role, Trees, compile_trees};
+use super::settings;
 use crate::progress;
 
 /// An experiment.
@@ -86,7 +87,7 @@ struct RecognitionReport {
 /// Runs the experiment that `table` holds.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no recognition experiment"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no recognition experiment"))?;
     let mut sets = Vec::new();
     for config in &experiment.corpus {
         progress::say(&format!("{} …", config.name));

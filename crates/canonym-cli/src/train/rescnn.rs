@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::checkpoint_folder;
 use super::log::Log;
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
-use super::{TrainArguments, provenance, stage, write_bytes, write_text};
+use super::{TrainArguments, provenance, settings, stage, write_bytes, write_text};
 use crate::progress;
 use crate::queries::{MentionQuery, bare};
 
@@ -157,7 +157,7 @@ struct Report {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of ResCNN"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no experiment of ResCNN"))?;
     experiment.model.check_sizes().with_context(|| format!("{path} cannot be trained"))?;
     if let VocabularyConfig::Learned { size: 0 | 1, .. } | VocabularyConfig::Learned { dim: 0, .. } =
         experiment.vocabulary

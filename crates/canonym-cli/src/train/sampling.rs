@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::adapt::{self, Lesson, learn};
 use super::data::{Trees, compile_trees};
 use super::stage::remove_kept;
-use super::{TrainArguments, provenance, write_text};
+use super::{TrainArguments, provenance, settings, write_text};
 use crate::knowledge::{self, Models};
 use crate::progress;
 use crate::system::{Mentions, System, SystemConfig};
@@ -158,7 +158,7 @@ const CHANCE: &str = "random";
 /// Runs an experiment; runs that have ended are kept and not done again.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no simulation of sampling"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no simulation of sampling"))?;
     let strategies = experiment.check()?;
     let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
 use super::data::{Role, Trees, ids_of_trees};
+use super::settings;
 use super::stage::{Stage, open_log};
 use crate::progress;
 
@@ -178,7 +179,7 @@ pub struct Trained {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = table.try_into().with_context(|| format!("{path} is no experiment of the tagger"))?;
+    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no experiment of the tagger"))?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
     train(&experiment, &arguments.data_root, &arguments.out)?;
     Ok(())

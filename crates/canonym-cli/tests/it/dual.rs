@@ -216,6 +216,40 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     assert!(ok && !place.path("rehearsed/synonyms.kb").exists(), "{errors}");
 }
 
+#[test]
+fn an_encoder_of_names_can_be_a_further_voice() {
+    let place = place();
+    let experiment = concat!(
+        "system = \"rescnn\"\nseed = 1\n[data]\nqueries = \"train.pubtator.txt\"\ndev_queries = \"train.pubtator.txt\"\n",
+        "terminology = { path = \"shapes.tsv\", format = \"tsv\", prefix = \"S\" }\n[vocabulary]\nsize = 30\ndim = 8\n",
+        "[model]\nwidth = 8\nn_filters = 4\nhidden = 8\nn_blocks = 1\n[train.batch]\nbatch = 4\n[train.run]\nn_steps = 5\n",
+    );
+    place.write("names.toml", experiment);
+    let (ok, _, errors) = said(&place, &["train", "names.toml", "--data-root", ".", "--out", "names"], "");
+    assert!(ok, "{errors}");
+    let set = ["run.n_steps=30", "encoder.voice=names", "data.with_words=true"];
+    let (ok, errors) = train(&place, "model", &set);
+    assert!(ok, "{errors}");
+    let report = report(&place, "model");
+    assert_eq!(report["by_name_weight"].as_array().unwrap().len(), 14, "{report}");
+    let fused = &report["fused"];
+    assert!(fused["all"].as_f64() >= fused["both"].as_f64() && fused["names"].is_f64(), "{fused}");
+    // It travels with the model.
+    std::fs::remove_dir_all(place.path("names")).unwrap();
+    let (ok, linked, errors) = said(&place, &["map", "--model", "model", "-"], "ring\n");
+    assert!(ok && linked.contains(r#"{"id":"S:1","name":"Circle""#), "{linked}{errors}");
+    let (ok, errors) = train(&place, "other", &set);
+    assert!(!ok && errors.contains("names") && errors.contains("cannot"), "{errors}");
+    for (set, expected) in [
+        ("data.concepts=[1]", "expected a word in `data.concepts`"),
+        ("run.n_steps=\"x\"", "expected u64 in `run.n_steps`"),
+        ("batch.n_rnd=1", "unknown field `n_rnd`"),
+    ] {
+        let (ok, errors) = train(&place, "other", &[set]);
+        assert!(!ok && errors.contains(expected) && errors.contains("hint: entries are those"), "{errors}");
+    }
+}
+
 fn report(place: &Workplace, out: &str) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(place.path(&format!("{out}/report.json"))).unwrap()).unwrap()
 }
@@ -258,6 +292,7 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     assert!(ok && report(&place, "compiled")["linking"] == first["linking"], "{errors}");
     let (ok, errors) = train(&place, "compiled", &["data.mention_names=true"]);
     assert!(!ok && errors.contains("more than one terminology"), "{errors}");
+    assert!(errors.contains("compiled holds a model, which is replaced when this one is complete"), "{errors}");
     place.write("shapes.toml", &of_first);
     let (ok, errors) = train(&place, "alone", &["run.n_steps=0", "data.train=[]"]);
     assert!(ok, "{errors}");
