@@ -301,7 +301,7 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::R
 fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> anyhow::Result<Provenance> {
     let mut data_xxh3 = BTreeMap::new();
     for path in paths {
-        data_xxh3.insert(path.display().to_string(), hash_file(&root.join(path))?);
+        data_xxh3.insert(path.display().to_string(), hash_file(&checkpoints::data_file(path, root))?);
     }
     let output = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
     let revision =

@@ -28,7 +28,13 @@ const NEEDED: [&str; 2] = ["config.json", "model.safetensors"];
 /// Files with the vocabulary, of which one is enough.
 const VOCABULARIES: [&str; 2] = ["vocab.txt", "tokenizer.json"];
 
-/// A path of an experiment, which is relative to the current folder or else to the data root.
+/// A file of an experiment, which is relative to the data root or else to the current folder.
+pub fn data_file(path: &Path, root: &Path) -> PathBuf {
+    let of_root = root.join(path);
+    if !of_root.exists() && path.exists() { path.to_path_buf() } else { of_root }
+}
+
+/// A model of an experiment, which is relative to the current folder or else to the data root.
 pub fn existing(path: &Path, root: &Path) -> PathBuf {
     if path.exists() { path.to_path_buf() } else { root.join(path) }
 }

@@ -152,23 +152,27 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
 
 /// Compiles a source into the file `out` and opens it from memory.
 pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::Result<KnowledgeBase> {
-    compile_all(&[(source.to_path_buf(), format)], None, out)
+    compile_all(&[Source { path: source.to_path_buf(), format, prefix: None }], out)
+}
+
+/// What a terminology is compiled from.
+pub struct Source {
+    pub path: PathBuf,
+    pub format: SourceFormat,
+    /// Of ids that have none.
+    pub prefix: Option<String>,
 }
 
 /// Compiles sources into the file `out` and opens it from memory; concepts of one id become one.
-pub fn compile_all(
-    sources: &[(PathBuf, SourceFormat)],
-    prefix: Option<&str>,
-    out: &Path,
-) -> anyhow::Result<KnowledgeBase> {
-    let from = |(path, format): &(PathBuf, SourceFormat)| CompileSource {
+pub fn compile_all(sources: &[Source], out: &Path) -> anyhow::Result<KnowledgeBase> {
+    let from = |Source { path, format, prefix }: &Source| CompileSource {
         paths: vec![path.clone()],
         format: *format,
-        import: ImportConfig { prefix: prefix.map(str::to_owned), ..ImportConfig::default() },
+        import: ImportConfig { prefix: prefix.clone(), ..ImportConfig::default() },
         name: String::new(),
         name_wins: false,
     };
-    let shown = sources.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let shown = sources.iter().map(|source| source.path.display().to_string()).collect::<Vec<_>>().join(", ");
     let sources: Vec<CompileSource> = sources.iter().map(from).collect();
     compile(&sources, &CompileConfig::default(), out, &mut |_| {})
         .with_context(|| format!("cannot compile {shown}"))?;

@@ -8,7 +8,8 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::import::SourceFormat;
 use serde::{Deserialize, Serialize};
 
-use super::data::compile_all;
+use super::checkpoints::data_file;
+use super::data::{Source, compile_all};
 use super::write_text;
 use crate::progress;
 use crate::queries::{MentionQuery, bare, read_mentions};
@@ -48,7 +49,7 @@ pub struct DataConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminologyConfig {
-    /// Relative to the data root.
+    /// Relative to the data root or the current folder.
     pub path: PathBuf,
     /// As `kb build` calls it, or `rescnn`.
     pub format: String,
@@ -130,10 +131,10 @@ pub fn compile_main(
         (Some(config), false) => Ok((compile_terminology(config, root, &out)?, None)),
         (Some(config), true) => {
             let clean = compile_terminology(config, root, &folder.join("clean.kb"))?;
-            let all = with_names(Some((config, &clean)), root, &out, queries)?;
+            let all = with_names((&[config], Some(&clean)), root, &out, queries)?;
             Ok((all, Some(clean)))
         }
-        (None, true) => Ok((with_names(None, root, &out, queries)?, None)),
+        (None, true) => Ok((with_names((&[], None), root, &out, queries)?, None)),
         (None, false) => {
             let error = canonym::Error::invalid("there is no terminology to link to");
             Err(error
@@ -145,11 +146,16 @@ pub fn compile_main(
 
 /// Compiles a terminology into the file `out`.
 pub fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
-    compile(Some(config), root, out, None)
+    compile(&[config], root, out, None)
+}
+
+/// Compiles several terminologies into one: where ids are the same, the first gives the preferred name.
+pub fn compile_merged(configs: &[&TerminologyConfig], root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
+    compile(configs, root, out, None)
 }
 
 fn compile(
-    config: Option<&TerminologyConfig>,
+    configs: &[&TerminologyConfig],
     root: &Path,
     out: &Path,
     names: Option<String>,
@@ -157,26 +163,30 @@ fn compile(
     let mut sources = Vec::new();
     let mut made = Vec::new();
     let folder = out.parent().unwrap_or(Path::new("."));
-    if let Some(config) = config {
-        let path = root.join(&config.path);
+    for (at, config) in configs.iter().enumerate() {
+        let path = data_file(&config.path, root);
+        let prefix = config.prefix.clone();
         if config.format == ONTOLOGY {
-            write_text(folder, "ontology.jsonl", &ontology(&path)?)?;
-            made.push(folder.join("ontology.jsonl"));
-            sources.push((folder.join("ontology.jsonl"), SourceFormat::Jsonl));
+            let file = format!("ontology-{at}.jsonl");
+            write_text(folder, &file, &ontology(&path)?)?;
+            made.push(folder.join(&file));
+            sources.push(Source { path: folder.join(file), format: SourceFormat::Jsonl, prefix });
         } else {
             let missing = || {
                 let error = canonym::Error::invalid(format!("there is no source format `{}`", config.format));
                 error.with_hint(format!("formats are {ONTOLOGY}, {}", SourceFormat::list()))
             };
-            sources.push((path, SourceFormat::from_name(&config.format).ok_or_else(missing)?));
+            let format = SourceFormat::from_name(&config.format).ok_or_else(missing)?;
+            sources.push(Source { path, format, prefix });
         }
     }
     if let Some(names) = names {
         write_text(folder, "names.jsonl", &names)?;
         made.push(folder.join("names.jsonl"));
-        sources.push((folder.join("names.jsonl"), SourceFormat::Jsonl));
+        let prefix = configs.first().and_then(|config| config.prefix.clone());
+        sources.push(Source { path: folder.join("names.jsonl"), format: SourceFormat::Jsonl, prefix });
     }
-    let kb = compile_all(&sources, config.and_then(|config| config.prefix.as_deref()), out)?;
+    let kb = compile_all(&sources, out)?;
     for path in made {
         std::fs::remove_file(&path).map_err(|error| canonym::Error::io("remove", &path, error))?;
     }
@@ -201,15 +211,16 @@ fn record(id: &str, name: Option<&str>, synonyms: &[&str]) -> String {
     format!("{}\n", serde_json::json!({"id": id, "name": name, "synonyms": synonyms}))
 }
 
-/// A terminology with queries of one part as further names. Where it has concepts of its own, no others are added.
+/// Terminologies, and what they were compiled to, with queries of one part as further names. Where they have concepts of their own, no others are
+/// added.
 pub fn with_names(
-    own: Option<(&TerminologyConfig, &KnowledgeBase)>,
+    (configs, own): (&[&TerminologyConfig], Option<&KnowledgeBase>),
     root: &Path,
     out: &Path,
     queries: &[MentionQuery],
 ) -> anyhow::Result<Arc<KnowledgeBase>> {
     let mut concepts_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    if let Some((_, kb)) = own {
+    if let Some(kb) = own {
         for concept in kb.concepts() {
             let id = kb.id(concept);
             id.split('|').for_each(|part| concepts_of.entry(bare(part)).or_default().push(id));
@@ -231,7 +242,7 @@ pub fn with_names(
     }
     let names: String = names_of.iter().map(|(id, names)| record(id, None, names)).collect();
     let names = Some(names).filter(|names| !names.is_empty());
-    compile(own.map(|(config, _)| config), root, out, names)
+    compile(configs, root, out, names)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use canonym_neural::train::Names;
 use canonym_neural::train::linking::{Reading, Target};
 use serde::{Deserialize, Serialize};
 
-use super::super::sources::{TerminologyConfig, compile_terminology, with_names};
+use super::super::sources::{TerminologyConfig, compile_merged, compile_terminology, with_names};
 use crate::knowledge;
 use crate::queries::{MentionQuery, bare};
 
@@ -26,6 +26,9 @@ pub struct DataConfig {
     /// The terminology that is linked to. There may be none where mentions are its names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminology: Option<TerminologyConfig>,
+    /// Further terminologies that are linked to, too: where ids are the same, the first gives the preferred name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<TerminologyConfig>,
     /// In its place: a compiled knowledge base. It is not copied beside the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kb: Option<PathBuf>,
@@ -75,33 +78,35 @@ pub struct CorpusReport {
 impl DataConfig {
     /// The files that are read.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        let terminologies = self.synonyms.iter().chain(&self.terminology).map(|terminology| &terminology.path);
+        let terminologies =
+            self.synonyms.iter().chain(&self.terminology).chain(&self.more).map(|terminology| &terminology.path);
         self.train.iter().chain(&self.dev).chain(terminologies)
     }
 
     /// Compiles the terminology into the file `out`; `train` are the documents that are trained on.
     pub fn compile(&self, root: &Path, out: &Path, train: &[AnnotatedDocument]) -> anyhow::Result<Arc<KnowledgeBase>> {
         if let Some(kb) = &self.kb {
-            if self.terminology.is_some() || self.mention_names {
+            if self.terminology.is_some() || self.mention_names || !self.more.is_empty() {
                 let error = canonym::Error::invalid("there is more than one terminology to link to");
                 return Err(error
-                    .with_hint("give `data.kb` without `data.terminology` and `data.mention_names`")
+                    .with_hint("give `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
                     .into());
             }
             return knowledge::open(Some(&root.join(kb)));
         }
+        let all: Vec<&TerminologyConfig> = self.terminology.iter().chain(&self.more).collect();
         match (&self.terminology, self.mention_names) {
-            (Some(terminology), false) => compile_terminology(terminology, root, out),
-            (Some(terminology), true) => {
+            (Some(_), false) => compile_merged(&all, root, out),
+            (Some(_), true) => {
                 let own = out.with_extension("own.kb");
-                let kb = compile_terminology(terminology, root, &own)?;
-                let all = with_names(Some((terminology, &kb)), root, out, &as_queries(train))?;
+                let kb = compile_merged(&all, root, &own)?;
+                let all = with_names((&all, Some(&kb)), root, out, &as_queries(train))?;
                 drop(kb);
                 std::fs::remove_file(&own).map_err(|error| canonym::Error::io("remove", &own, error))?;
                 Ok(all)
             }
-            (None, true) => with_names(None, root, out, &as_queries(train)),
-            (None, false) => {
+            (None, true) if self.more.is_empty() => with_names((&[], None), root, out, &as_queries(train)),
+            (None, _) => {
                 let error = canonym::Error::invalid("there is no terminology to link to");
                 Err(error.with_hint("give `data.terminology`, `data.kb`, or `data.mention_names = true`").into())
             }
