@@ -205,15 +205,28 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     assert!(ok, "{errors}");
     let (ok, shown, errors) = said(&place, &["kb", "show", "alone/terminology.kb", "2"], "");
     assert!(ok && shown.contains("square") && shown.contains("box"), "{shown}{errors}");
-    let report: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(place.path("alone/report.json")).unwrap()).unwrap();
-    assert_eq!(report["linking_unseen"]["n_mentions"], 0, "{report}");
-    assert_eq!(report["linking_seen"], report["linking"], "{report}");
+    let alone = report(&place, "alone");
+    assert_eq!(alone["linking_unseen"]["n_mentions"], 0, "{alone}");
+    assert_eq!(alone["linking_seen"], alone["linking"], "{alone}");
     place.write("shapes.toml", EXPERIMENT);
     place.write("more.tsv", "S:1\thoop\nS:9\tblob\n");
     let rehearsed = ["run.n_steps=10", "batch.rehearsed=3", "data.synonyms=[{path=\"more.tsv\",format=\"tsv\"}]"];
     let (ok, errors) = train(&place, "rehearsed", &rehearsed);
     assert!(ok && !place.path("rehearsed/synonyms.kb").exists(), "{errors}");
+    // Merged: a concept of its own, a further name, and one whose second id is that of another concept.
+    place.write("more.tsv", "S:1\thoop\nS:9\tblob\n");
+    place.write("shared.txt", "S:8|S:3||die\n");
+    place.write("last.pubtator.txt", "5|t|A die, a hoop, a blob.\n5|a|\n5\t2\t5\tdie\tShape\t3\n5\t9\t13\thoop\tShape\t1\n5\t17\t21\tblob\tShape\t9\n\n");
+    let dev = "data.dev=[\"last.pubtator.txt\"]";
+    let more = "data.more=[{path=\"more.tsv\",format=\"tsv\"},{path=\"shared.txt\",format=\"biosyn\"}]";
+    let (ok, errors) =
+        train(&place, "merged", &["run.n_steps=2", "data.with_words=true", "data.concepts=all", dev, more]);
+    assert!(ok, "{errors}");
+    let merged = report(&place, "merged");
+    assert_eq!((&merged["n_concepts"], &merged["dev"]["n_unknown"]), (&5.into(), &0.into()), "{merged}");
+    assert_eq!(merged["fused"]["lexical"], 1.0, "either concept of a shared id is right: {merged}");
+    let (ok, errors) = train(&place, "alone", &["data.terminology={path=\"none.tsv\",format=\"tsv\"}", more]);
+    assert!(!ok && errors.contains("none.tsv"), "{errors}");
 }
 
 #[test]

@@ -156,14 +156,16 @@ pub fn with_synonyms(
     mut names: Names,
     terminologies: &[TerminologyConfig],
     (root, out): (&Path, &Path),
-    (windower, labels): (&Windower, &HashMap<String, u32>),
+    (windower, labels): (&Windower, &Labels),
 ) -> anyhow::Result<Names> {
     let file = out.join("synonyms.kb");
     for terminology in terminologies {
         let kb = compile_terminology(terminology, root, &file)?;
         for concept in kb.concepts() {
             let ids = kb.id(concept);
-            let Some(label) = ids.split('|').find_map(|id| labels.get(bare(id))) else { continue };
+            let Some([label, ..]) = ids.split('|').find_map(|id| labels.get(bare(id))).map(Vec::as_slice) else {
+                continue;
+            };
             for name in kb.names(concept) {
                 names.pieces.push(windower.name(kb.name(name), NAME_PIECES));
                 names.concepts.push(vec![*label]);
@@ -175,13 +177,19 @@ pub fn with_synonyms(
     Ok(names)
 }
 
+/// The concepts of each id, without its source: sources that were merged may share one.
+pub type Labels = HashMap<String, Vec<u32>>;
+
 /// The number of the concept of each id, its source left out.
-pub fn labels_of(kb: &KnowledgeBase) -> HashMap<String, u32> {
-    let mut labels = HashMap::new();
+pub fn labels_of(kb: &KnowledgeBase) -> Labels {
+    let mut labels = Labels::new();
     for concept in kb.concepts() {
         let raw = kb.raw_id(concept);
-        for id in kb.id(concept).split('|').chain(kb.alternative_ids(concept)).chain([raw.as_str()]) {
-            labels.entry(bare(id).to_owned()).or_insert(concept.0);
+        for id in kb.id(concept).split('|').chain(kb.alternative_ids(concept)).chain(raw.split('|')) {
+            let known = labels.entry(bare(id).to_owned()).or_default();
+            if known.last() != Some(&concept.0) {
+                known.push(concept.0);
+            }
         }
     }
     labels
@@ -224,6 +232,11 @@ pub fn ids_of(annotation: &Annotation) -> Vec<&str> {
     ids.filter(|id| !id.is_empty() && *id != "-1" && *id != "-").collect()
 }
 
+/// The concepts that an annotation means: those with any of its ids.
+pub fn concepts_of(annotation: &Annotation, labels: &Labels) -> Vec<u32> {
+    ids_of(annotation).iter().filter_map(|id| labels.get(bare(id))).flatten().copied().collect()
+}
+
 pub fn hull(annotation: &Annotation) -> Span {
     Span { start: annotation.spans[0].start, end: annotation.spans[annotation.spans.len() - 1].end }
 }
@@ -231,7 +244,7 @@ pub fn hull(annotation: &Annotation) -> Span {
 pub fn prepare(
     documents: Vec<AnnotatedDocument>,
     windower: &Windower,
-    labels: &HashMap<String, u32>,
+    labels: &Labels,
     longest: usize,
 ) -> anyhow::Result<Corpus> {
     let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
@@ -251,7 +264,7 @@ pub fn prepare(
         for (annotation, place) in document.annotations.iter().zip(&windows.places) {
             report.n_mentions += 1;
             let ids = ids_of(annotation);
-            let concepts: Vec<u32> = ids.iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
+            let concepts = concepts_of(annotation, labels);
             report.n_nil += usize::from(ids.is_empty());
             report.n_unknown += usize::from(!ids.is_empty() && concepts.is_empty());
             if let Some(place) = place {

@@ -1,16 +1,13 @@
 //! How mentions that were found and their links are weighed together, by what is right on held-out documents.
 
-use std::collections::HashMap;
-
 use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::link::Link;
 use canonym::text::{Mention, Span};
 use canonym_neural::dual::joint::Joint;
 use serde::Serialize;
 
-use super::data::{hull, ids_of};
+use super::data::{Labels, concepts_of, hull, ids_of};
 use super::judge::LEAST_SPANS;
-use crate::queries::bare;
 
 /// Strict scores where a mention has a concept if place and concept together are probable, and overlaps are resolved: what `canonym eval` finds
 /// of the model.
@@ -30,9 +27,9 @@ pub struct JointReport {
 pub type Gold = Vec<(Span, Vec<u32>)>;
 
 /// The gold mentions of documents.
-pub fn gold_of(documents: &[AnnotatedDocument], labels: &HashMap<String, u32>) -> Vec<Gold> {
+pub fn gold_of(documents: &[AnnotatedDocument], labels: &Labels) -> Vec<Gold> {
     let one = |annotation: &Annotation| {
-        let concepts = ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect();
+        let concepts = concepts_of(annotation, labels);
         (hull(annotation), concepts)
     };
     let known = |annotation: &&Annotation| !ids_of(annotation).is_empty();

@@ -1,6 +1,6 @@
 //! What held-out documents say of a dual encoder, and what they set.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation};
@@ -17,11 +17,10 @@ use canonym_neural::pipeline::PipelineConfig;
 use serde::Serialize;
 
 use super::Report;
-use super::data::{hull, ids_of};
+use super::data::{Labels, concepts_of, hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint};
 use crate::borrowed::Borrowed;
 use crate::knowledge::dual_voice;
-use crate::queries::bare;
 
 /// Least probabilities of spans that are tried.
 pub const LEAST_SPANS: [f32; 19] =
@@ -55,7 +54,7 @@ pub struct SearchReport {
 pub fn judge(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
-    (vectors, labels): (&Matrix, &HashMap<String, u32>),
+    (vectors, labels): (&Matrix, &Labels),
     (documents, with_words): (&[AnnotatedDocument], bool),
     report: &mut Report,
 ) -> anyhow::Result<()> {
@@ -73,9 +72,7 @@ pub fn judge(
     let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
     let marked: Vec<Marked<'_>> =
         texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
-    let concepts = |annotation: &&Annotation| -> Vec<u32> {
-        ids_of(annotation).iter().filter_map(|id| labels.get(bare(id)).copied()).collect()
-    };
+    let concepts = |annotation: &&Annotation| concepts_of(annotation, labels);
     let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
     let judged = |evidence: &[Vec<Vec<Evidence>>]| -> Vec<Judged> {
         let each = evidence.iter().flatten().zip(&right);
@@ -132,7 +129,7 @@ fn search(
     linker: &DualLinker,
     texts: &[Document],
     documents: &[AnnotatedDocument],
-    labels: &HashMap<String, u32>,
+    labels: &Labels,
 ) -> anyhow::Result<SearchReport> {
     let gold = gold_of(documents, labels);
     let n_gold: usize = gold.iter().map(Vec::len).sum();
