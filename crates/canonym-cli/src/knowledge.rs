@@ -24,8 +24,8 @@ use canonym_neural::dense::FlatIndex;
 use canonym_neural::dual;
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::linker::{ConceptRows, DualConfig, DualLinker};
-use canonym_neural::dual::voice::NameVoice;
-use canonym_neural::hybrid::{HybridLinker, NameEncoder};
+use canonym_neural::dual::voice::{NameVoice, Voices};
+use canonym_neural::hybrid::{HybridLinker, NameEncoder, explain_usages};
 use canonym_neural::matrix::Matrix;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 use canonym_neural::usages::UsagesOf;
@@ -244,7 +244,7 @@ impl NameLinker {
         let (mut link, mut explanation) = self.explain_name(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
-            linker.explain_usages(name, &link, &mut explanation);
+            explain_usages(linker.kb(), name, &link, &mut explanation);
         }
         Ok((link, explanation))
     }
@@ -282,15 +282,18 @@ pub fn dual_linker(
     subset: Option<Arc<Subset>>,
 ) -> anyhow::Result<DualLinker> {
     let linker = DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?;
-    Ok(linker.with_voice(dual_voice(kb, bundle)?))
+    Ok(linker.with_voices(dual_voices(kb, bundle)?))
 }
 
-/// The encoder of names that is a further voice of a dual encoder, with the vectors of `kb`; they are kept.
-pub fn dual_voice(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<Option<Arc<NameVoice>>> {
-    let Some(voice) = bundle.voice()? else { return Ok(None) };
-    let names = voice.name_encoder()?;
-    let index = name_vectors(kb, &voice, &names);
-    Ok(Some(Arc::new(NameVoice::new(names, index))))
+/// What speaks beside words and context in a dual encoder, on `kb`; vectors of names are kept.
+pub fn dual_voices(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<Arc<Voices>> {
+    let of_names = |voice: Bundle| -> anyhow::Result<NameVoice> {
+        let names = voice.name_encoder()?;
+        let index = name_vectors(kb, &voice, &names);
+        Ok(NameVoice::new(names, index))
+    };
+    let names = bundle.voice()?.map(of_names).transpose()?;
+    Ok(Arc::new(Voices { names, usages: bundle.usages()?.on(kb) }))
 }
 
 /// The vectors of the forms of `kb`; they are kept.

@@ -129,6 +129,11 @@ impl HybridLinker {
         HybridLinker { kb, ranking, names, index, fusion, config, subset: None }
     }
 
+    /// The knowledge base.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
+    }
+
     /// The same linker, which gives no concept outside of `subset`; all where `None`.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {
@@ -252,33 +257,31 @@ pub(crate) fn explain_ranked(
     Explanation { compared: name.to_owned(), candidates, ..Explanation::default() }
 }
 
-impl HybridLinker {
-    /// Brings an explanation in line with a link that counts of usages have changed: a part more in each sum.
-    pub fn explain_usages(&self, name: &str, link: &Link, explanation: &mut Explanation) {
-        let log_odds = |score: f32| {
-            let score = f64::from(score).clamp(1e-6, 1.0 - 1e-6);
-            (score / (1.0 - score)).ln()
-        };
-        let before = std::mem::take(&mut explanation.candidates);
-        let explain = |candidate: &Candidate| {
-            let id = self.kb.id(candidate.concept);
-            let mut parts = Vec::new();
-            let mut known = 0.0;
-            if let Some(one) = before.iter().find(|one| one.id == id) {
-                parts.clone_from(&one.contributions);
-                known = one.log_odds;
-            }
-            let more = log_odds(candidate.score) - known;
-            if more.abs() > 1e-3 {
-                let sentence = "what the name was used for in annotated texts";
-                parts.push(contribution("usages", sentence, f64::from(candidate.score), more));
-            }
-            let best = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, name, (best, candidate), parts))
-        };
-        explanation.candidates = link.candidates.iter().filter_map(explain).collect();
-        tell_differences(&mut explanation.candidates);
-    }
+/// Brings an explanation in line with a link that counts of usages have changed: a part more in each sum.
+pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &mut Explanation) {
+    let log_odds = |score: f32| {
+        let score = f64::from(score).clamp(1e-6, 1.0 - 1e-6);
+        (score / (1.0 - score)).ln()
+    };
+    let before = std::mem::take(&mut explanation.candidates);
+    let explain = |candidate: &Candidate| {
+        let id = kb.id(candidate.concept);
+        let mut parts = Vec::new();
+        let mut known = 0.0;
+        if let Some(one) = before.iter().find(|one| one.id == id) {
+            parts.clone_from(&one.contributions);
+            known = one.log_odds;
+        }
+        let more = log_odds(candidate.score) - known;
+        if more.abs() > 1e-3 {
+            let sentence = "what the name was used for in annotated texts";
+            parts.push(contribution("usages", sentence, f64::from(candidate.score), more));
+        }
+        let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
+        Some(explained(kb, name, (best, candidate), parts))
+    };
+    explanation.candidates = link.candidates.iter().filter_map(explain).collect();
+    tell_differences(&mut explanation.candidates);
 }
 
 impl Linker for HybridLinker {

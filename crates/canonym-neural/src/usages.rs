@@ -97,6 +97,11 @@ pub struct UsagesOf {
 }
 
 impl UsagesOf {
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.of_name.is_empty()
+    }
+
     /// Weighs candidates, best first, by how the name was used; concepts that it was used for join them.
     pub fn weigh(&self, name: &str, candidates: &mut Vec<Candidate>) {
         let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };

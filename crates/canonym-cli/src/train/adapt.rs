@@ -26,6 +26,7 @@ use canonym_neural::tagging::lattice::labels_of;
 use canonym_neural::tagging::views::Words;
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
+use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -371,6 +372,13 @@ impl Texts<'_> {
         }
         mentions
     }
+}
+
+/// What names were used for in documents.
+pub fn usages_in(documents: &[AnnotatedDocument]) -> Usages {
+    let mut usages = Usages::default();
+    documents.iter().for_each(|document| count_uses(document, &mut |name, id| usages.add(name, id)));
+    usages
 }
 
 /// Tells of each use of a name in a document, with its concept where it has one.

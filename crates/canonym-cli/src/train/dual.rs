@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use self::data::{Corpus, CorpusReport, DataConfig, ids_of, labels_of, prepare, read_corpora, with_synonyms};
 use self::joint::JointReport;
 use self::judge::{SearchReport, judge};
+use super::adapt::usages_in;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, settings, write_bytes, write_text};
@@ -225,6 +226,9 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let mut bundle = DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0 };
     if let Some(path) = &experiment.encoder.voice {
         bundle = bundle.with_voice(&Bundle::open(&existing(path, root))?)?;
+    }
+    if experiment.data.usages {
+        bundle = bundle.with_usages(&usages_in(&train.documents));
     }
     let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)
         .with_held_out(watched)

@@ -17,10 +17,14 @@ use crate::hybrid::Fusion;
 use crate::matrix::Matrix;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::parameters::{Parameters, Precision};
+use crate::usages::Usages;
 use crate::wordpiece::{BertNormalizer, Pieces};
 
 /// Where the encoder of names stands that is a further voice, as a file in the file.
 const VOICE: &str = "voice";
+
+/// Where it stands what names were used for, as lines of [`Usages`].
+const USAGES: &str = "usages";
 
 /// What `system` of the settings says.
 pub const SYSTEM: &str = "dual-encoder";
@@ -109,8 +113,10 @@ impl DualBundle {
                 once.add(name, value.clone());
             }
         }
-        if let Ok(voice) = self.parameters.table(VOICE) {
-            once.add_table(VOICE, voice.to_vec());
+        for table in [VOICE, USAGES] {
+            if let Ok(content) = self.parameters.table(table) {
+                once.add_table(table, content.to_vec());
+            }
         }
         once.to_bytes(precision, &BTreeMap::from(metadata))
     }
@@ -157,7 +163,9 @@ impl DualBundle {
             let n = manifest.model.bert.vocab_size;
             return Err(refused(format!("it has {n} embeddings for {} pieces", pieces.len())));
         }
-        Ok(DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) })
+        let bundle = DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) };
+        bundle.usages().map_err(|error| refused(error.to_string()))?;
+        Ok(bundle)
     }
 
     /// The model.
@@ -191,6 +199,20 @@ impl DualBundle {
     pub fn voice(&self) -> Result<Option<Bundle>> {
         let Ok(bytes) = self.parameters.table(VOICE) else { return Ok(None) };
         Bundle::from_bytes(bytes, Path::new(VOICE)).map(Some)
+    }
+
+    /// The same with counts of what names were used for.
+    #[must_use]
+    pub fn with_usages(mut self, usages: &Usages) -> DualBundle {
+        self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
+        self
+    }
+
+    /// What names were used for; nothing where it was not counted.
+    pub fn usages(&self) -> Result<Usages> {
+        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(Usages::default()) };
+        let lines = std::str::from_utf8(bytes).ok();
+        lines.and_then(Usages::from_lines).ok_or_else(|| Error::invalid("what names were used for cannot be read"))
     }
 
     /// What divides texts for it.
@@ -261,6 +283,15 @@ pub(super) mod tests {
         assert_eq!((heard.manifest.rescnn, heard.pieces), (voice.manifest.rescnn, voice.pieces));
         assert_eq!(heard.fingerprint, with.voice().unwrap().unwrap().fingerprint);
         assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
+        let mut usages = Usages::default();
+        usages.add("gout", Some("A:1"));
+        let counted = bundle().with_usages(&usages);
+        let counted = DualBundle::from_bytes(&counted.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, Usages::default()));
+        let mut damaged = counted;
+        damaged.parameters.add_table(USAGES, vec![b'a', b'\t', 200]);
+        let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
+        assert!(error.to_string().contains("what names were used for cannot be read"), "{error}");
         let mut damaged = back;
         damaged.parameters.add_table(VOICE, vec![1, 2, 3]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();

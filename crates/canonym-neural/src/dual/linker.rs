@@ -22,11 +22,11 @@ use super::bundle::{ConceptNames, DualBundle};
 use super::consistency::vote;
 use super::joint::{self, Joint};
 use super::spans::{Found, flat, likely_spans, tagged_spans};
-use super::voice::{Heard, NameVoice};
+use super::voice::{Heard, Voices};
 use super::windows::{Windower, Windows, home};
 use super::{DualEncoder, groups};
 use crate::dense::FlatIndex;
-use crate::hybrid::{Evidence, Fusion, explain_ranked};
+use crate::hybrid::{Evidence, Fusion, explain_ranked, explain_usages};
 use crate::matrix::{Matrix, dot};
 use crate::models::dual_encoder::SpanSearch;
 
@@ -110,7 +110,7 @@ pub struct DualLinker {
     least_span: f32,
     joint: Option<Joint>,
     same_sense: f32,
-    voice: Option<Arc<NameVoice>>,
+    voices: Arc<Voices>,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 }
@@ -154,16 +154,16 @@ impl DualLinker {
             least_span: config.least_span.unwrap_or(manifest.least_span),
             joint: manifest.joint,
             same_sense: manifest.same_sense,
-            voice: None,
+            voices: Arc::default(),
             config,
             subset,
         })
     }
 
-    /// The same linker with a further voice, which is heard where words are.
+    /// The same linker with more that speaks.
     #[must_use]
-    pub fn with_voice(self, voice: Option<Arc<NameVoice>>) -> DualLinker {
-        DualLinker { voice, ..self }
+    pub fn with_voices(self, voices: Arc<Voices>) -> DualLinker {
+        DualLinker { voices, ..self }
     }
 
     /// The knowledge base.
@@ -200,7 +200,7 @@ impl DualLinker {
 
     /// What the words of each mention are, where words count.
     fn names_of(&self, marked: &Marked<'_>) -> Vec<String> {
-        match self.is_fused() {
+        match self.is_fused() || !self.voices.usages.is_empty() {
             true => marked.names(),
             false => vec![String::new(); marked.mentions.len()],
         }
@@ -230,7 +230,7 @@ impl DualLinker {
             })
             .collect();
         let nearest = self.index.search(vectors, N_NEAREST);
-        let heard = self.voice.as_deref().filter(|_| self.is_fused()).map(|voice| voice.heard(names));
+        let heard = self.voices.names.as_ref().filter(|_| self.is_fused()).map(|voice| voice.heard(names));
         let one = |scratch: &mut GramScratch, mention: usize| match row_of[mention] {
             Some(row) => {
                 let name = (names[mention].as_str(), heard.as_ref().map(|heard| (heard, mention)));
@@ -288,25 +288,37 @@ impl DualLinker {
     /// The links of the mentions of a document, each with its evidence, best first.
     fn decide_all(
         &self,
-        text: &str,
-        mentions: &[Mention],
+        marked: &Marked<'_>,
+        names: &[String],
         mut evidence: Vec<Vec<Evidence>>,
     ) -> Vec<(Link, Vec<Evidence>)> {
         if self.same_sense > 0.0 {
-            let words: Vec<String> = mentions.iter().map(|mention| mention.surface(text)).collect();
+            let word = |mention: &Mention| mention.surface(&marked.document.text);
+            let words: Vec<String> = marked.mentions.iter().map(word).collect();
             vote(&words, &mut evidence, self.same_sense);
         }
-        evidence.into_iter().map(|one| self.decide(one)).collect()
+        evidence.into_iter().zip(names).map(|(one, name)| self.decide(one, name)).collect()
     }
 
     /// The link that candidates make, and the candidates, best first.
-    fn decide(&self, mut evidence: Vec<Evidence>) -> (Link, Vec<Evidence>) {
+    fn decide(&self, mut evidence: Vec<Evidence>, name: &str) -> (Link, Vec<Evidence>) {
         let score = |evidence: &Evidence| self.fusion.score(evidence);
         evidence.sort_by(|left, right| {
             score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
         });
-        let ranked: Vec<Scored> = evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
-        (link_ranked(&ranked, &self.fusion.calibration, &self.config.link), evidence)
+        let mut link = self.ranked(&evidence);
+        if !self.voices.usages.is_empty() {
+            self.voices.usages.weigh(name, &mut link.candidates);
+            link.candidates.truncate(self.config.link.top_k.max(1));
+            link.nil = link.candidates.first().is_none_or(|best| best.score < self.config.link.min_score);
+        }
+        (link, evidence)
+    }
+
+    /// The link that candidates in order make, whatever their name was used for.
+    fn ranked(&self, evidence: &[Evidence]) -> Link {
+        let ranked = evidence.iter().map(|one| Scored { score: self.fusion.score(one), ..one.scored });
+        link_ranked(&ranked.collect::<Vec<_>>(), &self.fusion.calibration, &self.config.link)
     }
 
     /// The spans of each document that may be mentions, with `least` as the least probability; `borders` leak ends of mentions into the
@@ -439,9 +451,10 @@ impl DualLinker {
         let of_document = |(document, searched): (&Document, Searched)| {
             let Searched { windows, found, vectors } = searched;
             let mentions: Vec<Mention> = found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
-            let names = self.names_of(&Marked { document, mentions: &mentions });
+            let marked = Marked { document, mentions: &mentions };
+            let names = self.names_of(&marked);
             let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
-            let links = self.decide_all(&document.text, &mentions, compared);
+            let links = self.decide_all(&marked, &names, compared);
             let all = found.iter().zip(mentions).zip(links).zip(names);
             let decide = |(((found, mention), link), name)| self.decided_one(found, mention, link, name);
             let decided: Vec<Option<Decided>> = all.map(decide).collect();
@@ -509,7 +522,14 @@ impl DualLinker {
     fn explanation(&self, name: &str, (link, evidence): (&Link, &[Evidence])) -> Explanation {
         let of_vectors =
             ("context", "how near the vector of the mention in its text is to that of a name, beside all names");
-        explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link))
+        if self.voices.usages.is_empty() {
+            return explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link));
+        }
+        let before = self.ranked(evidence);
+        let mut explanation =
+            explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, &before));
+        explain_usages(&self.kb, name, link, &mut explanation);
+        explanation
     }
 
     /// Links one name without context and says why.
@@ -523,7 +543,7 @@ impl DualLinker {
     /// As [`Linker::link`], each link with its reasons.
     pub fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
-            let links = self.decide_all(&marked.document.text, marked.mentions, evidence);
+            let links = self.decide_all(marked, &self.names_of(marked), evidence);
             let one = |((link, evidence), name): ((Link, Vec<Evidence>), String)| {
                 let explanation = self.explanation(&name, (&link, &evidence));
                 (link, explanation)
@@ -562,7 +582,7 @@ impl DualLinker {
 impl Linker for DualLinker {
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
         let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
-            let links = self.decide_all(&marked.document.text, marked.mentions, evidence);
+            let links = self.decide_all(marked, &self.names_of(marked), evidence);
             links.into_iter().map(|(link, _)| link).collect()
         };
         Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())

@@ -1,14 +1,24 @@
-//! A further voice beside words and context: how near the name of a mention, by itself, is to the names of a concept by an encoder of names
-//! such as ResCNN (Lai et al. 2021).
+//! What speaks beside words and context: how near the name of a mention, by itself, is to the names of a concept by an encoder of names such as
+//! ResCNN (Lai et al. 2021), and what the name was used for in annotated texts.
 
 use canonym::kb::{ConceptId, FormId, KnowledgeBase};
 
 use crate::dense::{FlatIndex, Hit};
 use crate::hybrid::NameEncoder;
 use crate::matrix::{Matrix, dot};
+use crate::usages::UsagesOf;
 
 /// Forms near a name that become candidates.
 const N_NEAR: usize = 20;
+
+/// What speaks beside words and context.
+#[derive(Debug, Default)]
+pub struct Voices {
+    /// An encoder of names; it is heard where words are.
+    pub names: Option<NameVoice>,
+    /// What names were used for; nothing where that was not counted.
+    pub usages: UsagesOf,
+}
 
 /// An encoder of names, and the vectors of the forms of a knowledge base.
 #[derive(Debug)]

@@ -54,6 +54,9 @@ pub struct DataConfig {
     /// the model has where it learns on from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_words: Option<bool>,
+    /// Whether it is counted what names were used for in what is trained on, and weighed when the model links.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub usages: bool,
     /// How much mentions of the same words in a document vote on what they mean, from 0 (off, as published) to 1; likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_sense: Option<f32>,

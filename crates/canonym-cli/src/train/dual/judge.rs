@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::kb::KnowledgeBase;
-use canonym::link::Marked;
 use canonym::link::lexical::LinkConfig;
+use canonym::link::{Linker, Marked};
 use canonym::text::{Document, Mention, Span};
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::consistency::vote;
@@ -20,7 +20,7 @@ use super::Report;
 use super::data::{Labels, concepts_of, hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint};
 use crate::borrowed::Borrowed;
-use crate::knowledge::dual_voice;
+use crate::knowledge::dual_voices;
 
 /// Least probabilities of spans that are tried.
 pub const LEAST_SPANS: [f32; 19] =
@@ -59,9 +59,9 @@ pub fn judge(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
-    let voice = dual_voice(kb, bundle)?;
+    let voices = dual_voices(kb, bundle)?;
     let linker = |bundle: &DualBundle| -> canonym::Result<DualLinker> {
-        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voice(voice.clone()))
+        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voices(voices.clone()))
     };
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
@@ -94,7 +94,7 @@ pub fn judge(
         ("vectors", accuracy(&Fusion::DENSE)),
         ("both", accuracy(&fusion)),
     ]);
-    if voice.is_some() {
+    if voices.names.is_some() {
         (fusion, report.by_name_weight) = hybrid::fit_name_weight(&both, fusion);
         report.fused.insert("names", accuracy(&Fusion { lexical: 0.0, name: 1.0, ..Fusion::LEXICAL }));
         report.fused.insert("all", accuracy(&fusion));
@@ -111,6 +111,12 @@ pub fn judge(
         report.by_same_sense.push((same_sense, hybrid::accuracy(&judged(&voted), &fusion)));
     }
     bundle.manifest.fusion = fusion;
+    if !voices.usages.is_empty() {
+        let links = linker(bundle)?.link(&marked)?;
+        let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept.0));
+        let n_right = best.zip(&right).filter(|(best, right)| best.is_some_and(|best| right.contains(&best))).count();
+        report.fused.insert("usages", n_right as f64 / right.len().max(1) as f64);
+    }
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
     } else {

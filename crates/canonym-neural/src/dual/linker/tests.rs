@@ -1,5 +1,7 @@
 use super::*;
 use crate::dual::bundle::tests::bundle;
+use crate::dual::voice::NameVoice;
+use crate::usages::Usages;
 use canonym::kb::format::Meta;
 use canonym::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
 
@@ -67,13 +69,13 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     let voice = || {
         let names = crate::bundle::tests::bundle().name_encoder().unwrap();
         let vectors = names.encode_forms(&kb());
-        Some(Arc::new(NameVoice::new(names, FlatIndex::new(vectors))))
+        Arc::new(Voices { names: Some(NameVoice::new(names, FlatIndex::new(vectors))), ..Voices::default() })
     };
     let document = Document { id: String::new(), text: "A liver pain.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 })];
     let marked = [Marked { document: &document, mentions: &mentions }];
     let of = |linker: &DualLinker| linker.evidence(&marked).unwrap().remove(0).remove(0);
-    let deaf = linker(|_| (), CONFIG, None).with_voice(voice());
+    let deaf = linker(|_| (), CONFIG, None).with_voices(voice());
     assert!(of(&deaf).iter().all(|one| one.name == 0.0));
     let fused = |name: f32| {
         let change =
@@ -81,7 +83,7 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
         linker(change, CONFIG, None)
     };
     assert!(of(&fused(1.0)).iter().all(|one| one.name == 0.0));
-    let hears = fused(50.0).with_voice(voice());
+    let hears = fused(50.0).with_voices(voice());
     let best = |one: &&Evidence| hears.kb().id(one.scored.concept) == "A:2";
     let evidence = of(&hears);
     let same = evidence.iter().find(best).unwrap();
@@ -95,6 +97,36 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     assert!((sum - first.log_odds).abs() < 1e-2, "{first:?}");
     // What is no name is not heard, and no candidate is lost.
     assert_eq!(hears.link_names(&["", "zebra"]).unwrap().len(), 2);
+}
+
+#[test]
+fn what_a_name_was_used_for_joins_what_its_text_says() {
+    let mut usages = Usages::default();
+    (0..30).for_each(|_| usages.add("liver pain", Some("A:3")));
+    let document = Document { id: String::new(), text: "A liver pain, gout.".to_owned(), sections: Vec::new() };
+    let mentions = [Mention::contiguous(Span { start: 2, end: 12 }), Mention::contiguous(Span { start: 14, end: 18 })];
+    let marked = [Marked { document: &document, mentions: &mentions }];
+    for lexical in [0.0, 1.0] {
+        let plain = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
+        let before = plain.link(&marked).unwrap().remove(0);
+        let voices = Voices { usages: usages.on(plain.kb()), ..Voices::default() };
+        let counted = plain.with_voices(Arc::new(voices));
+        let after = counted.link(&marked).unwrap().remove(0);
+        assert_eq!(counted.kb().id(after[0].candidates[0].concept), "A:3");
+        assert!(after[0].candidates[0].score > 0.9 && !after[0].nil, "{after:?}");
+        assert_eq!(after[1], before[1], "of other names nothing was counted");
+        for (link, (again, explanation)) in after.iter().zip(counted.explain(&marked).unwrap().remove(0)) {
+            assert_eq!(*link, again);
+            for (candidate, explained) in link.candidates.iter().zip(&explanation.candidates) {
+                let sum: f64 = explained.contributions.iter().map(|part| part.log_odds).sum();
+                assert!((sum - explained.log_odds).abs() < 1e-2, "{explained:?}");
+                assert!((explained.score - f64::from(candidate.score)).abs() < 1e-3, "{explained:?}");
+            }
+        }
+        let found = counted.annotate(std::slice::from_ref(&document)).unwrap().remove(0);
+        let explained = counted.explain_found(std::slice::from_ref(&document)).unwrap().remove(0);
+        assert!(found.iter().zip(&explained).all(|(one, (again, _))| one == again) && found.len() == explained.len());
+    }
 }
 
 #[test]
