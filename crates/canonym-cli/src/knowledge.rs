@@ -226,6 +226,7 @@ impl NameLinker {
             return Ok(NameLinker::Lexical(linker.within(subset)));
         };
         let usages = bundle.typed_tagger()?.map(|tagger| tagger.usages.on(kb)).unwrap_or_default();
+        let usages = usages.within(subset.as_deref());
         Ok(NameLinker::Hybrid(Box::new(hybrid(kb, models, bundle, config, subset)?), usages, config))
     }
 
@@ -281,19 +282,19 @@ pub fn dual_linker(
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 ) -> anyhow::Result<DualLinker> {
-    let linker = DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?;
-    Ok(linker.with_voices(dual_voices(kb, bundle)?))
+    let voices = dual_voices(kb, bundle, subset.as_deref())?;
+    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?.with_voices(voices))
 }
 
 /// What speaks beside words and context in a dual encoder, on `kb`; vectors of names are kept.
-pub fn dual_voices(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<Arc<Voices>> {
+pub fn dual_voices(kb: &KnowledgeBase, bundle: &DualBundle, subset: Option<&Subset>) -> anyhow::Result<Arc<Voices>> {
     let of_names = |voice: Bundle| -> anyhow::Result<NameVoice> {
         let names = voice.name_encoder()?;
         let index = name_vectors(kb, &voice, &names);
         Ok(NameVoice::new(names, index))
     };
     let names = bundle.voice()?.map(of_names).transpose()?;
-    Ok(Arc::new(Voices { names, usages: bundle.usages()?.on(kb) }))
+    Ok(Arc::new(Voices { names, usages: bundle.usages()?.on(kb).within(subset) }))
 }
 
 /// The vectors of the forms of `kb`; they are kept.

@@ -134,6 +134,11 @@ impl HybridLinker {
         &self.kb
     }
 
+    /// What it is kept to; everything where `None`.
+    pub fn subset(&self) -> Option<&Subset> {
+        self.subset.as_deref()
+    }
+
     /// The same linker, which gives no concept outside of `subset`; all where `None`.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {

@@ -221,7 +221,7 @@ impl Pipeline {
         linker: HybridLinker,
         (decision, config): (Decision, PipelineConfig),
     ) -> Pipeline {
-        let usages = recognizer.usages.on(&kb);
+        let usages = recognizer.usages.on(&kb).within(linker.subset());
         let mut pipeline = Pipeline {
             kb,
             recognizer,

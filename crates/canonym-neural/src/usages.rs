@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use canonym::kb::subset::Subset;
 use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::Candidate;
 use canonym::text::normalise::fold;
@@ -97,6 +98,17 @@ pub struct UsagesOf {
 }
 
 impl UsagesOf {
+    /// The same where concepts outside of `subset` are not given: uses for them speak against the others, as uses for no concept do.
+    #[must_use]
+    pub fn within(mut self, subset: Option<&Subset>) -> UsagesOf {
+        if let Some(subset) = subset {
+            for (concept, _) in self.of_name.values_mut().flatten() {
+                *concept = concept.filter(|concept| subset.has(*concept));
+            }
+        }
+        self
+    }
+
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.of_name.is_empty()
@@ -156,6 +168,11 @@ mod tests {
         let mut candidates = vec![candidate(first, 0.9)];
         of_kb.weigh("DIABETES", &mut candidates);
         assert_eq!(candidates, [candidate(second, 0.6), candidate(first, 0.9 / 5.0)]);
+        // Outside of a subset a concept is not given, and its uses speak against the others as before.
+        let subset = Subset::of(&kb, |concept| concept == first);
+        let mut of_subset = vec![candidate(first, 0.9)];
+        of_kb.clone().within(Some(&subset)).weigh("diabetes", &mut of_subset);
+        assert_eq!(of_subset, [candidate(first, 0.9 / 5.0)]);
         let mut nothing_here = vec![candidate(first, 0.5)];
         of_kb.weigh("CS", &mut nothing_here);
         assert_eq!(nothing_here, [candidate(first, 0.25)]);

@@ -59,7 +59,7 @@ pub fn judge(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
-    let voices = dual_voices(kb, bundle)?;
+    let voices = dual_voices(kb, bundle, None)?;
     let linker = |bundle: &DualBundle| -> canonym::Result<DualLinker> {
         Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voices(voices.clone()))
     };
