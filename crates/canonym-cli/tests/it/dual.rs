@@ -205,6 +205,12 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     assert!(ok, "{errors}");
     let (ok, shown, errors) = said(&place, &["kb", "show", "alone/terminology.kb", "2"], "");
     assert!(ok && shown.contains("square") && shown.contains("box"), "{shown}{errors}");
+    place.write("open.tsv", "2\tquadrangle\n7\tblob\n");
+    let open = "data.more=[{path=\"open.tsv\",format=\"tsv\"}]";
+    let (ok, errors) = train(&place, "open", &[&alone[..], &[open, "run.n_steps=2"]].concat());
+    assert!(ok && report(&place, "open")["n_concepts"] == 5, "{errors}");
+    let (ok, shown, errors) = said(&place, &["kb", "show", "open/terminology.kb", "2"], "");
+    assert!(ok && shown.contains("quadrangle") && shown.contains("box"), "{shown}{errors}");
     let alone = report(&place, "alone");
     assert_eq!(alone["linking_unseen"]["n_mentions"], 0, "{alone}");
     assert_eq!(alone["linking_seen"], alone["linking"], "{alone}");

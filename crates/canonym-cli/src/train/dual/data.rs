@@ -26,7 +26,8 @@ pub struct DataConfig {
     /// The terminology that is linked to. There may be none where mentions are its names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminology: Option<TerminologyConfig>,
-    /// Further terminologies that are linked to, too: where ids are the same, the first gives the preferred name.
+    /// Further terminologies that are linked to, too: where ids are the same, the first gives the preferred name. Without `terminology`, mentions
+    /// that are names (`mention_names`) bring concepts of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<TerminologyConfig>,
     /// In its place: a compiled knowledge base. It is not copied beside the model.
@@ -108,8 +109,8 @@ impl DataConfig {
                 std::fs::remove_file(&own).map_err(|error| canonym::Error::io("remove", &own, error))?;
                 Ok(all)
             }
-            (None, true) if self.more.is_empty() => with_names((&[], None), root, out, &as_queries(train)),
-            (None, _) => {
+            (None, true) => with_names((&all, None), root, out, &as_queries(train)),
+            (None, false) => {
                 let error = canonym::Error::invalid("there is no terminology to link to");
                 Err(error.with_hint("give `data.terminology`, `data.kb`, or `data.mention_names = true`").into())
             }
