@@ -186,11 +186,12 @@ fn compile(
         let prefix = configs.first().and_then(|config| config.prefix.clone());
         sources.push(Source { path: folder.join("names.jsonl"), format: SourceFormat::Jsonl, prefix });
     }
-    let kb = compile_all(&sources, out)?;
+    let kb = compile_all(&sources, out);
+    // Whether it could be compiled or not.
     for path in made {
         std::fs::remove_file(&path).map_err(|error| canonym::Error::io("remove", &path, error))?;
     }
-    Ok(Arc::new(kb))
+    Ok(Arc::new(kb?))
 }
 
 /// The records of an ontology as the code of ResCNN has it, as JSON lines.

@@ -211,6 +211,10 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     assert!(ok && report(&place, "open")["n_concepts"] == 5, "{errors}");
     let (ok, shown, errors) = said(&place, &["kb", "show", "open/terminology.kb", "2"], "");
     assert!(ok && shown.contains("quadrangle") && shown.contains("box"), "{shown}{errors}");
+    std::fs::write(place.path("open.tsv"), b"2\tquadrangle\n7\t\xff\n").unwrap();
+    let (ok, errors) = train(&place, "broken", &[&alone[..], &[open]].concat());
+    assert!(!ok && errors.contains("open.tsv:2: ") && errors.contains("hint:"), "{errors}");
+    assert!(!place.path("broken/names.jsonl").exists(), "nothing half-made is left");
     let alone = report(&place, "alone");
     assert_eq!(alone["linking_unseen"]["n_mentions"], 0, "{alone}");
     assert_eq!(alone["linking_seen"], alone["linking"], "{alone}");
