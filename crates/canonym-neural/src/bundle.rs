@@ -300,7 +300,7 @@ pub(crate) mod tests {
         let viewer = Viewer { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
         let mut weights = Parameters::default();
         config.init(&mut weights, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(2));
-        let layers = vec![LayerType { name: Some("Disease".to_owned()), covers: 0.1 }];
+        let layers = vec![LayerType { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
         let manifest = TaggerManifest { config, layers, decision: Decision::BEGIN };
         let whole = bundle().with_tagger((&viewer, &Usages::default()), &weights, manifest);
         let back = opened(&whole.to_bytes(Precision::Single).unwrap()).unwrap();

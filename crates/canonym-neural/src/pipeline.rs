@@ -120,6 +120,9 @@ pub struct LayerType {
     pub name: Option<String>,
     /// The share of the concepts of a knowledge base, by their names, from which on mentions of the type are looked for.
     pub covers: f32,
+    /// Whether the layer marks mentions of every type, so that it informs the dictionary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_type: bool,
 }
 
 /// A name as text has it: `Anemia, Aplastic` is turned round.

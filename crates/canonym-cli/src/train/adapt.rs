@@ -276,7 +276,7 @@ impl Layers {
                 .iter()
                 .position(|layer| layer.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)));
             let place = place.unwrap_or_else(|| {
-                layers.all.push(LayerType { name: Some(name.clone()), covers: 0.0 });
+                layers.all.push(LayerType { name: Some(name.clone()), covers: 0.0, any_type: false });
                 layers.added.push(name.clone());
                 layers.all.len() - 1
             });

@@ -23,6 +23,7 @@ use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
+use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
 use super::settings;
 use super::stage::{Stage, open_log};
@@ -135,7 +136,13 @@ struct GazetteerConfig {
     /// Its tree numbers, and the trees whose concepts are meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-    /// The columns of a table, from 1, that hold names; where given, the terminology is no more than a table.
+    /// Semantic types to keep; all where empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    types: Vec<String>,
+    /// Names with more characters than this are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    longest: Option<usize>,
+    /// The columns of a table, from 1, that hold names; where given, the terminology is read as a plain table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<usize>,
 }
@@ -330,7 +337,7 @@ fn layer_report(score: Score) -> LayerReport {
 fn read<'a>(config: &'a CorpusConfig, root: &Path) -> anyhow::Result<Read<'a>> {
     progress::say(&format!("{} …", config.name));
     let open = |path: &Path| -> canonym::Result<Vec<AnnotatedDocument>> {
-        let reader = Reader::open(&root.join(path), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
+        let reader = Reader::open(&data_file(path, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
         reader.collect()
     };
     let mut documents = open(&config.documents)?;
@@ -399,7 +406,7 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> anyhow::Result<Gazette
             let error = canonym::Error::invalid(format!("a gazetteer has {MAX_CLASSES} classes at most"));
             return Err(error.into());
         }
-        let path = root.join(&config.terminology);
+        let path = data_file(&config.terminology, root);
         if !config.columns.is_empty() {
             let mut input = Input::open(&path)?;
             while let Some((_, line)) = input.next_line()? {
@@ -414,8 +421,11 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> anyhow::Result<Gazette
         let mut report = ImportReport::default();
         import(format, std::slice::from_ref(&path), &ImportConfig::default(), &mut report, &mut |record| {
             let id = record.id.rsplit(':').next().unwrap_or(&record.id);
-            if wanted.as_ref().is_none_or(|wanted| wanted.contains(id)) {
-                names.extend(record.names.into_iter().map(|name| (name.text, 1 << class)));
+            let typed = config.types.is_empty() || record.types.iter().any(|of| config.types.contains(of));
+            if typed && wanted.as_ref().is_none_or(|wanted| wanted.contains(id)) {
+                let longest = config.longest.unwrap_or(usize::MAX);
+                let kept = record.names.into_iter().filter(|name| name.text.chars().count() <= longest);
+                names.extend(kept.map(|name| (name.text, 1 << class)));
             }
             Ok(())
         })?;

@@ -111,6 +111,8 @@ pub struct Reading {
     pub name: NameId,
     /// What speaks for it.
     pub features: Features,
+    /// The probability of this sense by the inventory of senses, where the form is in it; it takes the place of the model.
+    pub sense: Option<f32>,
 }
 
 /// The readings of a window: the concepts of its forms that the view has, names that cannot be meant left out.
@@ -131,7 +133,7 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
                 continue;
             }
             let features = features(kb, text, words, found, *tier, name);
-            let reading = Reading { concept, name, features };
+            let reading = Reading { concept, name, features, sense: None };
             match readings.iter_mut().find(|reading| reading.concept == concept) {
                 Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
                 Some(known) => *known = reading,
@@ -153,8 +155,11 @@ fn is_verb_or_adverb(surface: &str, name: &str) -> bool {
 /// Endings of verbs and adverbs.
 const VERBAL: [&str; 8] = ["ly", "ing", "ed", "ize", "izes", "ise", "ises", "ating"];
 
+/// How often a use of a form whose sense is certain is a mention.
+const SENSE_TRUST: f32 = 0.97;
+
 /// Whether a name of capitals meets capitals, and a word of small letters no acronym.
-fn case_agrees(name: &str, surface: &str) -> bool {
+pub(super) fn case_agrees(name: &str, surface: &str) -> bool {
     let (name_short, surface_short) = (is_acronym(name), is_acronym(surface));
     if name_short && name.len() <= 6 {
         return same_letters(name, surface);
@@ -179,7 +184,14 @@ pub fn is_acronym(text: &str) -> bool {
     n_letters >= 2 && core.chars().all(|letter| !letter.is_lowercase()) && !core.contains(' ')
 }
 
-fn features(kb: &KnowledgeBase, text: &str, words: &[Word], found: &Found, tier: Tier, name: NameId) -> Features {
+pub(super) fn features(
+    kb: &KnowledgeBase,
+    text: &str,
+    words: &[Word],
+    found: &Found,
+    tier: Tier,
+    name: NameId,
+) -> Features {
     let flag = |yes: bool| f32::from(u8::from(yes));
     let surface = found.span(words).of(text);
     let window = &words[found.first..=found.last];
@@ -289,6 +301,11 @@ impl AcceptModel {
         let weights = NAMES.iter().map(|name| (*name).to_owned()).zip(self.weights.map(rounded)).collect();
         let stored = Stored { weights, threshold: rounded(self.threshold) };
         serde_json::to_string_pretty(&stored).expect("numbers and names are plain data") + "\n"
+    }
+
+    /// The probability that a reading is right.
+    pub fn score(&self, reading: &Reading) -> f32 {
+        reading.sense.map_or_else(|| self.probability(&reading.features), |sense| SENSE_TRUST * sense)
     }
 
     /// The probability that a reading with these features is right.

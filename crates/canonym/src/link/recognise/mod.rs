@@ -9,6 +9,7 @@ pub mod common;
 mod coordination;
 pub mod fit;
 pub mod scan;
+pub mod senses;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, Reading, readings};
-use self::scan::{Found, ScanScratch, Word, expand, scan, words};
+use self::scan::{Found, ScanScratch, Tier, Word, expand, scan, words};
+use self::senses::{SenseConcepts, SenseInventory, Sensed};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
 use crate::kb::subset::{Subset, View};
@@ -51,6 +53,8 @@ pub struct DictionaryAnnotator {
     pub(super) model: AcceptModel,
     pub(super) config: RecogniseConfig,
     subset: Option<Arc<Subset>>,
+    inventory: Arc<SenseInventory>,
+    sense_concepts: SenseConcepts,
     scratches: Pool<ScanScratch>,
 }
 
@@ -72,14 +76,22 @@ pub struct Spotted {
 impl DictionaryAnnotator {
     /// An annotator for the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
-        DictionaryAnnotator { kb, model, config, subset: None, scratches: Pool::default() }
+        let inventory = SenseInventory::embedded();
+        let sense_concepts = SenseConcepts::new(&inventory);
+        DictionaryAnnotator { kb, model, config, subset: None, inventory, sense_concepts, scratches: Pool::default() }
+    }
+
+    /// The same annotator with another inventory of senses.
+    #[must_use]
+    pub fn with_senses(self, inventory: Arc<SenseInventory>) -> DictionaryAnnotator {
+        DictionaryAnnotator { sense_concepts: SenseConcepts::new(&inventory), inventory, ..self }
     }
 
     /// The same annotator, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge
     /// base. Names of other concepts do not compete for words, so a shorter name may be found where a longer one was.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> DictionaryAnnotator {
-        DictionaryAnnotator { subset, ..self }
+        DictionaryAnnotator { subset, sense_concepts: SenseConcepts::new(&self.inventory), ..self }
     }
 
     fn view(&self) -> View<'_> {
@@ -118,6 +130,11 @@ impl DictionaryAnnotator {
 
     /// The places that remain after overlaps are resolved, in text order, likely or not.
     pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<Spotted> {
+        self.spot_and_sense(document, scratch).0
+    }
+
+    /// As [`DictionaryAnnotator::spot`], together with every form of the inventory of senses that the text uses and does not define.
+    pub fn spot_and_sense(&self, document: &Document, scratch: &mut ScanScratch) -> (Vec<Spotted>, Vec<Sensed>) {
         let text = document.text.as_str();
         let words = words(&self.kb, text, scratch);
         let uses = short_forms(text);
@@ -135,6 +152,13 @@ impl DictionaryAnnotator {
             }
             spotted.extend(meant);
         }
+        let defined = |span: Span| uses.iter().any(|(short, _)| short.overlaps(span));
+        let sensed = self.inventory.find(self.view(), (text, &words), &defined, &self.sense_concepts);
+        if !sensed.is_empty() {
+            let spans: HashSet<Span> = sensed.iter().map(|sensed| sensed.span).collect();
+            spotted.retain(|place| !spans.contains(&place.span));
+            spotted.extend(sensed.iter().filter_map(|sensed| self.read_senses(text, &words, sensed)));
+        }
         spotted.retain(|place| place.readings.first().is_some_and(|best| best.1 >= unlikely));
         if !self.config.nested {
             spotted = longest(spotted);
@@ -148,7 +172,25 @@ impl DictionaryAnnotator {
         }
         self.count_mentions(&mut spotted);
         spotted.sort_by_key(|spotted| (spotted.span.start, Reverse(spotted.span.end)));
-        spotted
+        (spotted, sensed)
+    }
+
+    /// A form of the inventory as a place with the concepts of its senses.
+    fn read_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<Spotted> {
+        let first = words.partition_point(|word| word.token.span.start < sensed.span.start);
+        let end = words.partition_point(|word| word.token.span.end <= sensed.span.end);
+        if first >= end || sensed.concepts.is_empty() {
+            return None;
+        }
+        let found = Found { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
+        let reading = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
+            let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
+            let reading = Reading { concept: *concept, name: *name, features, sense: Some(*sense) };
+            (reading, self.model.score(&reading))
+        };
+        let readings = sensed.concepts.iter().map(reading).collect();
+        let (span, spans) = (sensed.span, vec![sensed.span]);
+        Some(Spotted { span, spans, n_words: found.n_counted, is_cause: false, readings })
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
@@ -161,7 +203,7 @@ impl DictionaryAnnotator {
         if readings.is_empty() {
             return None;
         }
-        let scored = readings.into_iter().map(|reading| (reading, self.model.probability(&reading.features)));
+        let scored = readings.into_iter().map(|reading| (reading, self.model.score(&reading)));
         let span = found.span(words);
         let readings = scored.collect();
         let next = words.get(found.last + 1).filter(|next| next.token.before == Gap::Hyphen);
@@ -181,7 +223,7 @@ impl DictionaryAnnotator {
         for (reading, score) in &mut spotted.readings {
             reading.features[accept::DIFFERS] = 1.0;
             reading.features[accept::UNDEFINED] = 0.0;
-            *score = self.model.probability(&reading.features);
+            *score = self.model.score(reading);
         }
         spotted.sort();
     }
@@ -206,7 +248,7 @@ impl DictionaryAnnotator {
             for (reading, score) in &mut place.readings {
                 let n_others = counts.get(&reading.concept).map_or(0, |n| n.saturating_sub(1));
                 reading.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
-                *score = self.model.probability(&reading.features);
+                *score = self.model.score(reading);
             }
             place.sort();
         }

@@ -1,0 +1,182 @@
+"""Writes texts of ordinary language with known mentions, which the tagger of the default model learns from beside corpora.
+
+    python3 experiments/everyday/make.py ../shared/data runs/everyday
+
+`carriers.pubtator`: sentences of `sentences.txt`, their places filled with names of terminologies, written as people write them.
+`typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept whose name it is.
+Terminologies that are left out on purpose, so that a new one can be tried: HPO, ICD-10-CM, EFO, Cellosaurus, MONDO, UBERON of 2026 and CL of 2026.
+"""
+
+import collections
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+LAYERS = {"disease": "Disease", "symptom": "Disease", "drug": "Chemical", "chemical": "Chemical", "gene": "Gene", "organism": "Species",
+          "anatomy": "Anatomy", "procedure": "Procedure", "process": "Process"}
+# The first of these that is a prefix of a tree number decides.
+TREES = [("C23.888", "symptom"), ("C", "disease"), ("F03", "disease"), ("D08", "gene"), ("D12", "gene"), ("D23", "gene"), ("D", "chemical"), ("A", "anatomy"),
+         ("B", "organism"), ("E", "procedure"), ("G", "process"), ("F01", "process"), ("F02", "process")]
+STARTER = {"Disease": "disease", "Symptom": "symptom", "Drug": "drug", "Chemical": "chemical", "Gene": "gene", "Organism": "organism", "Anatomy": "anatomy",
+           "Procedure": "procedure", "Process": "process"}
+
+
+def in_order(name):
+    """`Anemia, Aplastic` as text has it."""
+    parts = name.split(", ")
+    return f"{parts[1]} {parts[0]}" if len(parts) == 2 else name
+
+
+def zst(path):
+    text = subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout.decode()
+    return (json.loads(line) for line in text.splitlines())
+
+
+def pools(data, starter):
+    """For each kind of name a list of sources; a source is drawn first, then a name of it."""
+    terminologies = data / "terminologies"
+    trees = collections.defaultdict(list)
+    for line in open(terminologies / "mesh-tree-numbers-2015.tsv"):
+        fields = line.rstrip("\n").split("\t")
+        trees[fields[0]].append(fields[2])
+    mesh, kind_of_name = collections.defaultdict(list), {}
+    for line in open(terminologies / "mesh-descriptors-2019.tsv"):
+        fields = line.rstrip("\n").split("\t")
+        kind = next((kind for prefix, kind in TREES if any(tree.startswith(prefix) for tree in trees[fields[0]])), None)
+        synonyms = [name for name in fields[2].split("|") if name] if len(fields) > 2 else []
+        for name in [fields[1], *synonyms]:
+            kind_of_name[in_order(name).lower()] = kind
+        if kind:
+            mesh[kind].append(fields[1])
+            mesh[kind].extend(name for name in synonyms if ", " not in name)
+    own = collections.defaultdict(list)
+    for line in open(starter):
+        fields = line.rstrip("\n").split("\t")
+        own[STARTER[fields[3]]].extend([fields[1], *filter(None, fields[2].split("|"))])
+    other = collections.defaultdict(list)
+    for record in zst(terminologies / "open/chebi-2026-05.jsonl.zst"):
+        if len(record["name"]) < 40:
+            other["chemical"].append(record["name"])
+    for record in zst(terminologies / "open/ncbitaxon-2025-09.jsonl.zst"):
+        other["organism"].append(record["name"])
+    for record in zst(terminologies / "open/human-genes-2022-09.jsonl.zst"):
+        if not record["name"].startswith("LOC"):
+            other["gene"].append(record["name"])
+            other["gene"].extend(record.get("synonyms", [])[:1])
+    for record in zst(terminologies / "open/go-2022-07.jsonl.zst"):
+        if len(record["name"]) < 50:
+            other[{"BiologicalProcess": "process", "MolecularFunction": "gene"}.get(record["types"][0], "anatomy")].append(record["name"])
+    for record in zst(terminologies / "open/uberon-2025-01.jsonl.zst"):
+        other["anatomy"].append(record["name"])
+    for name in ("doid-2016-09-01.obo", "symp.obo"):
+        kind = "symptom" if name.startswith("symp") else "disease"
+        for stanza in open(terminologies / name).read().split("\n\n"):
+            if "is_obsolete: true" not in stanza and (found := re.search(r"^name: (.*)$", stanza, re.M)) and stanza.startswith("[Term]"):
+                other[kind].append(found[1])
+    kinds = STARTER.values()
+    sources = {kind: [names[kind] for names in (mesh, own, other) if names[kind]] for kind in kinds}
+    sources["drug"] = [own["drug"], own["drug"], mesh["chemical"]]
+    return sources, kind_of_name
+
+
+def plural(name):
+    word = name.split()[-1]
+    if not word.isalpha() or not word.islower() or word.endswith("s") or len(word) < 4:
+        return name
+    return name[:-1] + "ies" if re.search("[^aeiou]y$", name) else name + ("es" if re.search("(x|ch|sh)$", name) else "s")
+
+
+def written(name, kind, draw):
+    """A name as people write it."""
+    name = in_order(name)
+    capital = re.match(r"^[A-Z][a-z]", name)
+    if capital and kind not in ("organism", "gene") and draw.random() < 0.85:
+        name = " ".join(word.lower() if re.match(r"^[A-Z][a-z]+$", word) else word for word in name.split(" "))
+    way = draw.random()
+    if way < 0.08 and kind in ("disease", "symptom", "anatomy", "procedure"):
+        name = plural(name)
+    elif way < 0.11:
+        name = name.upper()
+    elif way < 0.14:
+        name = name[:1].upper() + name[1:]
+    return name
+
+
+def carriers(sentences, sources, draw, n):
+    documents = []
+    for number in range(n):
+        text, mentions = "", []
+        drawn = draw.sample(sentences, draw.choice([1, 1, 1, 2, 3, 4, 6]))
+        # A name by itself stands by itself.
+        bare = [sentence for sentence in drawn if re.fullmatch(r"\{\w+\}", sentence)]
+        for sentence in bare[:1] or drawn:
+            if text:
+                text += draw.choice([" ", " ", "\n"])
+            for piece in re.split(r"(\{\w+\})", sentence.removeprefix("= ")):
+                if not piece.startswith("{"):
+                    text += piece
+                    continue
+                kind = piece.strip("{}")
+                name = written(draw.choice(draw.choice(sources[kind])), kind, draw)
+                if not text or text.endswith(("\n", ". ", "? ")) and draw.random() < 0.9:
+                    name = name[:1].upper() + name[1:]
+                mentions.append((len(text), len(text) + len(name), name, LAYERS[kind]))
+                text += name
+        documents.append((f"E{number}", text.replace("\n", " "), mentions))
+    return documents
+
+
+def typed(path, kind_of_name):
+    """Documents of MedMentions with the layer of each mention that is a name of MeSH."""
+    for block in open(path).read().split("\n\n"):
+        lines = []
+        for line in block.split("\n"):
+            fields = line.split("\t")
+            if len(fields) >= 5:
+                name = fields[3].lower()
+                kind = kind_of_name.get(name) or kind_of_name.get(name.removesuffix("s"))
+                fields[4] = LAYERS.get(kind, "Other")
+            lines.append("\t".join(fields))
+        yield "\n".join(lines)
+
+
+def craft(folder):
+    """The training articles of CRAFT with UBERON and CL annotations together: every other one teaches, the others are held out."""
+    documents = {}
+    for name in ("uberon", "cl"):
+        for line in open(folder / f"{name}.train.jsonl"):
+            document = json.loads(line)
+            known = documents.setdefault(document["id"], {"id": document["id"], "text": document["text"], "annotations": []})
+            assert known["text"] == document["text"]
+            known["annotations"].extend({**annotation, "type": "Anatomy"} for annotation in document["annotations"])
+    ordered = [documents[identifier] for identifier in sorted(documents)]
+    held = {document["id"] for document in ordered[1::2]}
+    parts = {"teach": ordered[::2], "held-out": ordered[1::2]}
+    for name in ("uberon", "cl"):
+        parts[f"held-out-{name}"] = [document for line in open(folder / f"{name}.train.jsonl") if (document := json.loads(line))["id"] in held]
+    return parts
+
+
+def main():
+    data, out = Path(sys.argv[1]), Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
+    here = Path(__file__).parent
+    draw = random.Random(17)
+    sentences = [line.rstrip("\n") for line in open(here / "sentences.txt") if line.strip() and not line.startswith("#")]
+    sources, kind_of_name = pools(data, here.parent.parent / "assets/starter.tsv")
+    with open(out / "carriers.pubtator", "w") as file:
+        for identifier, text, mentions in carriers(sentences, sources, draw, 12000):
+            file.write(f"{identifier}|t|{text}\n{identifier}|a|\n")
+            file.writelines(f"{identifier}\t{start}\t{end}\t{name}\t{layer}\t-\n" for start, end, name, layer in mentions)
+            file.write("\n")
+    for part, documents in craft(data / "craft").items():
+        with open(out / f"craft-{part}.jsonl", "w") as file:
+            file.writelines(json.dumps(document) + "\n" for document in documents)
+    with open(out / "typed.pubtator", "w") as file:
+        file.write("\n\n".join(typed(data / "medmentions-st21pv/train.pubtator.txt", kind_of_name)))
+
+
+main()
