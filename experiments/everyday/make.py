@@ -3,6 +3,8 @@
     python3 experiments/everyday/make.py ../shared/data runs/everyday
 
 `carriers.pubtator`: sentences of `sentences.txt`, their places filled with names of terminologies, written as people write them.
+`names-….jsonl`: other sentences with names of terminologies that `carriers.pubtator` has not seen, with their ids: what evidence is weighed on.
+`dev.jsonl`: the texts of `dev/`, with the ids of their mentions.
 `typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept whose name it is.
 Terminologies that are left out on purpose, so that a new one can be tried: HPO, ICD-10-CM, EFO, Cellosaurus, MONDO, UBERON of 2026 and CL of 2026.
 """
@@ -129,6 +131,53 @@ def carriers(sentences, sources, draw, n):
     return documents
 
 
+def marked(folder):
+    """Texts with marks `[[surface|category|ids]]`."""
+    for path in sorted(folder.glob("*.txt")):
+        raw, text, end, annotations = path.read_text(), "", 0, []
+        for mark in re.finditer(r"\[\[(.*?)\|\w+\|([^\]]*)\]\]", raw, re.S):
+            text += raw[end:mark.start()]
+            ids = [] if mark[2] == "-" else mark[2].split("/")
+            annotations.append({"spans": [[len(text), len(text) + len(mark[1])]], "text": mark[1], "type": "Any", "ids": ids})
+            text, end = text + mark[1], mark.end()
+        yield {"id": path.stem, "text": text + raw[end:], "annotations": annotations}
+
+
+def named(sentences, concepts, draw, n):
+    """Sentences in which every place is filled with a name of one terminology; `concepts` are names with their ids, by kind."""
+    fitting = [line for line in sentences if set(re.findall(r"\{(\w+)\}", line)) <= set(concepts) and "{" in line]
+    for number in range(n):
+        text, annotations = "", []
+        for piece in re.split(r"(\{\w+\})", draw.choice(fitting)):
+            if piece.startswith("{"):
+                kind = piece.strip("{}")
+                name, identifier = draw.choice(concepts[kind])
+                name = written(name, kind, draw)
+                name = name[:1].upper() + name[1:] if not text else name
+                annotations.append({"spans": [[len(text), len(text) + len(name)]], "text": name, "type": "Any", "ids": [identifier]})
+                text += name
+            else:
+                text += piece
+        yield {"id": f"N{number}", "text": text, "annotations": annotations}
+
+
+def unseen(data):
+    """Names of terminologies that the tagger has not seen, by terminology and kind."""
+    terminologies = data / "terminologies"
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    of_hpo = subprocess.run(["zstd", "-dc", terminologies / "open/hp-2025-01-16.obo.zst"], check=True, capture_output=True).stdout.decode()
+    for stanza in of_hpo.split("\n\n"):
+        identifier, name = re.search(r"^id: (\S+)", stanza, re.M), re.search(r"^name: (.*)$", stanza, re.M)
+        if stanza.startswith("[Term]") and "is_obsolete: true" not in stanza:
+            for kind in ("disease", "symptom"):
+                found["hp"][kind].append((name[1], identifier[1]))
+    for name, kinds in (("mondo-2026-05", ["disease"]), ("icd10-cm-2022", ["disease"]), ("uberon-2026-04", ["anatomy"]), ("efo-3.90", ["process", "procedure"])):
+        for record in zst(terminologies / f"open/{name}.jsonl.zst"):
+            for kind in kinds:
+                found[name.split("-")[0]][kind].append((record["name"], record["id"]))
+    return found
+
+
 def typed(path, kind_of_name):
     """Documents of MedMentions with the layer of each mention that is a name of MeSH."""
     for block in open(path).read().split("\n\n"):
@@ -165,13 +214,26 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     here = Path(__file__).parent
     draw = random.Random(17)
+    with open(out / "dev.jsonl", "w") as file:
+        file.writelines(json.dumps(document) + "\n" for document in marked(here / "dev"))
     sentences = [line.rstrip("\n") for line in open(here / "sentences.txt") if line.strip() and not line.startswith("#")]
+    held_out, sentences = sentences[::5], [line for at, line in enumerate(sentences) if at % 5]
     sources, kind_of_name = pools(data, here.parent.parent / "assets/starter.tsv")
     with open(out / "carriers.pubtator", "w") as file:
-        for identifier, text, mentions in carriers(sentences, sources, draw, 12000):
+        for identifier, text, mentions in carriers(sentences, sources, draw, 16000):
             file.write(f"{identifier}|t|{text}\n{identifier}|a|\n")
             file.writelines(f"{identifier}\t{start}\t{end}\t{name}\t{layer}\t-\n" for start, end, name, layer in mentions)
             file.write("\n")
+    for name, concepts in unseen(data).items():
+        with open(out / f"names-{name}.jsonl", "w") as file:
+            file.writelines(json.dumps(document) + "\n" for document in named(held_out, concepts, draw, 500))
+    of_starter = collections.defaultdict(list)
+    for line in open(here.parent.parent / "assets/starter.tsv"):
+        fields = line.rstrip("\n").split("\t")
+        of_starter[STARTER[fields[3]]].append((fields[1], fields[0]))
+    of_starter["drug"] += of_starter["chemical"]
+    with open(out / "names-starter.jsonl", "w") as file:
+        file.writelines(json.dumps(document) + "\n" for document in named(held_out, of_starter, draw, 800))
     for part, documents in craft(data / "craft").items():
         with open(out / f"craft-{part}.jsonl", "w") as file:
             file.writelines(json.dumps(document) + "\n" for document in documents)

@@ -7,7 +7,11 @@
 //! The tagger was trained on some types only, and a knowledge base may hold others. So each concept is asked of the tagger, too: where the
 //! tagger would mark the name of the concept, it has a say on its mentions; of other concepts the dictionary decides.
 
+mod evidence;
 pub mod fit;
+
+pub use self::evidence::{Decision, Evidence, FEATURES, N_FEATURES, probability};
+use self::evidence::{N_SPOKEN, evidence};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -17,9 +21,12 @@ use canonym::Result;
 use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym::link::recognise::scan::ScanScratch;
+use canonym::link::recognise::accept::is_acronym;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym::text::offsets::OffsetMap;
+use canonym::text::tokens::{Gap, Token};
+use canonym::text::words::is_prefix;
 use canonym::text::{Document, Mention, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -31,72 +38,6 @@ use crate::usages::{Usages, UsagesOf};
 
 /// Proposals of the tagger that are less likely are not looked at.
 const LEAST_TAGGED: f32 = 0.1;
-
-/// What speaks for a place, in the order of [`FEATURES`].
-pub type Evidence = [f32; N_FEATURES];
-
-/// The number of features.
-pub const N_FEATURES: usize = 2 * N_SPOKEN + 1;
-
-/// How many things speak for a place.
-const N_SPOKEN: usize = 5;
-
-/// What speaks for a place. Evidence holds each twice: by how far the tagger marks the name of the concept, and by how far it does not. Last
-/// comes how far the concept is an exception, one that the tagger does not mark in a knowledge base of such that it does.
-pub const FEATURES: [(&str, &str); N_SPOKEN] = [
-    ("bias", "what holds for every mention"),
-    ("tagger", "how likely the tagger takes it for a mention, from its context"),
-    ("linker", "how likely the words and vectors of the name are those of the concept"),
-    ("name", "it is a name of the knowledge base"),
-    ("dictionary", "how likely the dictionary takes the name for a mention"),
-];
-
-/// The weights of the features, and the probabilities from which on something is said.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Decision {
-    /// For a place to be a mention.
-    pub mention: Evidence,
-    /// For place and concept to be right.
-    pub link: Evidence,
-    /// Mentions less likely than this are left out.
-    pub least_mention: f32,
-    /// Links less likely than this are not made.
-    pub least_link: f32,
-}
-
-impl Decision {
-    /// The tagger's word for mentions and the product of both for links: what fitting begins with.
-    pub const BEGIN: Decision = Decision {
-        mention: [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
-        link: [0.0, 0.7, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
-        least_mention: 0.5,
-        least_link: 0.4,
-    };
-}
-
-impl Decision {
-    /// Whether a place is given, with a concept or without.
-    fn gives(&self, place: &Place) -> bool {
-        let typed = place.tagged.1 >= LEAST_NAMELESS;
-        probability(&self.link, &place.evidence) >= self.least_link
-            || (typed && probability(&self.mention, &place.evidence) >= self.least_mention)
-    }
-}
-
-/// A mention without a concept has to be at least as likely to the tagger.
-const LEAST_NAMELESS: f32 = 0.3;
-
-/// The probability of a logistic model.
-pub fn probability(weights: &Evidence, evidence: &Evidence) -> f32 {
-    let logit: f32 = weights.iter().zip(evidence).map(|(weight, value)| weight * value).sum();
-    1.0 / (1.0 + (-logit).exp())
-}
-
-fn logit(probability: f32) -> f32 {
-    let kept = probability.clamp(1e-4, 1.0 - 1e-4);
-    (kept / (1.0 - kept)).ln()
-}
 
 /// The recogniser: how it sees, and what each layer is for.
 #[derive(Debug)]
@@ -171,8 +112,14 @@ pub struct Place {
     pub span: Span,
     /// Where its pieces stand.
     pub spans: Vec<Span>,
-    /// The layer that speaks loudest for it, and how likely it says it is.
+    /// The layer with the highest probability for it, and the probability.
     pub tagged: (usize, f32),
+    /// The probability of each layer.
+    pub of_layers: Vec<f32>,
+    /// The probability of a mention of any type.
+    pub any: f32,
+    /// Whether the sense inventory has it and gives another sense, or none that the knowledge base has.
+    pub is_other_sense: bool,
     /// What the dictionary reads there.
     pub spotted: Option<Spotted>,
     /// What it is linked as.
@@ -195,10 +142,9 @@ pub struct Pipeline {
     config: PipelineConfig,
     /// Whether mentions of each layer are looked for in this knowledge base.
     covered: Vec<bool>,
-    /// How far the tagger marks the names of its concepts.
-    marked: f32,
     scratches: Mutex<Vec<Scratch>>,
-    scopes: Mutex<HashMap<ConceptId, f32>>,
+    /// How far the tagger marks the names of concepts, by layer.
+    marks: Mutex<HashMap<ConceptId, Arc<[f32]>>>,
 }
 
 /// What is given.
@@ -234,11 +180,10 @@ impl Pipeline {
             decision,
             config,
             covered: Vec::new(),
-            marked: 0.0,
             scratches: Mutex::default(),
-            scopes: Mutex::default(),
+            marks: Mutex::default(),
         };
-        (pipeline.covered, pipeline.marked) = pipeline.coverage();
+        pipeline.covered = pipeline.coverage();
         pipeline
     }
 
@@ -248,8 +193,8 @@ impl Pipeline {
         layers.filter_map(|(layer, _)| layer.name.as_deref()).collect()
     }
 
-    /// The layers whose types the knowledge base covers, and how far the tagger marks the names of its concepts.
-    fn coverage(&self) -> (Vec<bool>, f32) {
+    /// The layers whose types the knowledge base covers.
+    fn coverage(&self) -> Vec<bool> {
         let n = self.kb.n_concepts();
         let asked: Vec<usize> = (0..n.min(N_ASKED)).map(|place| place * n / n.min(N_ASKED)).collect();
         let each: Vec<Vec<f32>> = asked
@@ -264,9 +209,7 @@ impl Pipeline {
             let share = each.iter().map(|of_name| of_name[layer]).sum::<f32>() / n;
             layer_type.name.is_some() && share >= layer_type.covers
         };
-        let covered: Vec<bool> = self.recognizer.layers.iter().enumerate().map(covered).collect();
-        let marked = each.iter().map(|of_name| most(of_name, &covered)).sum::<f32>() / n;
-        (covered, marked)
+        self.recognizer.layers.iter().enumerate().map(covered).collect()
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
@@ -287,21 +230,24 @@ impl Pipeline {
         for place in places.iter_mut().flatten() {
             place.link = links.next().unwrap_or_default();
             self.choose(place);
-            self.usages.weigh(&place.name, &mut place.link.candidates);
+            // What corpora used an undefined short form for says little of other texts.
+            if !is_acronym(&place.name) {
+                self.usages.weigh(&place.name, &mut place.link.candidates);
+            }
         }
-        self.ask_scopes(places.iter().flatten());
-        let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ask_marks(places.iter().flatten());
+        let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         for place in places.iter_mut().flatten() {
-            let concept = place.link.candidates.first().map(|best| best.concept);
-            let scope = concept.and_then(|concept| scopes.get(&concept).copied()).unwrap_or(1.0);
-            place.evidence = evidence(place, scope, self.marked);
+            let of_concept = place.link.candidates.first().and_then(|best| marks.get(&best.concept));
+            place.evidence = evidence(place, of_concept.map_or(&[], |marks| marks));
         }
         places
     }
 
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
         let text = document.text.as_str();
-        let (view, tagged) = self.recognizer.read(text, scratch, |layer| self.covered[layer]);
+        let layers = &self.recognizer.layers;
+        let (view, tagged) = self.recognizer.read(text, scratch, |layer| layers[layer].any_type || layers[layer].name.is_some());
         let uses = short_forms(text);
         let mut places: Vec<Place> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
@@ -309,33 +255,49 @@ impl Pipeline {
         for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer]) {
             found.clear();
             tagged.mentions(layer, LEAST_TAGGED, &mut found);
-            for mark in &found {
+            for mark in found.iter().filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
-                let at = *place_of.entry(vec![span]).or_insert_with(|| {
+                place_of.entry(vec![span]).or_insert_with(|| {
                     places.push(Place::new(text, vec![span], &uses));
                     places.len() - 1
                 });
-                if mark.probability > places[at].tagged.1 {
-                    places[at].tagged = (layer, mark.probability);
-                }
             }
         }
-        for spotted in self.dictionary.spot(document, &mut scratch.scan) {
+        let (spotted, sensed) = self.dictionary.spot_and_sense(document, &mut scratch.scan);
+        for spotted in spotted {
             let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
                 places.push(Place::new(text, spotted.spans.clone(), &uses));
                 places.len() - 1
             });
             places[at].spotted = Some(spotted);
         }
-        // A name of the dictionary may be less likely to the tagger than what was listed.
-        for place in places.iter_mut().filter(|place| place.tagged.1 == 0.0 && place.spans.len() == 1) {
-            let first = view.tokens.partition_point(|token| token.span.start < place.span.start);
-            let end = view.tokens.partition_point(|token| token.span.end <= place.span.end);
-            for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer] && first < end) {
-                let probability = tagged.mention(layer, first, end - 1);
-                if probability > place.tagged.1 {
-                    place.tagged = (layer, probability);
+        for sensed in &sensed {
+            if let Some(at) = place_of.get([sensed.span].as_slice()) {
+                places[*at].is_other_sense = places[*at].spotted.is_none();
+            }
+        }
+        let any = layers.iter().position(|layer| layer.any_type);
+        for place in &mut places {
+            let within = |span: Span| {
+                let first = view.tokens.partition_point(|token| token.span.end <= span.start);
+                let end = view.tokens.partition_point(|token| token.span.start < span.end);
+                (first < end).then(|| (first, end - 1))
+            };
+            // Many corpora mark the whole of a coordination, so the pieces of a name and all of it speak for it.
+            let mut windows: Vec<(usize, usize)> = Vec::new();
+            windows.extend(within(place.span));
+            if place.spans.len() > 1 {
+                windows.extend(place.spans.iter().filter_map(|span| within(*span)));
+            }
+            let of = |layer: usize| {
+                windows.iter().map(|(first, last)| tagged.mention(layer, *first, *last)).fold(0.0, f32::max)
+            };
+            place.of_layers = (0..layers.len()).map(|layer| if layers[layer].name.is_some() { of(layer) } else { 0.0 }).collect();
+            place.any = any.map_or(0.0, of);
+            for layer in (0..layers.len()).filter(|layer| self.covered[*layer]) {
+                if place.of_layers[layer] > place.tagged.1 {
+                    place.tagged = (layer, place.of_layers[layer]);
                 }
             }
         }
@@ -345,6 +307,10 @@ impl Pipeline {
 
     /// Names that the dictionary knows take its concepts along, the better one of both sides first.
     fn choose(&self, place: &mut Place) {
+        if place.is_other_sense {
+            place.link = Link { candidates: Vec::new(), nil: true };
+            return;
+        }
         let Some(spotted) = &place.spotted else { return };
         let read = |(reading, score): &(canonym::link::recognise::accept::Reading, f32)| Candidate {
             concept: reading.concept,
@@ -353,12 +319,17 @@ impl Pipeline {
         };
         // Of homonyms the one that the document speaks of is first in the dictionary; names that are no homonyms agree in both.
         let best = spotted.readings[0].0.concept;
+        let is_sense = spotted.best().0.sense.is_some();
         let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
         let tagger_alone = spotted.readings[0].1 < LEAST_READ;
-        if agrees || tagger_alone {
+        if !is_sense && (agrees || tagger_alone) {
             return;
         }
         let mut candidates: Vec<Candidate> = spotted.readings.iter().map(read).collect();
+        if is_sense {
+            place.link = Link { candidates, nil: false };
+            return;
+        }
         let score = place.link.candidates.first().map_or(0.0, |first| first.score);
         candidates[0].score = score.max(candidates[0].score);
         let others =
@@ -369,20 +340,20 @@ impl Pipeline {
     }
 
     /// Finds out how far the tagger marks the names of concepts that were not met before.
-    fn ask_scopes<'a>(&self, places: impl Iterator<Item = &'a Place>) {
-        let known = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+    fn ask_marks<'a>(&self, places: impl Iterator<Item = &'a Place>) {
+        let known = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let firsts = places.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
         let mut new: Vec<ConceptId> = firsts.filter(|concept| !known.contains_key(concept)).collect();
         drop(known);
         new.sort_unstable();
         new.dedup();
-        let scope = |concept: &ConceptId| {
+        let marks = |concept: &ConceptId| {
             let name = self.kb.preferred_name(*concept);
             let marks = self.with_scratch(|scratch| self.recognizer.marks_name(name, scratch));
-            (*concept, most(&marks, &self.covered))
+            (*concept, Arc::from(marks))
         };
-        let found: Vec<(ConceptId, f32)> = new.par_iter().map(scope).collect();
-        self.scopes.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        let found: Vec<(ConceptId, Arc<[f32]>)> = new.par_iter().map(marks).collect();
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     }
 
     /// The mentions that are given of the places of one document.
@@ -421,7 +392,7 @@ impl Pipeline {
     }
 
     fn linked(&self, place: &Place) -> LinkedMention {
-        let probability = probability(&self.decision.link, &place.evidence);
+        let probability = self.decision.link(place);
         let mut link = place.link.clone();
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let (layer, tagged) = place.tagged;
@@ -466,9 +437,14 @@ impl Pipeline {
                 let value = f64::from(values[row] + values[row + N_SPOKEN]);
                 contribution(name, sentence, value, weigh(row) + weigh(row + N_SPOKEN))
             };
-            let exception = "the tagger marks most concepts of this knowledge base, but not this one";
-            let last = contribution("exception", exception, f64::from(values[2 * N_SPOKEN]), weigh(2 * N_SPOKEN));
-            FEATURES.iter().enumerate().map(part).chain([last]).collect()
+            let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
+            let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
+            let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
+            let more = (given / (1.0 - given)).ln() - sum;
+            if more > 1e-3 {
+                parts.push(contribution("least", "an unambiguous exact name of several words is never vetoed", 1.0, more));
+            }
+            parts
         };
         let explain = |(rank, candidate): (usize, &Candidate)| {
             let contributions = match rank {
@@ -493,7 +469,7 @@ impl Pipeline {
 /// Of places that share text the ones that most speaks for; those in pieces clash with none. `place` tells of which place an entry is.
 fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
     let weight =
-        |place: &Place| probability(&decision.mention, &place.evidence) + probability(&decision.link, &place.evidence);
+        |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
     weighed.sort_by(|left, right| right.0.total_cmp(&left.0));
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
@@ -508,28 +484,11 @@ fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision
     weighed.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// The greatest mark of the layers that are covered.
-fn most(marks: &[f32], covered: &[bool]) -> f32 {
-    marks.iter().zip(covered).filter(|(_, covered)| **covered).map(|(mark, _)| *mark).fold(0.0, f32::max)
-}
-
 /// Readings of the dictionary less likely than this do not choose the concept.
 const LEAST_READ: f32 = 0.2;
 
 /// From here on the type of the tagger is given.
 const LEAST_TYPED: f32 = 0.3;
-
-fn evidence(place: &Place, scope: f32, of_kb: f32) -> Evidence {
-    let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
-    let read = place.spotted.as_ref().map(|spotted| spotted.readings[0].1);
-    let features: [f32; N_SPOKEN] =
-        [1.0, logit(place.tagged.1), logit(linked), f32::from(u8::from(read.is_some())), read.map_or(0.0, logit)];
-    std::array::from_fn(|at| match at / N_SPOKEN {
-        0 => scope * features[at],
-        1 => (1.0 - scope) * features[at - N_SPOKEN],
-        _ => (1.0 - scope) * of_kb,
-    })
-}
 
 impl Place {
     fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> Place {
@@ -539,12 +498,22 @@ impl Place {
             span: hull,
             spans,
             tagged: (0, 0.0),
+            of_layers: Vec::new(),
+            any: 0.0,
+            is_other_sense: false,
             spotted: None,
             name,
             link: Link::default(),
             evidence: [0.0; N_FEATURES],
         }
     }
+}
+
+/// Whether a window of tokens begins and ends where words do: a prefix such as `pre-` belongs to the word behind it.
+fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool {
+    let is_joined = |at: usize| tokens.get(at).is_some_and(|token| token.before == Gap::Glued);
+    let follows_prefix = tokens[first].before == Gap::Hyphen && first > 0 && is_prefix(tokens[first - 1].span.of(text));
+    !(first > 0 && is_joined(first)) && !is_joined(last + 1) && !follows_prefix
 }
 
 /// Takes along the bracket that a span opened or closed and left out: `poly(ADP-ribose` gets its `)`.

@@ -15,6 +15,7 @@ use canonym_neural::pipeline::fit::{Judged, fit_decision};
 use canonym_neural::pipeline::{Decision, LayerType, Pipeline, PipelineConfig, Place};
 use serde::{Deserialize, Serialize};
 
+use super::checkpoints::data_file;
 use super::data::{Trees, compile_trees};
 use super::{TrainArguments, provenance, rescnn, settings, tagger, write_bytes, write_text};
 use crate::knowledge;
@@ -58,6 +59,13 @@ struct JudgeConfig {
     /// Whether its mentions without a concept count where mentions are judged.
     #[serde(default)]
     judges_mentions: bool,
+    /// How often it counts in the fit, against the others.
+    #[serde(default = "one")]
+    weight: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// The figures of a run; the tagger and the model of names have their own beside it.
@@ -134,11 +142,11 @@ fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
 
 /// What the bundle proposes in a corpus, right or wrong.
 fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<Judged> {
-    let reader = Reader::open(&root.join(&config.documents), None)?.with_on_mismatch(OnMismatch::Drop);
+    let reader = Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop);
     let documents: Vec<AnnotatedDocument> = reader.collect::<canonym::Result<_>>()?;
     let kb = compile_trees(
         &config.name,
-        &root.join(&config.terminology),
+        &data_file(&config.terminology, root),
         config.prefix.as_deref(),
         (config.trees.as_ref(), root),
     )?;
@@ -146,7 +154,8 @@ fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<J
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let places = pipeline.places(&texts);
-    let mut judged = Judged { judges_mentions: config.judges_mentions, ..Judged::default() };
+    let mut judged =
+        Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
         for annotation in &document.annotations {

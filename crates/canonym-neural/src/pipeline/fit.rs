@@ -3,11 +3,13 @@
 use canonym::link::fit::logistic;
 use serde::Serialize;
 
-use super::{Decision, Evidence, Place, probability, unmixed};
+use super::{Decision, Evidence, Place, unmixed};
 
 /// What was proposed in a corpus, and what of it is right.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
+    /// How often it counts, against other corpora.
+    pub weight: usize,
     /// Whether all mentions of the types that are looked for are annotated, those without a concept, too.
     pub judges_mentions: bool,
     /// Mentions that are there.
@@ -49,8 +51,10 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
         let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Evidence, bool)>> {
             left.iter().map(|places| places.iter().map(|(place, is)| (place.evidence, right(is))).collect()).collect()
         };
-        let fitted =
-            |rows: Vec<Vec<(Evidence, bool)>>| logistic(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), PENALTY);
+        let fitted = |rows: Vec<Vec<(Evidence, bool)>>| {
+            let weighed = rows.iter().zip(corpora).flat_map(|(rows, corpus)| vec![rows.as_slice(); corpus.weight]);
+            logistic(&weighed.collect::<Vec<_>>(), PENALTY)
+        };
         decision.mention = fitted(rows(|right| right.0));
         decision.link = fitted(rows(|right| right.1));
         left = corpora.iter().map(|corpus| resolved(corpus, &decision)).collect();
@@ -58,7 +62,7 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |least: f32| {
-        let of = |(corpus, places): (&Judged, &Left<'_>)| links(corpus, places, &weights, least)[2];
+        let of = |(corpus, places): (&Judged, &Left<'_>)| corpus.weight as f64 * links(corpus, places, &weights, least)[2];
         corpora.iter().zip(&left).map(of).sum::<f64>()
     };
     let best =
@@ -69,7 +73,7 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
         let mut decision = linking;
         decision.least_mention = least;
         let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.judges_mentions);
-        judging.map(|(corpus, places)| mentions(corpus, places, &decision)[2]).sum::<f64>()
+        judging.map(|(corpus, places)| corpus.weight as f64 * mentions(corpus, places, &decision)[2]).sum::<f64>()
     };
     decision.least_mention = best(&mean_mention);
     let figures = |(corpus, places): (&Judged, &Left<'_>)| Figures {
@@ -95,7 +99,7 @@ fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
 }
 
 fn links(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision, least: f32) -> [f64; 3] {
-    let given = places.iter().filter(|(place, _)| probability(&decision.link, &place.evidence) >= least);
+    let given = places.iter().filter(|(place, _)| decision.link(place) >= least);
     let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)));
     measures(n, n_right, corpus.n_links)
 }
@@ -114,7 +118,7 @@ fn measures(n: usize, n_right: usize, n_gold: usize) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::N_FEATURES;
+    use crate::pipeline::{N_FEATURES, probability};
 
     #[test]
     fn weights_follow_what_is_right() {

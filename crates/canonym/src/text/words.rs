@@ -31,6 +31,17 @@ pub fn is_linking_word(token: &str) -> bool {
     LINKING_WORDS.contains(&token)
 }
 
+/// Prefixes that make another word of the one behind their hyphen: `pre-eclampsia`, `non-diabetic`.
+const PREFIXES: [&str; 24] = [
+    "a", "ante", "anti", "co", "contra", "de", "dys", "extra", "hyper", "hypo", "inter", "intra", "micro", "multi", "non",
+    "para", "peri", "post", "pre", "pro", "pseudo", "re", "sub", "un",
+];
+
+/// Whether `word`, before a hyphen, belongs to the word behind it.
+pub fn is_prefix(word: &str) -> bool {
+    PREFIXES.iter().any(|prefix| word.eq_ignore_ascii_case(prefix))
+}
+
 /// The word that stands for the group of `token`, where it has one.
 pub fn same_as(token: &str) -> Option<&'static str> {
     static GROUPS: OnceLock<HashMap<&'static str, &'static str>> = OnceLock::new();

@@ -109,6 +109,8 @@ pub struct Reading {
     pub concept: ConceptId,
     /// The name that spoke for it.
     pub name: NameId,
+    /// How far its words agree with the window.
+    pub tier: Tier,
     /// What speaks for it.
     pub features: Features,
     /// The probability of this sense by the inventory of senses, where the form is in it; it takes the place of the model.
@@ -133,7 +135,7 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
                 continue;
             }
             let features = features(kb, text, words, found, *tier, name);
-            let reading = Reading { concept, name, features, sense: None };
+            let reading = Reading { concept, name, tier: *tier, features, sense: None };
             match readings.iter_mut().find(|reading| reading.concept == concept) {
                 Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
                 Some(known) => *known = reading,

@@ -185,7 +185,7 @@ impl DictionaryAnnotator {
         let found = Found { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
         let reading = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
             let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
-            let reading = Reading { concept: *concept, name: *name, features, sense: Some(*sense) };
+            let reading = Reading { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
             (reading, self.model.score(&reading))
         };
         let readings = sensed.concepts.iter().map(reading).collect();
@@ -258,6 +258,19 @@ impl DictionaryAnnotator {
 impl Spotted {
     fn sort(&mut self) {
         self.readings.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.concept.cmp(&b.0.concept)));
+    }
+
+    /// The best reading and its probability.
+    pub fn best(&self) -> (&Reading, f32) {
+        let (reading, score) = &self.readings[0];
+        (reading, *score)
+    }
+
+    /// Whether exactly one concept has this name, in these words and this order, and the place is no short form or ordinary word of several
+    /// senses.
+    pub fn is_unambiguous(&self) -> bool {
+        let [(reading, _)] = self.readings.as_slice() else { return false };
+        reading.sense.is_none() && reading.tier >= Tier::Ordered && reading.features[accept::UNDEFINED] == 0.0
     }
 
     /// The features of the best reading.
