@@ -171,10 +171,10 @@ def unseen(data):
         if stanza.startswith("[Term]") and "is_obsolete: true" not in stanza:
             for kind in ("disease", "symptom"):
                 found["hp"][kind].append((name[1], identifier[1]))
-    for name, kinds in (("mondo-2026-05", ["disease"]), ("icd10-cm-2022", ["disease"]), ("uberon-2026-04", ["anatomy"]), ("efo-3.90", ["process", "procedure"])):
+    for name, kinds in (("mondo-2026-05", ["disease"]), ("icd10-cm-2022", ["disease"]), ("uberon-2026-04", ["anatomy"]), ("efo-3.90", ["process", "procedure"]), ("human-genes-2022-09", ["gene"])):
         for record in zst(terminologies / f"open/{name}.jsonl.zst"):
             for kind in kinds:
-                found[name.split("-")[0]][kind].append((record["name"], record["id"]))
+                found["genes" if name.startswith("human") else name.split("-")[0]][kind].append((record["name"], record["id"]))
     return found
 
 

@@ -12,6 +12,7 @@ pub mod dual;
 mod fold;
 mod log;
 mod pipeline;
+mod known_words;
 mod recognition;
 mod report;
 mod rescnn;
@@ -136,6 +137,7 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
         Some("recognition") => recognition::run(arguments, table),
+        Some("known-words") => known_words::run(arguments, table),
         Some("rescnn") => rescnn::run(arguments, table),
         Some("tagger") => tagger::run(arguments, table),
         Some("pipeline") => pipeline::run(arguments, table),

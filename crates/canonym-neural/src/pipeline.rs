@@ -21,6 +21,7 @@ use canonym::Result;
 use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym::link::recognise::scan::ScanScratch;
+use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
@@ -230,6 +231,7 @@ impl Pipeline {
         for place in places.iter_mut().flatten() {
             place.link = links.next().unwrap_or_default();
             self.choose(place);
+            self.drop_lookalikes(place);
             // What corpora used an undefined short form for says little of other texts.
             if !is_acronym(&place.name) {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
@@ -303,6 +305,17 @@ impl Pipeline {
         }
         places.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
         places
+    }
+
+    /// Drops candidates that only look like the name of a place that is no name of the knowledge base.
+    fn drop_lookalikes(&self, place: &mut Place) {
+        if place.spotted.is_some() {
+            return;
+        }
+        let name = place.name.as_str();
+        place.link.candidates.retain(|candidate| {
+            candidate.name.is_none_or(|of_kb| !only_looks_alike(&self.kb, name, self.kb.name(of_kb)))
+        });
     }
 
     /// Names that the dictionary knows take its concepts along, the better one of both sides first.
@@ -434,8 +447,9 @@ impl Pipeline {
             let (weights, values) = (&self.decision.link, &place.evidence);
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
             let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
-                let value = f64::from(values[row] + values[row + N_SPOKEN]);
-                contribution(name, sentence, value, weigh(row) + weigh(row + N_SPOKEN))
+                let blocks = [row, row + N_SPOKEN, row + 2 * N_SPOKEN];
+                let value = blocks.iter().map(|row| f64::from(values[*row])).sum();
+                contribution(name, sentence, value, blocks.into_iter().map(weigh).sum())
             };
             let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
             let sum: f64 = parts.iter().map(|part| part.log_odds).sum();

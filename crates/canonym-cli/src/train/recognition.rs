@@ -17,6 +17,7 @@ use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
+use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
 use super::settings;
 use crate::progress;
@@ -53,6 +54,13 @@ struct CorpusConfig {
     /// A table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
+    /// How often it counts in the fit, against the others.
+    #[serde(default = "one")]
+    weight: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 struct Prepared {
@@ -134,7 +142,7 @@ fn places<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel,
     sets.into_iter()
         .map(|set| {
             let annotator = DictionaryAnnotator::new(set.kb.clone(), model.clone(), config);
-            examples(&set.kb, &annotator, &set.documents)
+            Examples { weight: set.config.weight, ..examples(&set.kb, &annotator, &set.documents) }
         })
         .collect()
 }
@@ -157,10 +165,10 @@ fn judge(set: &Prepared, places: &Examples, model: &AcceptModel) -> CorpusReport
 }
 
 fn prepare(config: &CorpusConfig, root: &Path) -> anyhow::Result<Prepared> {
-    let documents = Reader::open(&root.join(&config.documents), None)?.collect::<Result<Vec<_>, _>>()?;
+    let documents = Reader::open(&data_file(&config.documents, root), None)?.collect::<Result<Vec<_>, _>>()?;
     let kb = compile_trees(
         &config.name,
-        &root.join(&config.terminology),
+        &data_file(&config.terminology, root),
         config.prefix.as_deref(),
         (config.trees.as_ref(), root),
     )?;

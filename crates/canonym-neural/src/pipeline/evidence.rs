@@ -8,8 +8,9 @@ use super::Place;
 /// Features of a span proposal, in the order of [`FEATURES`].
 pub type Evidence = [f32; N_FEATURES];
 
-/// The number of features: each twice, times the gate g (how far the tagger knows the type of the concept) and times 1 - g.
-pub const N_FEATURES: usize = 2 * N_SPOKEN;
+/// The number of features: each three times, in blocks. The first block counts by the gate g (how far the tagger knows the type of the
+/// concept), the second by 1 - g, and the third alone where the sense inventory has read the place.
+pub const N_FEATURES: usize = 3 * N_SPOKEN;
 
 /// The number of features before the gate.
 pub const N_SPOKEN: usize = 9;
@@ -115,8 +116,6 @@ pub(super) fn evidence(place: &Place, marks: &[f32]) -> Evidence {
         flag(exact.is_some_and(|spotted| spotted.n_words == 1)),
         sense.map_or(0.0, logit),
     ];
-    std::array::from_fn(|at| match at / N_SPOKEN {
-        0 => gate * features[at],
-        _ => (1.0 - gate) * features[at - N_SPOKEN],
-    })
+    let blocks = if sense.is_some() { [0.0, 0.0, 1.0] } else { [gate, 1.0 - gate, 0.0] };
+    std::array::from_fn(|at| blocks[at / N_SPOKEN] * features[at % N_SPOKEN])
 }

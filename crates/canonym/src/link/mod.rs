@@ -10,6 +10,7 @@ pub mod explain;
 pub mod features;
 pub mod fit;
 pub mod lexical;
+pub mod lookalike;
 pub mod model;
 pub mod recognise;
 

@@ -8,10 +8,11 @@ use super::scan::{Found, Tier, Word};
 use crate::kb::subset::View;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use crate::text::tokens::Gap;
+use crate::text::words::is_prefix;
 use crate::{Error, Result};
 
 /// How many features a reading has.
-pub const N: usize = 35;
+pub const N: usize = 40;
 
 /// What each feature is.
 pub const NAMES: [&str; N] = [
@@ -50,6 +51,11 @@ pub const NAMES: [&str; N] = [
     "undefined acronym",
     "source with scopes",
     "exact synonym in source with scopes",
+    "symbol of letters and digits",
+    "lone preferred word",
+    "lone preferred word with frequency",
+    "preferred acronym",
+    "acronym of letters and digits in its own letters",
 ];
 
 /// The same for people.
@@ -89,6 +95,11 @@ pub const SENTENCES: [&str; N] = [
     "it is an acronym that the text does not define",
     "the terminology tells kinds of synonyms",
     "the terminology calls the name an exact synonym",
+    "it is a symbol of letters and digits, such as a gene has, written as in the terminology",
+    "it is one word, and the preferred name of the concept",
+    "how common the lone word is in abstracts, where it is the preferred name",
+    "it is written as an acronym, and the preferred name of the concept",
+    "it is an acronym with digits, written as in the terminology",
 ];
 
 /// Places of the features that depend on the whole document.
@@ -121,6 +132,9 @@ pub struct Reading {
 pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
     let kb = view.kb;
     let surface = found.span(words).of(text);
+    if is_part_of_word(text, words, found) {
+        return Vec::new();
+    }
     let mut readings: Vec<Reading> = Vec::new();
     for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
@@ -146,6 +160,14 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
     let homonyms = f32::from(u8::from(readings.len() > 1));
     readings.iter_mut().for_each(|reading| reading.features[HOMONYMS] = homonyms);
     readings
+}
+
+/// Whether the window is a part of a longer word, as `eclampsia` in `pre-eclampsia` and `flu` in `flu-like`.
+fn is_part_of_word(text: &str, words: &[Word], found: &Found) -> bool {
+    let is_joined = |word: &Word| word.token.before == Gap::Hyphen && !word.expanded;
+    let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
+    let behind = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
+    before.is_some_and(|span| is_prefix(span.of(text))) || behind.is_some_and(|span| span.of(text) == "like")
 }
 
 /// Whether a lone word only shares its stem with a name, as `solely` with `sole` and `organizing` with `organ`.
@@ -252,6 +274,11 @@ pub(super) fn features(
         flag(acronym),
         flag(scoped),
         flag(scoped && scope == Scope::Exact),
+        flag(digits && !acronym && n_letters >= 4 && same_letters(kb.name(name), surface)),
+        word(scope == Scope::Preferred),
+        if lone && scope == Scope::Preferred { frequency } else { 0.0 },
+        flag(acronym && scope == Scope::Preferred),
+        flag(acronym && digits && n_letters >= 4 && same_letters(kb.name(name), surface)),
     ]
 }
 

@@ -25,6 +25,8 @@ pub struct Examples {
     pub places: Vec<(Features, bool)>,
     /// Gold mentions with a concept.
     pub n_gold: usize,
+    /// How often the corpus counts, against others.
+    pub weight: usize,
 }
 
 /// The places that `annotator` spots in a corpus.
@@ -49,7 +51,8 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
             (
                 spotted
                     .iter()
-                    .filter(|spotted| spotted.spans.len() == 1)
+                    // What the inventory of senses says is not weighed by the model.
+                    .filter(|spotted| spotted.spans.len() == 1 && spotted.best().0.sense.is_none())
                     .map(|spotted| (*spotted.features(), is_right(spotted)))
                     .collect(),
                 n_gold,
@@ -64,9 +67,10 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
     examples
 }
 
-/// Logistic regression over all corpora, each with the same total weight.
+/// Logistic regression over all corpora, whatever their size.
 pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
-    let places: Vec<&[(Features, bool)]> = corpora.iter().map(|corpus| corpus.places.as_slice()).collect();
+    let weighed = corpora.iter().flat_map(|corpus| vec![corpus.places.as_slice(); corpus.weight.max(1)]);
+    let places: Vec<&[(Features, bool)]> = weighed.collect();
     logistic(&places, penalty)
 }
 
@@ -87,7 +91,8 @@ pub fn calibration_error(corpus: &Examples, model: &AcceptModel) -> f64 {
 
 /// The threshold, in steps of a hundredth, with the best mean F1 over corpora.
 pub fn best_threshold(corpora: &[Examples], model: &AcceptModel) -> f32 {
-    let mean = |threshold: f32| corpora.iter().map(|corpus| score(corpus, model, threshold).2).sum::<f64>();
+    let f1 = |corpus: &Examples, threshold| corpus.weight.max(1) as f64 * score(corpus, model, threshold).2;
+    let mean = |threshold: f32| corpora.iter().map(|corpus| f1(corpus, threshold)).sum::<f64>();
     let steps = (5..80).map(|step| step as f32 / 100.0);
     steps.map(|step| (mean(step), step)).max_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.5, |(_, step)| step)
 }

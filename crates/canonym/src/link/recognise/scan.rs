@@ -16,6 +16,9 @@ use crate::text::tokens::{Gap, Token, tokenize_into};
 /// The most tokens a window has, linking words left out.
 pub const MAX_TOKENS: usize = 12;
 
+/// The most tokens of a window that is a name letter by letter.
+const MAX_LITERAL: usize = 40;
+
 /// Tokens that a thread remembers before it starts afresh.
 const MAX_REMEMBERED: usize = 1 << 18;
 
@@ -138,6 +141,9 @@ fn is_barrier(gap: Gap) -> bool {
 }
 
 /// Every window that is a name, shorter windows of one start first.
+///
+/// A window may go on across commas, brackets and full stops, and beyond [`MAX_TOKENS`], where the text is a name letter by letter, as
+/// `Burn of leg, unspecified` and `Bacillus sp. A-12`.
 pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
     let table = view.kb.roots();
     let mut found = Vec::new();
@@ -147,18 +153,19 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
             continue;
         }
         let (mut key, mut n_counted) = (0u64, 0);
+        let mut is_literal = false;
         for (last, word) in words.iter().enumerate().skip(first) {
-            if last > first && is_barrier(word.token.before) {
-                break;
-            }
-            if word.hashes.linking {
+            is_literal |= last > first && is_barrier(word.token.before) || n_counted == MAX_TOKENS;
+            if word.hashes.linking && !is_literal {
                 continue;
             }
-            if !word.known || n_counted == MAX_TOKENS {
+            if !word.known && !word.hashes.linking || n_counted == MAX_LITERAL || is_literal && word.expanded {
                 break;
             }
-            key = key.wrapping_add(word.hashes.root);
-            n_counted += 1;
+            if !word.hashes.linking {
+                key = key.wrapping_add(word.hashes.root);
+                n_counted += 1;
+            }
             if words.get(last + 1).is_some_and(|next| next.token.before == Gap::Glued) {
                 continue;
             }
@@ -167,7 +174,11 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
                 continue;
             }
             let window = &words[first..=last];
-            let forms = agreeing(view, text, window, rows);
+            // What ends a name, such as the bracket of `Iron(2+)`, belongs to it.
+            let forms = match is_literal {
+                true => literal(view, text, window, rows),
+                false => agreeing(view, text, window, rows),
+            };
             if !forms.is_empty() {
                 let expanded = window.iter().any(|word| word.expanded);
                 found.push(Found { first, last, n_counted, forms, expanded });
@@ -175,6 +186,20 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
         }
     }
     found
+}
+
+/// The forms of names that a window is letter by letter, capitals apart.
+fn literal(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+    let span = Span { start: window[0].token.span.start, end: window[window.len() - 1].token.span.end };
+    let rest = &text[span.start as usize..];
+    let is_name = |name: &str| {
+        // Signs behind the last word are part of the name, so they are compared, too.
+        rest.get(..name.len()).is_some_and(|written| written.eq_ignore_ascii_case(name)) && name.len() >= span.len()
+            && !name[span.len()..].contains(char::is_alphanumeric)
+    };
+    let forms = rows.iter().map(FormId).filter(|form| view.has_form(*form));
+    let literal = forms.filter(|form| view.kb.names_of_form(*form).any(|name| is_name(view.kb.name(name))));
+    literal.map(|form| (form, Tier::Folded)).collect()
 }
 
 /// All of `words` as one name.

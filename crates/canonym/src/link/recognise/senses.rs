@@ -322,13 +322,12 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
         let of_long = words(kb, long, &mut scratch);
         let Some(found) = lookup(view, long, &of_long) else { continue };
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
-        for (form, tier) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
+        for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
             let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
             // A preferred name comes before a synonym of another concept.
             let mut names: Vec<(ConceptId, NameId)> = names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
             names.sort_by_key(|(_, name)| kb.scope(*name) != Scope::Preferred);
             concepts.extend(names.into_iter().filter(|(concept, _)| view.has(*concept)));
-            let _ = tier;
         }
         if !concepts.is_empty() {
             return concepts;

@@ -1,0 +1,85 @@
+//! The filter of words that some terminology knows: `system = "known-words"` in an experiment.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use canonym::input::Input;
+use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
+use canonym::link::lookalike::WordFilter;
+use canonym::text::normalise::fold;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoints::data_file;
+use super::{TrainArguments, settings, write_bytes};
+use crate::progress;
+
+/// The file that is written.
+const FILE: &str = "known-words.bin";
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Experiment {
+    system: String,
+    /// The size of the filter.
+    bytes: usize,
+    /// The shortest word that is kept, in bytes.
+    shortest: usize,
+    source: Vec<Source>,
+}
+
+/// A terminology.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    /// Relative to the data root or the current folder.
+    path: PathBuf,
+    /// In how many names a word has to stand.
+    #[serde(default = "one")]
+    least: usize,
+    /// Whether the file is no terminology but lines of words.
+    #[serde(default)]
+    is_text: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment = settings(table).with_context(|| format!("not a valid experiment: {path}"))?;
+    let mut words: BTreeMap<String, ()> = BTreeMap::new();
+    for source in &experiment.source {
+        progress::say(&format!("{} …", source.path.display()));
+        let path = data_file(&source.path, &arguments.data_root);
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut count = |name: &str| {
+            for word in fold(name).split(' ') {
+                if word.len() >= experiment.shortest && word.chars().all(char::is_alphabetic) {
+                    *counts.entry(word.to_owned()).or_default() += 1;
+                }
+            }
+        };
+        if source.is_text {
+            let mut input = Input::open(&path)?;
+            while let Some((_, line)) = input.next_line()? {
+                count(line);
+            }
+        } else {
+            let format = SourceFormat::detect(&path)?;
+            let mut report = ImportReport::default();
+            import(format, std::slice::from_ref(&path), &ImportConfig::default(), &mut report, &mut |record| {
+                record.names.iter().for_each(|name| count(&name.text));
+                Ok(())
+            })?;
+        }
+        words.extend(counts.into_iter().filter(|(_, n)| *n >= source.least).map(|(word, _)| (word, ())));
+    }
+    progress::say(&format!("{} words", words.len()));
+    let bytes = WordFilter::build(words.keys().map(String::as_str), experiment.bytes);
+    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    write_bytes(&arguments.out, FILE, &bytes)
+}

@@ -1,0 +1,217 @@
+//! Whether a name only looks like another one: cefuroxime is no cefotaxime, although most of its letters agree.
+//!
+//! Nearness by letters or by vectors proposes candidates; it does not make two names the same. A rare word of a mention has to stand in the
+//! name of the concept, by its root, by its parts (`nephropathy`, `kidney disease`) or as a typing error. A typing error is a word that no
+//! terminology knows and that a few slips of the fingers or of the ear turn into a word of the name. Words that are known are listed in
+//! `assets/known-words.bin`, a Bloom filter (Bloom 1970) over the words of open terminologies.
+
+use std::sync::LazyLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::recognise::common::frequency;
+use crate::kb::KnowledgeBase;
+use crate::kb::lexicon::token_hash;
+use crate::text::normalise::{canonical, fold, root};
+use crate::text::words::{is_linking_word, noun_of, parts_of};
+
+const KNOWN: &[u8] = include_bytes!("../../../../assets/known-words.bin");
+
+/// Bits that a word sets.
+const N_HASHES: u64 = 7;
+
+/// Words that stand in more than so many of a thousand abstracts are no names of their own.
+const COMMON: u16 = 2;
+
+/// Shorter words have no typing errors that can be told from other words.
+const SHORTEST: usize = 5;
+
+/// A set of words that may hold a few more than were put in.
+#[derive(Debug, Clone)]
+pub struct WordFilter<'a>(&'a [u8]);
+
+impl<'a> WordFilter<'a> {
+    /// The words of the terminologies that the program knows.
+    pub fn embedded() -> &'static WordFilter<'static> {
+        static EMBEDDED: LazyLock<WordFilter<'static>> = LazyLock::new(|| WordFilter(KNOWN));
+        &EMBEDDED
+    }
+
+    /// The bytes of a filter over words.
+    pub fn build<'b>(words: impl Iterator<Item = &'b str>, n_bytes: usize) -> Vec<u8> {
+        let mut bytes = vec![0; n_bytes];
+        for word in words {
+            for bit in bits(word, n_bytes) {
+                bytes[bit / 8] |= 1 << (bit % 8);
+            }
+        }
+        bytes
+    }
+
+    /// Whether the word was put in; about one word in a hundred that was not is said to be there, too.
+    pub fn has(&self, word: &str) -> bool {
+        !self.0.is_empty() && bits(word, self.0.len()).all(|bit| self.0[bit / 8] >> (bit % 8) & 1 == 1)
+    }
+}
+
+fn bits(word: &str, n_bytes: usize) -> impl Iterator<Item = usize> {
+    let hash = xxh3_64(word.as_bytes());
+    let (first, step) = (hash & 0xffff_ffff, hash >> 32 | 1);
+    (0..N_HASHES).map(move |n| (first.wrapping_add(n.wrapping_mul(step)) % (8 * n_bytes as u64)) as usize)
+}
+
+/// Whether some terminology, or ordinary language, knows a folded word.
+pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
+    frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
+}
+
+/// Whether a mention has a rare word that is another one than the words of a name, so that the two only look alike.
+pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
+    let (mention, name) = (fold(mention), fold(name));
+    let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
+    let joined: String = of_name.concat();
+    mention.split(' ').filter(|word| is_rare(word)).any(|word| {
+        let has_root = |other: &str| root(&canonical(other)) == root(&canonical(word));
+        let is_met = of_name.iter().any(|other| has_root(other)) || joined.contains(word) || word.contains(joined.as_str());
+        let is_descriptive = parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
+        !is_met && !is_descriptive && !of_name.iter().any(|other| is_typing_error(kb, word, other))
+    })
+}
+
+fn is_rare(word: &str) -> bool {
+    word.len() >= SHORTEST
+        && word.chars().all(char::is_alphabetic)
+        && !is_linking_word(word)
+        && frequency(word) <= COMMON
+}
+
+/// Whether a word that no terminology knows is another word, mistyped; both are folded.
+pub fn is_typing_error(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
+    let (n, m) = (word.chars().count(), meant.chars().count());
+    if n < SHORTEST || m < SHORTEST || n.abs_diff(m) > 2 {
+        return false;
+    }
+    let most = match n.min(m) {
+        0..=6 => 1.0,
+        7..=9 => 1.6,
+        _ => 2.2,
+    };
+    slips(word, meant, most) <= most && !is_known_word(kb, word)
+}
+
+/// What it costs to mistype a word: slips of fingers and ear cost less than a letter of its own (restricted Damerau-Levenshtein distance,
+/// weighted). More than `most` is not told apart from infinity.
+pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
+    let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
+    let n = meant.len();
+    let mut rows: [Vec<f32>; 3] = [vec![f32::MAX; n + 1], (0..=n).map(|at| at as f32).collect(), vec![0.0; n + 1]];
+    for row in 1..=word.len() {
+        let [before, last, next] = &mut rows;
+        next[0] = row as f32;
+        let mut least = next[0];
+        for column in 1..=n {
+            let (typed, right) = (word[row - 1], meant[column - 1]);
+            let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
+            let extra = if doubled(&word, row - 1) { DOUBLED } else { 1.0 };
+            let missing = if doubled(&meant, column - 1) { DOUBLED } else { 1.0 };
+            // People rarely mistype the first letter.
+            let first = if row == 1 && column == 1 { FIRST } else { 0.0 };
+            let mut cost = (last[column] + extra)
+                .min(next[column - 1] + missing)
+                .min(last[column - 1] + if typed == right { 0.0 } else { substitution(typed, right) + first });
+            if row > 1 && column > 1 && typed == meant[column - 2] && word[row - 2] == right {
+                cost = cost.min(before[column - 2] + SWAPPED);
+            }
+            next[column] = cost;
+            least = least.min(cost);
+        }
+        if least > most {
+            return f32::MAX;
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][n]
+}
+
+/// Costs of usual slips.
+const DOUBLED: f32 = 0.5;
+const SWAPPED: f32 = 0.7;
+const FIRST: f32 = 0.8;
+
+fn substitution(typed: char, right: char) -> f32 {
+    const VOWELS: &str = "aeiouy";
+    /// Letters that sound alike.
+    const ALIKE: [(char, char); 8] =
+        [('c', 'k'), ('c', 's'), ('s', 'z'), ('f', 'v'), ('g', 'j'), ('m', 'n'), ('d', 't'), ('b', 'p')];
+    const KEYS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
+    let alike = |(one, other): &(char, char)| (*one, *other) == (typed, right) || (*other, *one) == (typed, right);
+    let place = |letter: char| {
+        KEYS.iter().enumerate().find_map(|(row, keys)| keys.find(letter).map(|column| (row as i32, column as i32)))
+    };
+    let near = place(typed)
+        .zip(place(right))
+        .is_some_and(|(one, other)| (one.0 - other.0).abs() <= 1 && (one.1 - other.1).abs() <= 1);
+    match () {
+        () if VOWELS.contains(typed) && VOWELS.contains(right) => 0.7,
+        () if ALIKE.iter().any(alike) || near => 0.8,
+        () => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kb::KnowledgeBaseBuilder;
+    use crate::kb::Scope;
+    use crate::kb::format::Meta;
+    use crate::kb::record::{ConceptRecord, NameRecord};
+
+    fn kb(names: &[&str]) -> KnowledgeBase {
+        let mut builder = KnowledgeBaseBuilder::new();
+        for (row, name) in names.iter().enumerate() {
+            let names = vec![NameRecord { text: (*name).to_owned(), scope: Scope::Preferred }];
+            builder.add(ConceptRecord { id: format!("X:{row}"), names, ..ConceptRecord::default() }).unwrap();
+        }
+        KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap()
+    }
+
+    #[test]
+    fn names_of_other_things_are_no_typing_errors() {
+        let names = ["Cefotaxime", "Hydroxyurea", "Sulfasalazine", "Ibuprofen", "Diabetes Mellitus", "Prednisone"];
+        let kb = kb(&names);
+        for (mention, name) in [
+            ("cefuroxime", "Cefotaxime"),
+            ("hydroxyzine", "Hydroxyurea"),
+            ("sulfadiazine", "Sulfasalazine"),
+            ("prednimustine", "Prednisone"),
+        ] {
+            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+        for (mention, name) in [
+            ("ibuprofin", "Ibuprofen"),
+            ("ibuprofen sodium", "Ibuprofen"),
+            ("diabtes mellitus", "Diabetes Mellitus"),
+            ("predinsone", "Prednisone"),
+        ] {
+            assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+    }
+
+    #[test]
+    fn slips_cost_less_than_other_letters() {
+        let cost = |word, meant| slips(word, meant, 9.0);
+        assert_eq!(cost("fever", "fever"), 0.0);
+        assert!(cost("diarrea", "diarrhea") <= 1.0 && cost("dizzyness", "dizziness") < 1.0);
+        assert!(cost("haedache", "headache") < cost("xeadache", "headache"));
+        assert_eq!(slips("abcdefgh", "stuvwxyz", 1.0), f32::MAX);
+    }
+
+    #[test]
+    fn a_filter_has_what_was_put_in() {
+        let words = ["cefuroxime", "hydroxyzine"];
+        let bytes = WordFilter::build(words.into_iter(), 16);
+        let filter = WordFilter(&bytes);
+        assert!(words.iter().all(|word| filter.has(word)) && !filter.has("aspirin"));
+        assert!(!WordFilter(&[]).has("aspirin"));
+    }
+}
