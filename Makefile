@@ -3,8 +3,10 @@
 SECONDS_EACH ?= 60
 CARGO ?= cargo
 PYTHON ?= python3
+# The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
+BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers fuzz deny
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz deny
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -33,6 +35,26 @@ bench:
 bench-peers:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/bench_peers.py
+
+# Everyday text, marked by hand: notes, questions of lay people, news, abstracts.
+bench-everyday:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/everyday/bench.py --binary $(BINARY) --report experiments/reports/everyday.json
+
+# Names of thirteen terminologies and of the starter, in sentences and alone; ten minutes on two cores.
+bench-names:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/names.py --binary $(BINARY) --synonyms --report experiments/reports/names.json
+
+# Names that the terminology lacks beside ones that it has, and misspellings.
+bench-lookalikes:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/lookalikes.py --binary $(BINARY) --report experiments/reports/lookalikes.json
+
+# Short forms and words of several senses, each in a text that decides.
+bench-ambiguous:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/ambiguous.py --binary $(BINARY) --report experiments/reports/ambiguous.json
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
 fuzz:
