@@ -46,7 +46,7 @@ const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors
 const CACHE: &str = "CANONYM_CACHE";
 
 /// About 2,300 common concepts; `assets/README.md` tells how they were chosen.
-const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
+pub const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
 
 /// Opens `path`, or the starter knowledge base where none or its name is given.
 pub fn open(path: Option<&Path>) -> anyhow::Result<Arc<KnowledgeBase>> {

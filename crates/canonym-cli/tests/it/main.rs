@@ -18,6 +18,7 @@ mod kb_diff;
 mod kb_fetch;
 mod kb_lint;
 mod kb_read;
+mod kb_starter;
 mod link;
 mod link_output;
 mod map;
