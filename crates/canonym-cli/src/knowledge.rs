@@ -13,7 +13,7 @@ use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym::link::bm25::Bm25Linker;
 use canonym::link::explain::Explanation;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
@@ -232,17 +232,26 @@ impl NameLinker {
 
     /// Links names without context, in order.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> canonym::Result<Vec<Link>> {
-        match self {
+        where_named(self.kb(), names, |names| match self {
             NameLinker::Lexical(linker) => Ok(linker.link_names(names)),
             NameLinker::Hybrid(linker, ..) => Ok(linker.link_names(names)),
             NameLinker::Bm25(linker) => Ok(linker.link_names(names)),
             NameLinker::Dual(linker) => linker.link_names(names),
+        })
+    }
+
+    fn kb(&self) -> &KnowledgeBase {
+        match self {
+            NameLinker::Lexical(linker) => linker.kb(),
+            NameLinker::Hybrid(linker, ..) => linker.kb(),
+            NameLinker::Bm25(linker) => linker.kb(),
+            NameLinker::Dual(linker) => linker.kb(),
         }
     }
 
     /// Links one mention of a text by its name, as [`Linker::link`] does, and says why; a model that reads texts sees the name alone.
     pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
-        let (mut link, mut explanation) = self.explain_name(name, scratch)?;
+        let (mut link, mut explanation) = self.explain_text(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
             explain_usages(linker.kb(), name, &link, &mut explanation);
@@ -250,8 +259,16 @@ impl NameLinker {
         Ok((link, explanation))
     }
 
-    /// Links one name and says why.
+    /// Links one name as [`NameLinker::link_names`] does, and says why.
     pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+        if !may_name(self.kb(), name) {
+            let link = Link { candidates: Vec::new(), nil: true };
+            return Ok((link, Explanation { compared: name.to_owned(), ..Explanation::default() }));
+        }
+        self.explain_text(name, scratch)
+    }
+
+    fn explain_text(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
         Ok(match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
