@@ -16,6 +16,7 @@ use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::senses::SenseInventory;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
 use canonym_neural::bundle::cross::CrossBundle;
@@ -112,6 +113,8 @@ pub struct Models {
     pub bm25: Option<Bm25Config>,
     /// Orders the candidates of given mentions anew.
     pub rerank: Option<Arc<CrossBundle>>,
+    /// What short forms stand for, where the user says more than is built in.
+    pub senses: Option<Arc<SenseInventory>>,
 }
 
 impl Models {
@@ -124,12 +127,22 @@ impl Models {
             dual: None,
             bm25: None,
             rerank: None,
+            senses: None,
         }
     }
 
     /// The built-in models with those of a bundle.
     pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
         Ok(Models { ranking: bundle.lexical()?, dense: Some(bundle), ..Models::built_in() })
+    }
+
+    /// What finds names in texts.
+    pub fn dictionary(&self, kb: &Arc<KnowledgeBase>, config: RecogniseConfig) -> DictionaryAnnotator {
+        let dictionary = DictionaryAnnotator::new(kb.clone(), self.recognition.clone(), config);
+        match &self.senses {
+            Some(senses) => dictionary.with_senses(senses.clone()),
+            None => dictionary,
+        }
     }
 
     /// The built-in models with a dual encoder.
@@ -342,7 +355,7 @@ pub fn pipeline(
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
     let linker = hybrid(kb, models, bundle, LinkConfig { top_k: config.top_k, min_score: 0.0 }, subset.clone())?;
     let recognise = RecogniseConfig { top_k: config.top_k, min_score: Some(LEAST_READ), nested: config.nested };
-    let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition.clone(), recognise).within(subset);
+    let dictionary = models.dictionary(kb, recognise).within(subset);
     let decide = (manifest.decision, config);
     Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
 }
