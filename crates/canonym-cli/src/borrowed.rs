@@ -5,6 +5,7 @@ use std::sync::Arc;
 use canonym::kb::KnowledgeBase;
 use canonym::kb::subset::Subset;
 use canonym::link::explain::{Explanation, contribution};
+use canonym::link::recognise::senses::SenseInventory;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
@@ -12,7 +13,7 @@ use canonym_neural::dual::joint::{IS_MENTION, Joint, log_odds};
 use canonym_neural::dual::linker::DualLinker;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 
-use crate::knowledge;
+use crate::knowledge::{self, Models};
 
 /// Mentions that are less likely right than this have no concept, where neither the user nor the model says another: what is best for an F1 of about 0.8, since the
 /// best threshold of calibrated probabilities is half of the F1 that it leads to (Lipton et al. 2014).
@@ -36,22 +37,21 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// `linker` behind the default model.
+    /// `linker` behind the default model, with the short forms of a user where there are some.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
-        linker: DualLinker,
+        (linker, senses): (DualLinker, Option<Arc<SenseInventory>>),
         joint: Option<Joint>,
         config: PipelineConfig,
         subset: Option<Arc<Subset>>,
     ) -> anyhow::Result<Borrowed> {
-        let models = knowledge::models("default")?;
+        let models = Models { senses, ..knowledge::models("default")? };
         let pipeline = knowledge::pipeline(kb, &models, config, subset.clone())?;
         let finder = match pipeline {
             Some(pipeline) if !pipeline.types().is_empty() => Finder::Pipeline(Box::new(pipeline)),
             _ => {
                 let config = RecogniseConfig { top_k: 1, min_score: None, nested: config.nested };
-                let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition, config);
-                Finder::Dictionary(Box::new(dictionary.within(subset)))
+                Finder::Dictionary(Box::new(models.dictionary(kb, config).within(subset)))
             }
         };
         let least = config.min_score.unwrap_or(joint.map_or(LEAST, |joint| joint.least));

@@ -6,6 +6,7 @@ use canonym::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 
 use crate::errors;
 use crate::link::to::To;
+use crate::system::retain;
 
 /// What can be said of a mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -70,9 +71,5 @@ pub fn drop_said<T>(document: &mut AnnotatedDocument, unwanted: &[Said], beside:
         |one: &Attribute| is_context(one) && unwanted.iter().any(|said| said.value() == one.value.as_str());
     let kept: Vec<bool> =
         document.annotations.iter().map(|annotation| !annotation.attributes.iter().any(is_unwanted)).collect();
-    let mut rows = kept.iter();
-    document.annotations.retain(|_| rows.next().copied().unwrap_or(true));
-    let mut rows = kept.iter();
-    beside.retain(|_| rows.next().copied().unwrap_or(true));
-    kept.iter().filter(|is_kept| !**is_kept).count() as u64
+    retain(document, beside, &kept)
 }

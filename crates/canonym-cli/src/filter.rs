@@ -16,7 +16,7 @@ pub struct FilterArguments {
     /// Give only concepts of these source vocabularies.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only_sources: Vec<String>,
-    /// Give only concepts with one of these semantic types.
+    /// Give only concepts with one of these semantic types, and unlinked mentions only of these types.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     only_types: Vec<String>,
     /// Give only these concepts and those below them.
@@ -25,7 +25,7 @@ pub struct FilterArguments {
     /// Give no concept of these source vocabularies.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     not_sources: Vec<String>,
-    /// Give no concept with one of these semantic types.
+    /// Give no concept with one of these semantic types, and no unlinked mention of these types.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     not_types: Vec<String>,
     /// Give none of these concepts, and none below them.

@@ -13,9 +13,10 @@ use canonym::kb::subset::Subset;
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym::link::bm25::Bm25Linker;
 use canonym::link::explain::Explanation;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
+use canonym::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
 use canonym::link::model::LexicalModel;
 use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::recognise::senses::SenseInventory;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
 use canonym_neural::bundle::cross::CrossBundle;
@@ -46,7 +47,7 @@ const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors
 const CACHE: &str = "CANONYM_CACHE";
 
 /// About 2,300 common concepts; `assets/README.md` tells how they were chosen.
-const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
+pub const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
 
 /// Opens `path`, or the starter knowledge base where none or its name is given.
 pub fn open(path: Option<&Path>) -> anyhow::Result<Arc<KnowledgeBase>> {
@@ -112,6 +113,8 @@ pub struct Models {
     pub bm25: Option<Bm25Config>,
     /// Orders the candidates of given mentions anew.
     pub rerank: Option<Arc<CrossBundle>>,
+    /// What short forms stand for, where the user says more than is built in.
+    pub senses: Option<Arc<SenseInventory>>,
 }
 
 impl Models {
@@ -124,12 +127,22 @@ impl Models {
             dual: None,
             bm25: None,
             rerank: None,
+            senses: None,
         }
     }
 
     /// The built-in models with those of a bundle.
     pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
         Ok(Models { ranking: bundle.lexical()?, dense: Some(bundle), ..Models::built_in() })
+    }
+
+    /// What finds names in texts.
+    pub fn dictionary(&self, kb: &Arc<KnowledgeBase>, config: RecogniseConfig) -> DictionaryAnnotator {
+        let dictionary = DictionaryAnnotator::new(kb.clone(), self.recognition.clone(), config);
+        match &self.senses {
+            Some(senses) => dictionary.with_senses(senses.clone()),
+            None => dictionary,
+        }
     }
 
     /// The built-in models with a dual encoder.
@@ -232,17 +245,26 @@ impl NameLinker {
 
     /// Links names without context, in order.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> canonym::Result<Vec<Link>> {
-        match self {
+        where_named(self.kb(), names, |names| match self {
             NameLinker::Lexical(linker) => Ok(linker.link_names(names)),
             NameLinker::Hybrid(linker, ..) => Ok(linker.link_names(names)),
             NameLinker::Bm25(linker) => Ok(linker.link_names(names)),
             NameLinker::Dual(linker) => linker.link_names(names),
+        })
+    }
+
+    fn kb(&self) -> &KnowledgeBase {
+        match self {
+            NameLinker::Lexical(linker) => linker.kb(),
+            NameLinker::Hybrid(linker, ..) => linker.kb(),
+            NameLinker::Bm25(linker) => linker.kb(),
+            NameLinker::Dual(linker) => linker.kb(),
         }
     }
 
     /// Links one mention of a text by its name, as [`Linker::link`] does, and says why; a model that reads texts sees the name alone.
     pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
-        let (mut link, mut explanation) = self.explain_name(name, scratch)?;
+        let (mut link, mut explanation) = self.explain_text(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
             explain_usages(linker.kb(), name, &link, &mut explanation);
@@ -250,8 +272,16 @@ impl NameLinker {
         Ok((link, explanation))
     }
 
-    /// Links one name and says why.
+    /// Links one name as [`NameLinker::link_names`] does, and says why.
     pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+        if !may_name(self.kb(), name) {
+            let link = Link { candidates: Vec::new(), nil: true };
+            return Ok((link, Explanation { compared: name.to_owned(), ..Explanation::default() }));
+        }
+        self.explain_text(name, scratch)
+    }
+
+    fn explain_text(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
         Ok(match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
@@ -325,7 +355,7 @@ pub fn pipeline(
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
     let linker = hybrid(kb, models, bundle, LinkConfig { top_k: config.top_k, min_score: 0.0 }, subset.clone())?;
     let recognise = RecogniseConfig { top_k: config.top_k, min_score: Some(LEAST_READ), nested: config.nested };
-    let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition.clone(), recognise).within(subset);
+    let dictionary = models.dictionary(kb, recognise).within(subset);
     let decide = (manifest.decision, config);
     Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
 }

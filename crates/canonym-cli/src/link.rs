@@ -6,11 +6,14 @@ pub mod to;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use canonym::corpus::conll::Scheme;
 use canonym::corpus::format::CorpusFormat;
 use canonym::corpus::{self, AnnotatedDocument};
+use canonym::input::Input;
 use canonym::link::explain::Explanation;
+use canonym::link::recognise::senses::SenseInventory;
 use canonym::text::Document;
 use rayon::prelude::*;
 
@@ -18,7 +21,7 @@ use crate::filter::FilterArguments;
 use crate::output::counted;
 use crate::reading::{Documents, ReadArguments};
 use crate::sink::{Encoded, Sink, check_output};
-use crate::system::{Mentions, System, SystemConfig};
+use crate::system::{Mentions, Nil, System, SystemConfig, drop_unlinked};
 use crate::{context, errors, explain, knowledge, progress, rerank};
 
 use self::to::To;
@@ -61,6 +64,13 @@ pub struct LinkArguments {
     /// Abstain below this probability: the mention is given, and no concept is said to be meant.
     #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
     min_score: Option<f32>,
+    /// Keep or drop unlinked mentions.
+    #[arg(long, value_enum, default_value = "keep", value_name = "drop|keep", hide_possible_values = true)]
+    nil: Nil,
+    /// Abbreviations of your own, which replace built-in ones: short form, long forms separated by `|` and, where a short
+    /// form has several lines, its share of uses in percent, separated by tabs.
+    #[arg(long, value_name = "FILE.tsv")]
+    abbreviations: Vec<PathBuf>,
     /// Give mentions inside longer ones, too.
     #[arg(long)]
     nested: bool,
@@ -94,6 +104,7 @@ pub struct LinkArguments {
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     let mut models = knowledge::models(&arguments.model)?;
     models.rerank = arguments.rerank.as_deref().map(rerank::open).transpose()?;
+    models.senses = senses(&arguments.abbreviations)?;
     knowledge::use_threads(arguments.threads)?;
     let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let system = System::new(
@@ -112,6 +123,16 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     link_all(arguments, &system)
 }
 
+/// The senses of short forms that are built in, with those of files.
+fn senses(files: &[PathBuf]) -> anyhow::Result<Option<Arc<SenseInventory>>> {
+    let mut senses = None;
+    for file in files {
+        let before = senses.unwrap_or_else(SenseInventory::embedded);
+        senses = Some(Arc::new(before.with_file(&mut Input::open(file)?)?));
+    }
+    Ok(senses)
+}
+
 fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
     let to = match arguments.to.as_deref() {
@@ -126,7 +147,8 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     if arguments.explain {
         explain::check_format(to)?;
     }
-    check_output(arguments.output.as_deref(), &arguments.files)?;
+    let inputs: Vec<PathBuf> = arguments.files.iter().chain(&arguments.abbreviations).cloned().collect();
+    check_output(arguments.output.as_deref(), &inputs)?;
     let mut batches = Batches::new(arguments)?;
     let mut sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
     let bar = progress::counter("documents", None);
@@ -134,7 +156,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     if batch.is_empty() {
         errors::left_out(batches.n_left_out)?;
     }
-    let mut n_dropped = 0;
+    let mut n_dropped = Dropped::default();
     sink.start(batch.first())?;
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
@@ -142,34 +164,45 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
         let (written, next) = rayon::join(|| link(arguments, system, batch, to), || batches.next_batch());
         for (document, n_dropped_here) in written? {
             sink.write(document)?;
-            n_dropped += n_dropped_here;
+            n_dropped.by_nil += n_dropped_here.by_nil;
+            n_dropped.by_context += n_dropped_here.by_context;
         }
         bar.inc(n_documents);
         batch = next?;
     }
     bar.finish_and_clear();
     sink.finish()?;
-    if n_dropped > 0 {
-        progress::say(&format!("left out {} by `--drop-context`", counted(n_dropped, "mention")));
+    for (n, option) in [(n_dropped.by_nil, "--nil drop"), (n_dropped.by_context, "--drop-context")] {
+        if n > 0 {
+            progress::say(&format!("left out {} by `{option}`", counted(n, "mention")));
+        }
     }
     errors::left_out(batches.n_left_out)
 }
 
-/// Links a batch and writes each document into a buffer of its own; with each the number of mentions that its context
-/// left out.
+/// How many mentions were left out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Dropped {
+    /// Those without a concept.
+    by_nil: u64,
+    /// Those of which the context was not wanted.
+    by_context: u64,
+}
+
+/// Links a batch and writes each document into a buffer of its own; with each the numbers of mentions that were left out.
 fn link(
     arguments: &LinkArguments,
     system: &System,
     batch: Vec<AnnotatedDocument>,
     to: To,
-) -> anyhow::Result<Vec<(Encoded, u64)>> {
+) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
     if arguments.explain {
         return link_explained(arguments, system, batch, to);
     }
     let mut linked = system.link(batch)?;
-    let encode = |document: &mut AnnotatedDocument| -> anyhow::Result<(Encoded, u64)> {
+    let encode = |document: &mut AnnotatedDocument| -> anyhow::Result<(Encoded, Dropped)> {
         let mut unexplained = Vec::new();
-        let n_dropped = add_context(arguments, document, &mut unexplained);
+        let n_dropped = leave_out(arguments, document, &mut unexplained);
         let mut bytes = Vec::new();
         match to {
             To::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, n_dropped)),
@@ -187,9 +220,9 @@ fn link_explained(
     system: &System,
     batch: Vec<AnnotatedDocument>,
     to: To,
-) -> anyhow::Result<Vec<(Encoded, u64)>> {
+) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
     let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
-        let n_dropped = add_context(arguments, &mut document, &mut explanations);
+        let n_dropped = leave_out(arguments, &mut document, &mut explanations);
         let mut bytes = Vec::new();
         match to {
             To::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
@@ -204,16 +237,20 @@ fn link_explained(
 }
 
 /// Adds the contexts that are asked for and drops what is not wanted; how many mentions that were.
-fn add_context(
+fn leave_out(
     arguments: &LinkArguments,
     document: &mut AnnotatedDocument,
     explanations: &mut Vec<Explanation>,
-) -> u64 {
-    if !arguments.context {
-        return 0;
+) -> Dropped {
+    let mut dropped = Dropped::default();
+    if arguments.nil == Nil::Drop {
+        dropped.by_nil = drop_unlinked(document, explanations);
     }
-    context::add(document);
-    context::drop_said(document, &arguments.drop_context, explanations)
+    if arguments.context {
+        context::add(document);
+        dropped.by_context = context::drop_said(document, &arguments.drop_context, explanations);
+    }
+    dropped
 }
 
 /// The documents of all inputs, some at a time.

@@ -31,6 +31,30 @@ pub enum Mentions {
     Gold,
 }
 
+/// What becomes of mentions without a concept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Nil {
+    /// They are left out.
+    Drop,
+    /// They are given, with `nil`.
+    Keep,
+}
+
+/// Leaves out annotations without a concept, and what `beside` has at their places, where it has anything. How many they were.
+pub fn drop_unlinked<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>) -> u64 {
+    let kept: Vec<bool> = document.annotations.iter().map(|annotation| !annotation.nil).collect();
+    retain(document, beside, &kept)
+}
+
+/// Keeps the annotations that `kept` says yes to, and what `beside` has at their places. How many others there were.
+pub fn retain<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>, kept: &[bool]) -> u64 {
+    let mut rows = kept.iter();
+    document.annotations.retain(|_| rows.next().copied().unwrap_or(true));
+    let mut rows = kept.iter();
+    beside.retain(|_| rows.next().copied().unwrap_or(true));
+    kept.iter().filter(|is_kept| !**is_kept).count() as u64
+}
+
 /// How a system links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemConfig {
@@ -58,6 +82,7 @@ pub struct System {
     kb: Arc<KnowledgeBase>,
     raw_ids: bool,
     leaky_tokenisation: bool,
+    subset: Option<Arc<Subset>>,
     model: Model,
 }
 
@@ -93,7 +118,7 @@ impl System {
                         let config = PipelineConfig { top_k: 1, min_score, nested };
                         Model::Borrowed(Box::new(Borrowed::new(
                             kb,
-                            linker,
+                            (linker, models.senses.clone()),
                             bundle.manifest.joint,
                             config,
                             subset.clone(),
@@ -114,8 +139,7 @@ impl System {
                             );
                         }
                         let config = RecogniseConfig { top_k, min_score, nested };
-                        let dictionary = DictionaryAnnotator::new(kb.clone(), models.recognition, config);
-                        Model::Detect(dictionary.within(subset.clone()))
+                        Model::Detect(models.dictionary(kb, config).within(subset.clone()))
                     }
                 }
             }
@@ -129,11 +153,15 @@ impl System {
                 }
             }
         };
+        if models.senses.is_some() && !reads_short_forms(&model) {
+            let hint = "leave `--abbreviations` out, or find mentions by `--model default` or `lexical`";
+            return Err(usage("this model does not read short forms of a file", hint));
+        }
         if leaky_tokenisation && !matches!(model, Model::Dual(_)) {
             let hint = "leave `--leaky-tokenisation` out, or give a dual encoder that finds mentions";
             return Err(usage("nothing leaks in this model", hint));
         }
-        Ok(System { kb: kb.clone(), raw_ids, leaky_tokenisation, model })
+        Ok(System { kb: kb.clone(), raw_ids, leaky_tokenisation, subset: subset.clone(), model })
     }
 
     /// The same documents with linked mentions in the place of their own annotations.
@@ -160,7 +188,7 @@ impl System {
         // What else the source says of a document stays, so that its format can be written again.
         let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
             let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
-            let annotations = annotations.collect();
+            let annotations = annotations.filter(|annotation| self.is_given(annotation)).collect();
             AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
         };
         Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
@@ -236,6 +264,11 @@ impl System {
         texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect()
     }
 
+    /// Filters of types hold also for what was found and is linked to no concept.
+    fn is_given(&self, annotation: &Annotation) -> bool {
+        !annotation.nil || self.subset.as_ref().is_none_or(|subset| subset.has_type(&annotation.semantic_type))
+    }
+
     /// A document with what was found in it, and why.
     fn explained(
         &self,
@@ -243,7 +276,8 @@ impl System {
         explained: Vec<(LinkedMention, Explanation)>,
     ) -> (AnnotatedDocument, Vec<Explanation>) {
         let name = |(linked, explanation)| self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation);
-        let (annotations, explanations) = explained.into_iter().map(name).unzip();
+        let is_given = |(annotation, _): &(Annotation, Explanation)| self.is_given(annotation);
+        let (annotations, explanations) = explained.into_iter().map(name).filter(is_given).unzip();
         (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
     }
 
@@ -254,6 +288,11 @@ impl System {
         }
         (annotation, explanation)
     }
+}
+
+/// Whether names of the knowledge base, and so short forms, are looked for in the text.
+fn reads_short_forms(model: &Model) -> bool {
+    matches!(model, Model::Pipeline(_) | Model::Borrowed(_) | Model::Detect(_))
 }
 
 fn texts_of(batch: Vec<AnnotatedDocument>) -> Vec<Document> {

@@ -21,11 +21,24 @@ pub struct LinkOptions {
     pub min_score: Option<f32>,
     /// Whether mentions inside longer ones are given, too.
     pub nested: bool,
+    /// What becomes of mentions without a concept.
+    pub nil: Nil,
+}
+
+/// What becomes of mentions without a concept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Nil {
+    /// They are left out.
+    Drop,
+    /// They are given, with `nil`.
+    #[default]
+    Keep,
 }
 
 impl Default for LinkOptions {
     fn default() -> LinkOptions {
-        LinkOptions { top_k: 5, min_score: None, nested: false }
+        LinkOptions { top_k: 5, min_score: None, nested: false, nil: Nil::Keep }
     }
 }
 

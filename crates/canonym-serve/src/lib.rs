@@ -25,7 +25,7 @@ pub mod times;
 pub mod wire;
 
 pub use app::{App, ServeConfig};
-pub use engine::{Engine, LinkOptions, Trainer};
+pub use engine::{Engine, LinkOptions, Nil, Trainer};
 pub use error::ApiError;
 
 use std::net::SocketAddr;

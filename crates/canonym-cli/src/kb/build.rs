@@ -9,10 +9,14 @@ use canonym::kb::format::Meta;
 use canonym::kb::import::{ImportConfig, Report};
 
 use crate::errors::usage;
+use crate::knowledge::STARTER_TABLE;
 use crate::output::{Sheet, bytes, counted, thousands};
 use crate::progress;
 
 use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
+
+/// The option as it is kept with the knowledge base.
+const WITH_STARTER: &str = "--with-starter";
 
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
@@ -60,6 +64,10 @@ pub struct BuildArguments {
     /// The predicates of mappings that join, separated by commas; skos:exactMatch where not given.
     #[arg(long, value_name = "PREDICATE", value_delimiter = ',', requires = "join")]
     join_predicates: Vec<String>,
+    /// Add the names of the embedded starter (short forms, brand names, lay names) as exact synonyms of concepts with the
+    /// same id or alternative id, such as MESH:D005334. Names of another concept are not added.
+    #[arg(long)]
+    with_starter: bool,
     /// The name of the knowledge base; the name of the first source where not given.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -137,6 +145,7 @@ fn config(arguments: &BuildArguments, sources: &[CompileSource]) -> CompileConfi
         options: options(arguments, sources),
         mappings: arguments.join.clone(),
         predicates: trimmed(&arguments.join_predicates),
+        starter: arguments.with_starter.then(|| STARTER_TABLE.as_bytes().to_vec()),
     }
 }
 
@@ -172,6 +181,7 @@ fn options(arguments: &BuildArguments, sources: &[CompileSource]) -> Vec<String>
     let flags = [("--keep-obsolete", all.keep_obsolete), ("--xrefs", all.xrefs)];
     options.extend(flags.iter().filter(|(_, given)| *given).map(|(option, _)| (*option).to_owned()));
     options.extend(arguments.join.iter().map(|path| format!("--join {}", last(path))));
+    options.extend(arguments.with_starter.then(|| WITH_STARTER.to_owned()));
     options
 }
 
@@ -191,6 +201,9 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     if meta.options.iter().any(|option| option.starts_with("--join ")) {
         sheet.line("joined", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
     }
+    if meta.options.iter().any(|option| option == WITH_STARTER) {
+        sheet.line("starter", starter_line(report));
+    }
     let dropped: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
     sheet.counts("dropped", &dropped);
@@ -198,4 +211,13 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
         sheet.line("dropped", "nothing");
     }
     sheet.text()
+}
+
+fn starter_line(report: &Report) -> String {
+    match (report.n_added_names, report.n_supplemented) {
+        (0, _) => "no names added; the starter knows ids such as MESH:D005334".to_owned(),
+        (n_names, n_concepts) => {
+            format!("{} added to {}", counted(n_names, "name"), counted(n_concepts, "concept"))
+        }
+    }
 }

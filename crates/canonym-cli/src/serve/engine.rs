@@ -9,11 +9,11 @@ use canonym::link::explain::Explanation;
 use canonym::link::lexical::LinkConfig;
 use canonym::link::{Link, Linker, Marked};
 use canonym::text::Mention;
-use canonym_serve::{Engine, LinkOptions};
+use canonym_serve::{Engine, LinkOptions, Nil};
 
 use super::trainer::ContextModel;
 use crate::knowledge::{self, Models, NameLinker};
-use crate::system::{Mentions, System, SystemConfig, records};
+use crate::system::{Mentions, System, SystemConfig, drop_unlinked, records};
 
 /// Systems that are kept, one for each way to link: they are made when they are asked for first.
 const MAX_SYSTEMS: usize = 4;
@@ -48,9 +48,11 @@ impl ServeEngine {
         Some(ContextModel { finds: bundle.manifest.model.search.is_some() })
     }
 
+    /// Mentions without a concept are dropped afterwards, so one system serves both ways.
     fn make_system(&self, options: &LinkOptions) -> anyhow::Result<Arc<System>> {
+        let options = LinkOptions { nil: Nil::Keep, ..*options };
         let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = systems.iter().position(|(other, _)| other == options) {
+        if let Some(at) = systems.iter().position(|(other, _)| *other == options) {
             let found = systems.remove(at);
             let system = found.1.clone();
             systems.push(found);
@@ -69,7 +71,7 @@ impl ServeEngine {
         if systems.len() >= MAX_SYSTEMS {
             systems.remove(0);
         }
-        systems.push((*options, system.clone()));
+        systems.push((options, system.clone()));
         Ok(system)
     }
 
@@ -120,7 +122,11 @@ impl Engine for ServeEngine {
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym::Result<Vec<AnnotatedDocument>> {
-        self.system(options)?.link(documents).map_err(of_program)
+        let mut linked = self.system(options)?.link(documents).map_err(of_program)?;
+        if options.nil == Nil::Drop {
+            linked.iter_mut().for_each(|document| _ = drop_unlinked(document, &mut Vec::<()>::new()));
+        }
+        Ok(linked)
     }
 
     fn explain(
@@ -128,7 +134,11 @@ impl Engine for ServeEngine {
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        self.system(options)?.explain(documents).map_err(of_program)
+        let mut explained = self.system(options)?.explain(documents).map_err(of_program)?;
+        if options.nil == Nil::Drop {
+            explained.iter_mut().for_each(|(document, reasons)| _ = drop_unlinked(document, reasons));
+        }
+        Ok(explained)
     }
 
     fn link_mentions(

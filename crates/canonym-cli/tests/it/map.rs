@@ -36,6 +36,36 @@ fn every_line_in_gives_a_line_out() {
 }
 
 #[test]
+fn lines_that_name_nothing_have_no_candidates() {
+    let place = Workplace::new();
+    place.write("own.tsv", "MESH:D020345\tEnterocolitis, Necrotizing\tNEC\nMESH:D005334\tFever\tthe\n");
+    assert!(place.run(&["kb", "build", "own.tsv", "--out", "own.kb"], "").status.success());
+    let nothing = "\n \n-\n???\n123\n3.5 %\n😀\nthe\nOf the\nTHE\nand with\nit is\nnec\n";
+    for kb in ["starter", "own.kb"] {
+        for model in ["lexical", "default", "bm25"] {
+            for more in [&[][..], &["--explain"]] {
+                let output = place.run(&[&["map", "-", "--kb", kb, "--model", model], more].concat(), nothing);
+                let text = String::from_utf8(output.stdout).unwrap();
+                assert_eq!(text.lines().count(), 13);
+                for line in text.lines() {
+                    assert!(line.contains(r#""nil":true,"candidates":[]"#), "{kb} {model}: {line}");
+                }
+            }
+        }
+    }
+    // Capitals that stand so in the terminology are a short form.
+    for model in ["lexical", "default", "bm25"] {
+        let arguments = ["map", "-", "--kb", "own.kb", "--model", model, "--top-k", "1"];
+        let expected = [
+            r#""NEC" "MESH:D020345" "Enterocolitis, Necrotizing""#,
+            r#""-" null null"#,
+            r#""the fever" "MESH:D005334" "Fever""#,
+        ];
+        assert_eq!(mapped(&place, &arguments, "NEC\n-\nthe fever\n"), expected, "{model}");
+    }
+}
+
+#[test]
 fn nothing_in_gives_nothing_out() {
     let place = Workplace::new();
     place.write("empty.txt", "");

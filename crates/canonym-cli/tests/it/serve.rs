@@ -115,6 +115,15 @@ fn a_server_links_keeps_projects_and_stops_when_asked() {
     assert!(linked.contains("\"id\":\"X:S2\""), "{linked}");
     let mapped = ask(&address, "POST", "/api/v1/map", "{\"names\": [\"pie slices\"]}");
     assert!(mapped.contains("\"id\":\"X:S3\""), "{mapped}");
+    let nothing = ask(&address, "POST", "/api/v1/map", "{\"names\": [\"-\", \"of the\"]}");
+    assert_eq!(nothing.matches("\"nil\":true,\"candidates\":[]").count(), 2, "{nothing}");
+    let unlinked = |nil: &str| {
+        let body = format!("{{\"text\": \"A square.\", \"min_score\": 1, \"nil\": \"{nil}\"}}");
+        ask(&address, "POST", "/api/v1/link", &body)
+    };
+    assert!(unlinked("keep").contains("\"nil\":true"), "{}", unlinked("keep"));
+    assert!(unlinked("drop").contains("\"annotations\":[]"), "{}", unlinked("drop"));
+    assert!(unlinked("maybe").starts_with("HTTP/1.1 400"), "{}", unlinked("maybe"));
     assert!(ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}").starts_with("HTTP/1.1 201"));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -10,7 +10,7 @@ use canonym::text::Document;
 
 use super::{bytes, json, within};
 use crate::app::App;
-use crate::engine::LinkOptions;
+use crate::engine::{LinkOptions, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::lane::How;
 use crate::marks::{CandidateRow, rounded};
@@ -23,7 +23,7 @@ const MAX_TEXTS: usize = 1000;
 const MAX_NAMES: usize = 1000;
 
 /// How a request is to be linked.
-pub fn how(top_k: Option<usize>, min_score: Option<f32>, (nested, explain): (bool, bool)) -> ApiResult<How> {
+pub fn how(top_k: Option<usize>, min_score: Option<f32>, nil: Nil, (nested, explain): (bool, bool)) -> ApiResult<How> {
     if let Some(min_score) = min_score
         && !(0.0..=1.0).contains(&min_score)
     {
@@ -31,7 +31,8 @@ pub fn how(top_k: Option<usize>, min_score: Option<f32>, (nested, explain): (boo
     }
     // Few settings that differ: the engine keeps what it made for one of them.
     let min_score = min_score.map(|min_score| (min_score * 100.0).round() / 100.0);
-    Ok(How { options: LinkOptions { top_k: within(top_k, (1, 5, 100), "top_k")?, min_score, nested }, explain })
+    let top_k = within(top_k, (1, 5, 100), "top_k")?;
+    Ok(How { options: LinkOptions { top_k, min_score, nested, nil }, explain })
 }
 
 /// A text as the library has it.
@@ -44,7 +45,7 @@ pub fn document(text: TextIn, row: usize) -> AnnotatedDocument {
 /// `POST /link`: finds and links mentions of one text, or of several.
 pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResult<Json<Linked>> {
     let request: LinkRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
-    let how = how(request.top_k, request.min_score, (request.nested, request.explain))?;
+    let how = how(request.top_k, request.min_score, request.nil, (request.nested, request.explain))?;
     let (texts, is_one) = match (request.text, request.documents) {
         (Some(text), None) => (vec![TextIn { id: Some("text".to_owned()), text }], true),
         (None, Some(documents)) => (documents, false),

@@ -103,7 +103,13 @@ pub fn routes() -> Vec<Route> {
             .takes::<wire::LinkRequest>()
             .gives::<wire::Linked>(),
         Route::new(post, "/link/stream", "The same, a text a line", stream::stream)
-            .query(&[("top_k", "integer"), ("min_score", "number"), ("nested", "boolean"), ("explain", "boolean")])
+            .query(&[
+                ("top_k", "integer"),
+                ("min_score", "number"),
+                ("nested", "boolean"),
+                ("explain", "boolean"),
+                ("nil", "string"),
+            ])
             .takes_bytes("application/x-ndjson"),
         Route::new(post, "/map", "Link names without context", link::map)
             .takes::<wire::MapRequest>()

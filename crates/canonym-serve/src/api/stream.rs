@@ -16,6 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::Ask;
 use super::link::{document, how};
 use crate::app::App;
+use crate::engine::Nil;
 use crate::error::{ApiError, ApiResult};
 use crate::lane::How;
 use crate::wire::{LinkedOut, TextIn};
@@ -32,6 +33,8 @@ pub struct StreamOptions {
     nested: bool,
     #[serde(default)]
     explain: bool,
+    #[serde(default)]
+    nil: Nil,
 }
 
 type Out = mpsc::Sender<Result<Bytes, Infallible>>;
@@ -42,7 +45,7 @@ pub async fn stream(
     Ask(options): Ask<StreamOptions>,
     request: Request<Body>,
 ) -> ApiResult<Response> {
-    let how = how(options.top_k, options.min_score, (options.nested, options.explain))?;
+    let how = how(options.top_k, options.min_score, options.nil, (options.nested, options.explain))?;
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(async move { read(&app, request.into_body(), how, &sender).await });
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];

@@ -6,6 +6,7 @@ use canonym::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::engine::Nil;
 use crate::marks::{CandidateRow, Named, rounded};
 use crate::spans::{Pairs, to_pairs};
 
@@ -38,6 +39,9 @@ pub struct LinkRequest {
     /// Whether mentions inside longer ones are given, too.
     #[serde(default)]
     pub nested: bool,
+    /// `drop` leaves out mentions without a concept; they are given where it is `keep` or not given.
+    #[serde(default)]
+    pub nil: Nil,
     /// Whether to say why.
     #[serde(default)]
     pub explain: bool,

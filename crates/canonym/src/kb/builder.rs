@@ -4,7 +4,7 @@
 //! names a concept gives its preferred name, its definition and its source. Mappings can make concepts one. The result depends only on the records and the
 //! [`Meta`] given, not on the number of threads or the time of day.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 
@@ -15,6 +15,7 @@ use super::import::Report;
 use super::join::{self, Mappings};
 use super::lexicon::Lexicon;
 use super::record::{ConceptRecord, Scope};
+use super::supplement;
 use crate::artifact::{AtomicFile, ContainerWriter};
 use crate::{Error, Result};
 
@@ -232,6 +233,33 @@ impl KnowledgeBaseBuilder {
             }
         }
         Ok(self.joined.len() as u64)
+    }
+
+    /// Gives concepts the names of records with the same id, or with one of their alternative ids, as exact synonyms, unless another concept has
+    /// that name. Records without a concept add nothing. Comes after [`KnowledgeBaseBuilder::join`].
+    pub fn supplement(&mut self, records: &[ConceptRecord], report: &mut Report) -> Result<()> {
+        let mut concept_of: Vec<u32> = (0..self.owners.len() as u32).collect();
+        for (concept, target) in &self.joined {
+            concept_of[*concept as usize] = *target;
+        }
+        let named = |row: &u32| self.owners[*row as usize] != NO_ORIGIN;
+        let ids = (0..self.owners.len() as u32).filter(named).map(|row| (concept_of[row as usize], self.ids.get(row)));
+        let alternatives = self.alternative_of.iter().zip(0..).filter(|(concept, _)| named(concept));
+        let alternatives =
+            alternatives.map(|(concept, row)| (concept_of[*concept as usize], self.alternatives.get(row)));
+        let concepts = supplement::concepts_of(records, ids, alternatives, report);
+        let name = |row: usize| {
+            let (concept, scope) = self.name_of[row];
+            (concept_of[concept as usize], self.names.get(row as u32), scope)
+        };
+        let added = supplement::plan(records, &concepts, (self.name_of.len(), name), report);
+        for (concept, name) in &added {
+            self.names.push("names", name)?;
+            self.name_of.push((*concept, Scope::Exact));
+        }
+        report.n_added_names += added.len() as u64;
+        report.n_supplemented += added.iter().map(|(concept, _)| concept).collect::<HashSet<_>>().len() as u64;
+        Ok(())
     }
 
     /// How many concepts were added, those without a name included.

@@ -3,14 +3,14 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::builder::KnowledgeBaseBuilder;
 use super::format::{Meta, SourceFile};
-use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, sssom};
+use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, import_sources, sssom};
 use super::join::Mappings;
 use super::record::ConceptRecord;
-use crate::input::Input;
+use crate::input::{Input, Source};
 use crate::{Error, Result};
 
 /// Files of one format that are imported with the same settings. Earlier sources have priority over later ones.
@@ -43,7 +43,12 @@ pub struct CompileConfig {
     pub mappings: Vec<PathBuf>,
     /// The predicates that join; `skos:exactMatch` where empty.
     pub predicates: Vec<String>,
+    /// The table of the starter, of which the names become further synonyms of concepts with the same ids.
+    pub starter: Option<Vec<u8>>,
 }
+
+/// What the table of further names is called.
+const STARTER: &str = "starter";
 
 /// Imports `sources` and writes the knowledge base to `out`; `progress` hears the number of records now and then.
 pub fn compile(
@@ -74,11 +79,24 @@ pub fn compile(
     if !config.mappings.is_empty() {
         report.n_joined = builder.join(&mappings, &mut report)?;
     }
+    if let Some(starter) = &config.starter {
+        builder.supplement(&read_starter(starter)?, &mut report)?;
+    }
     let (meta, built) = builder.write(describe(sources, config)?, out)?;
     for ((kind, reason), n) in built.dropped {
         report.drop_many(&kind, &reason, n);
     }
     Ok((meta, report))
+}
+
+fn read_starter(table: &[u8]) -> Result<Vec<ConceptRecord>> {
+    let (config, mut report, mut records) = (ImportConfig::default(), Report::default(), Vec::new());
+    let source = Source::from_bytes(STARTER, table.to_vec());
+    import_sources(SourceFormat::Tsv, &[source], &config, &mut report, &mut |record| {
+        records.push(record);
+        Ok(())
+    })?;
+    Ok(records)
 }
 
 fn read_mappings(config: &CompileConfig, report: &mut Report) -> Result<Mappings> {
@@ -109,6 +127,9 @@ fn describe(sources: &[CompileSource], config: &CompileConfig) -> Result<Meta> {
     for path in paths().chain(&config.mappings).filter(|path| path.as_os_str() != "-" && path.is_file()) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         files.push(SourceFile { name, xxh3: hash_file(path)? });
+    }
+    if let Some(starter) = &config.starter {
+        files.push(SourceFile { name: STARTER.to_owned(), xxh3: format!("{:032x}", xxh3_128(starter)) });
     }
     let mut formats: Vec<&str> = Vec::new();
     let mut added_prefixes: Vec<String> = Vec::new();

@@ -43,7 +43,7 @@ impl Mappings {
 }
 
 /// An id with its prefix in lower case: `mesh:D004194` and `MESH:D004194` are one.
-fn caseless(id: &str) -> String {
+pub(super) fn caseless(id: &str) -> String {
     let id = id.trim();
     match id.split_once(':') {
         Some((prefix, local)) => format!("{}:{local}", prefix.to_ascii_lowercase()),
@@ -53,7 +53,7 @@ fn caseless(id: &str) -> String {
 
 /// The concept that an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+pub(super) enum Named {
     Nothing,
     /// By its own id.
     Concept(u32),

@@ -13,6 +13,7 @@ pub mod reader;
 pub mod record;
 pub mod search;
 pub mod subset;
+mod supplement;
 
 pub use builder::KnowledgeBaseBuilder;
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};

@@ -38,6 +38,8 @@ impl SubsetConfig {
 pub struct Subset {
     concepts: Bits,
     forms: Bits,
+    /// The types that were chosen, and those that were not wanted.
+    types: [Vec<String>; 2],
 }
 
 /// A knowledge base, and the part of it that may be given where that is not all.
@@ -91,7 +93,8 @@ impl Subset {
                 && (config.only_under.is_empty() || under.get(concept.0))
                 && !not_under.get(concept.0)
         };
-        let subset = Subset::of(kb, is_wanted);
+        let types = [config.only_types.clone(), config.not_types.clone()];
+        let subset = Subset { types, ..Subset::of(kb, is_wanted) };
         if subset.concepts.0.iter().all(|word| *word == 0) {
             let hint = "loosen one of the filters; `canonym kb info` shows sources and types";
             return Err(Error::invalid("no concept passes all filters").with_hint(hint));
@@ -107,7 +110,7 @@ impl Subset {
             concepts.set(concept.0);
             kb.names(concept).for_each(|name| forms.set(kb.form_of(name).0));
         }
-        Subset { concepts, forms }
+        Subset { concepts, forms, types: Default::default() }
     }
 
     /// Whether a concept is in it.
@@ -120,6 +123,13 @@ impl Subset {
     #[inline]
     pub fn has_form(&self, form: FormId) -> bool {
         self.forms.get(form.0)
+    }
+
+    /// Whether a mention of this type that is linked to no concept may be given: filters of types hold for it, too.
+    pub fn has_type(&self, semantic_type: &str) -> bool {
+        let [only, not] = &self.types;
+        let is_one = |names: &[String]| names.iter().any(|name| name == semantic_type);
+        (only.is_empty() || is_one(only)) && !is_one(not)
     }
 
     /// How many concepts are in it.

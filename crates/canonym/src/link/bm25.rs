@@ -51,6 +51,11 @@ impl Bm25Linker {
         Bm25Linker { kb, index, config, subset: None }
     }
 
+    /// The knowledge base.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
+    }
+
     /// The same linker, which gives no concept outside of `subset`; all where `None`. Weights of words stay those of all names.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> Bm25Linker {

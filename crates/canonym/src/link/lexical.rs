@@ -16,6 +16,8 @@ use crate::Result;
 use crate::index::grams::GramScratch;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
+use crate::text::normalise::fold;
+use crate::text::words::is_stop_word;
 
 /// A candidate before calibration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,6 +60,11 @@ impl LexicalLinker {
     /// A linker to the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: LexicalModel, config: LinkConfig) -> LexicalLinker {
         LexicalLinker { kb, model, config, subset: None }
+    }
+
+    /// The knowledge base.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
     }
 
     /// The same linker, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge base.
@@ -110,6 +117,34 @@ pub fn each_once<T: AsRef<str>>(names: &[T], link: impl FnOnce(&[&str]) -> Vec<L
     }
     let links = link(&distinct);
     names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
+}
+
+/// Whether a text may name a concept of `kb` at all: it has a letter, and a word that is no stop word. Capitals that are a name of `kb` as they are
+/// written are a short form, so `NEC` may name something and `nec` does not.
+pub fn may_name(kb: &KnowledgeBase, text: &str) -> bool {
+    if !text.chars().any(char::is_alphabetic) {
+        return false;
+    }
+    let folded = fold(text);
+    if !folded.split(' ').all(is_stop_word) {
+        return true;
+    }
+    let text = text.trim();
+    let is_short_form = text.len() > 1 && text.chars().all(char::is_uppercase);
+    is_short_form && kb.find_form(&folded).is_some_and(|form| kb.names_of_form(form).any(|name| kb.name(name) == text))
+}
+
+/// Links names without context where they may name something; others get no candidate. `link` is given the former and answers in their order.
+pub fn where_named<T: AsRef<str>>(
+    kb: &KnowledgeBase,
+    names: &[T],
+    link: impl FnOnce(&[&str]) -> Result<Vec<Link>>,
+) -> Result<Vec<Link>> {
+    let may: Vec<bool> = names.iter().map(|name| may_name(kb, name.as_ref())).collect();
+    let named: Vec<&str> = names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| name.as_ref()).collect();
+    let mut links = if named.is_empty() { Vec::new() } else { link(&named)? }.into_iter();
+    let next = |may: bool| may.then(|| links.next()).flatten().unwrap_or(Link { candidates: Vec::new(), nil: true });
+    Ok(may.into_iter().map(next).collect())
 }
 
 /// The link that concepts make, best first, each once.

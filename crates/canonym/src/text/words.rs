@@ -26,6 +26,21 @@ pub use kinds::{Kind, kind_of, words_with_kinds};
 /// Words that carry no meaning inside a name and are left out of lookup keys.
 const LINKING_WORDS: [&str; 13] = ["a", "an", "by", "due", "for", "from", "in", "of", "on", "the", "to", "nos", "nec"];
 
+/// Words of sentences that name nothing by themselves, beside [`LINKING_WORDS`]; folded.
+const STOP_WORDS: [&str; 84] = [
+    "about", "after", "all", "also", "am", "and", "any", "are", "as", "at", "be", "because", "been", "before", "being",
+    "but", "can", "could", "did", "do", "does", "during", "each", "had", "has", "have", "he", "her", "him", "his",
+    "how", "i", "if", "into", "is", "it", "its", "may", "me", "might", "more", "most", "must", "my", "no", "nor",
+    "not", "or", "our", "s", "she", "should", "so", "some", "such", "than", "that", "their", "them", "then", "there",
+    "these", "they", "this", "those", "us", "very", "was", "we", "were", "what", "when", "where", "which", "while",
+    "who", "whom", "whose", "why", "will", "with", "would", "you", "your",
+];
+
+/// Whether `token` (folded) says nothing where it stands alone, as `of`, `and` and `the`.
+pub fn is_stop_word(token: &str) -> bool {
+    is_linking_word(token) || STOP_WORDS.contains(&token)
+}
+
 /// Whether `token` (folded) is left out of lookup keys.
 pub fn is_linking_word(token: &str) -> bool {
     LINKING_WORDS.contains(&token)

@@ -24,5 +24,6 @@ mod ranking;
 mod recognise;
 mod starter;
 mod subset;
+mod supplement;
 mod texoo;
 mod text_data;

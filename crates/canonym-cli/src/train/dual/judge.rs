@@ -121,7 +121,7 @@ pub fn judge(
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
     } else {
         let config = PipelineConfig { top_k: 1, min_score: None, nested: false };
-        let (found, links) = Borrowed::new(kb, linker(bundle)?, None, config, None)?.link(&texts)?;
+        let (found, links) = Borrowed::new(kb, (linker(bundle)?, None), None, config, None)?.link(&texts)?;
         let joint = judge_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
         bundle.manifest.joint = Some(joint.weights);
         report.search_by_default_model = Some(joint);

@@ -109,6 +109,10 @@ pub struct Report {
     pub dropped: BTreeMap<(String, String), u64>,
     /// Concepts that mappings made a part of another one.
     pub n_joined: u64,
+    /// Concepts that got further names from a second list.
+    pub n_supplemented: u64,
+    /// The names that they got.
+    pub n_added_names: u64,
 }
 
 impl Report {

@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::accept::{case_agrees, is_acronym};
 use super::scan::{ScanScratch, Tier, Word, lookup, words};
+use crate::Result;
 use crate::input::Input;
 use crate::kb::subset::View;
 use crate::kb::{ConceptId, NameId, Scope};
 use crate::text::Span;
-use crate::Result;
 
 const SENSES: &str = include_str!("../../../../../assets/senses.tsv");
 const TOPICS: &str = include_str!("../../../../../assets/topics.tsv");
@@ -129,7 +129,8 @@ impl SenseInventory {
                 continue;
             }
             let mut fields = line.split('\t').map(str::trim);
-            let (Some(form), Some(long_forms)) = (fields.next(), fields.next().filter(|long| !long.is_empty())) else {
+            let (Some(form), Some(long_forms)) = (fields.next(), fields.next().filter(|long| parts(long).count() > 0))
+            else {
                 let error = input.error("short form without a long form");
                 return Err(error.with_hint("write `form<TAB>long form`, one short form a line"));
             };
@@ -149,7 +150,7 @@ impl SenseInventory {
                 own.push(form.into());
                 inventory.remove(form);
             }
-            let long_forms = long_forms.split('|').filter(|name| *name != "-").map(Into::into).collect();
+            let long_forms = parts(long_forms).filter(|name| *name != "-").map(Into::into).collect();
             let prior = prior / 100.0;
             inventory.add(form, Sense { long_forms, prior, topics: Vec::new(), cues: Vec::new(), number: 0 });
         }
@@ -299,6 +300,11 @@ impl SenseInventory {
     }
 }
 
+/// The long forms of a field.
+fn parts(field: &str) -> impl Iterator<Item = &str> {
+    field.split('|').map(str::trim).filter(|part| !part.is_empty())
+}
+
 /// The longest form of a user's file, in bytes.
 const MAX_FORM: usize = 60;
 
@@ -325,7 +331,8 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
         for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
             let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
             // A preferred name comes before a synonym of another concept.
-            let mut names: Vec<(ConceptId, NameId)> = names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
+            let mut names: Vec<(ConceptId, NameId)> =
+                names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
             names.sort_by_key(|(_, name)| kb.scope(*name) != Scope::Preferred);
             concepts.extend(names.into_iter().filter(|(concept, _)| view.has(*concept)));
         }
