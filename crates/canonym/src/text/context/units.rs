@@ -97,12 +97,14 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
         }
         // An answer belongs to its question: `Fever? No.`
         let before = text[end..sentence.start as usize].trim_matches([' ', '\t']);
-        if before.is_empty() && text[..end].ends_with('?') && is_answer(sentence.of(text)) {
-            if let Some(question) = units.last_mut() {
-                end = sentence.end as usize;
-                question.span.end = sentence.end;
-                continue;
-            }
+        let is_question = before.is_empty() && text[..end].ends_with('?');
+        if is_question
+            && is_answer(sentence.of(text))
+            && let Some(question) = units.last_mut()
+        {
+            end = sentence.end as usize;
+            question.span.end = sentence.end;
+            continue;
         }
         let sentence = Span { start: doubt.take().unwrap_or(sentence.start), ..sentence };
         let inside = cuts.range(sentence.start + 1..sentence.end.max(sentence.start + 1));
