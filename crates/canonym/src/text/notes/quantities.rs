@@ -43,10 +43,16 @@ const ROUTES: [&str; 40] = [
 ];
 
 /// How often a dose is given; these are mentions nowhere. Sorted.
-const FREQUENCIES: [&str; 17] = [
-    "b.i.d.", "bid", "prn", "qac", "qam", "qd", "qdaily", "qday", "qhs", "qid", "qod", "qpm", "qshift", "qweek", "qwk",
-    "tid", "tiw",
+const FREQUENCIES: [&str; 16] = [
+    "bid", "prn", "qac", "qam", "qd", "qdaily", "qday", "qhs", "qid", "qod", "qpm", "qshift", "qweek", "qwk", "tid",
+    "tiw",
 ];
+
+/// The most bytes of one of [`FREQUENCIES`].
+const MAX_FREQUENCY: usize = 6;
+
+/// The most bytes of the first word of a route that needs no dose.
+const MAX_ROUTE: usize = 4;
 
 /// Frequencies with points. Sorted.
 const DOTTED: [&str; 7] = ["b.i.d", "b.i.d.", "p.r.n", "p.r.n.", "q.i.d.", "t.i.d", "t.i.d."];
@@ -167,13 +173,14 @@ enum Standing {
 fn frequency(rest: &str, standing: Standing) -> Option<usize> {
     let word = &rest[..run_of(rest)];
     let is_mixed = word.contains(char::is_lowercase) && word.contains(char::is_uppercase);
-    let is_known = FREQUENCIES.binary_search(&word.to_lowercase().as_str()).is_ok();
+    // Most words are none, which their length shows without a look-up.
+    let is_known = word.len() <= MAX_FREQUENCY && FREQUENCIES.binary_search(&word.to_lowercase().as_str()).is_ok();
     if is_known && (!is_mixed || standing == Standing::BehindDose || word.starts_with(['q', 'Q'])) {
         return Some(word.len());
     }
     let is_every = word.eq_ignore_ascii_case("every");
     if !is_every && !word.starts_with(['q', 'Q']) {
-        return longest(rest, &DOTTED);
+        return if rest[word.len()..].starts_with('.') { longest(rest, &DOTTED) } else { None };
     }
     let start = if is_every { word.len() } else { 1 };
     let gap = if start == word.len() { blanks(&rest[start..]) } else { 0 };
@@ -197,6 +204,9 @@ fn frequency(rest: &str, standing: Standing) -> Option<usize> {
 
 /// The route that `rest` starts with where a frequency follows: `PO BID`.
 fn route(rest: &str) -> Option<usize> {
+    if run_of(rest) > MAX_ROUTE {
+        return None;
+    }
     let len = longest(rest, &ROUTES)?;
     let behind = &rest[len..];
     let gap = blanks(behind);
@@ -422,6 +432,7 @@ mod tests {
         for list in [&DOSES[..], &MEASURES, &PER, &ROUTES, &FREQUENCIES, &DOTTED, &BEHIND_DOSES, &FORMS] {
             assert!(list.is_sorted(), "{list:?}");
         }
+        assert!(FREQUENCIES.iter().all(|name| name.len() <= MAX_FREQUENCY));
         assert!(ANALYTES.is_sorted() && CONCENTRATIONS.is_sorted());
     }
 }
