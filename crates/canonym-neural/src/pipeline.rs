@@ -25,6 +25,7 @@ use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym::text::notes::{covers, non_mentions};
 use canonym::text::offsets::OffsetMap;
 use canonym::text::tokens::{Gap, Token};
 use canonym::text::words::is_prefix;
@@ -241,7 +242,7 @@ impl Pipeline {
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         for place in places.iter_mut().flatten() {
             let of_concept = place.link.candidates.first().and_then(|best| marks.get(&best.concept));
-            place.evidence = evidence(place, of_concept.map_or(&[], |marks| marks));
+            place.evidence = evidence(place, of_concept.map_or(&[], |marks| marks), &self.recognizer.layers);
         }
         places
     }
@@ -279,6 +280,8 @@ impl Pipeline {
                 places[*at].is_other_sense = places[*at].spotted.is_none();
             }
         }
+        let outside = non_mentions(text);
+        places.retain(|place| !covers(text, &outside, place.span));
         let any = layers.iter().position(|layer| layer.any_type);
         for place in &mut places {
             let within = |span: Span| {
@@ -447,9 +450,9 @@ impl Pipeline {
             let (weights, values) = (&self.decision.link, &place.evidence);
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
             let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
-                let blocks = [row, row + N_SPOKEN, row + 2 * N_SPOKEN];
-                let value = blocks.iter().map(|row| f64::from(values[*row])).sum();
-                contribution(name, sentence, value, blocks.into_iter().map(weigh).sum())
+                let rows = || (row..values.len()).step_by(N_SPOKEN);
+                let value = rows().map(|row| f64::from(values[row])).sum();
+                contribution(name, sentence, value, rows().map(weigh).sum())
             };
             let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
             let sum: f64 = parts.iter().map(|part| part.log_odds).sum();

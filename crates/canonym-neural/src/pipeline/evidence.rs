@@ -3,17 +3,35 @@
 use canonym::link::recognise::Spotted;
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::{LayerType, Place};
 
-/// Features of a span proposal, in the order of [`FEATURES`].
+/// Features of a span proposal: blocks of [`FEATURES`], one for each of [`BLOCKS`].
 pub type Evidence = [f32; N_FEATURES];
 
-/// The number of features: each three times, in blocks. The first block counts by the gate g (how far the tagger knows the type of the
-/// concept), the second by 1 - g, and the third alone where the sense inventory has read the place.
-pub const N_FEATURES: usize = 3 * N_SPOKEN;
+/// The number of features.
+pub const N_FEATURES: usize = BLOCKS.len() * N_SPOKEN;
 
-/// The number of features before the gate.
+/// The number of features of a block.
 pub const N_SPOKEN: usize = 9;
+
+/// Kinds of concepts, each with weights of its own. A concept is of the types in which the tagger marks its name; what is left counts as
+/// `untyped`. Where the sense inventory has read the place, `sense` counts alone.
+pub const BLOCKS: [&str; 9] =
+    ["Disease", "Chemical", "Gene", "Species", "Anatomy", "Process", "other", "untyped", "sense"];
+
+/// The block of a type of the tagger.
+fn block_of(layer_type: &str) -> usize {
+    let name = match layer_type {
+        "Procedure" => "Process",
+        "CellLine" => "Species",
+        other => other,
+    };
+    BLOCKS[..OTHER].iter().position(|block| *block == name).unwrap_or(OTHER)
+}
+
+const OTHER: usize = 6;
+const UNTYPED: usize = 7;
+const SENSE: usize = 8;
 
 /// Name and sentence of each feature.
 pub const FEATURES: [(&str, &str); N_SPOKEN] = [
@@ -33,8 +51,10 @@ pub const FEATURES: [(&str, &str); N_SPOKEN] = [
 #[serde(deny_unknown_fields)]
 pub struct Decision {
     /// Weights for a place to be a mention.
+    #[serde(with = "weights")]
     pub mention: Evidence,
     /// Weights for place and concept to be right.
+    #[serde(with = "weights")]
     pub link: Evidence,
     /// Minimum probability of an unlinked mention.
     pub least_mention: f32,
@@ -47,8 +67,16 @@ impl Decision {
     pub const BEGIN: Decision = {
         let mut mention = [0.0; N_FEATURES];
         let mut link = [0.0; N_FEATURES];
-        (mention[1], mention[N_SPOKEN + 5]) = (1.0, 1.0);
-        (link[1], link[3], link[N_SPOKEN + 5]) = (0.7, 0.7, 1.0);
+        let mut block = 0;
+        while block < UNTYPED {
+            mention[N_SPOKEN * block + 1] = 1.0;
+            (link[N_SPOKEN * block + 1], link[N_SPOKEN * block + 3]) = (0.7, 0.7);
+            block += 1;
+        }
+        while block < BLOCKS.len() {
+            (mention[N_SPOKEN * block + 5], link[N_SPOKEN * block + 5]) = (1.0, 1.0);
+            block += 1;
+        }
         Decision { mention, link, least_mention: 0.5, least_link: 0.4 }
     };
 
@@ -66,7 +94,26 @@ impl Decision {
         }
         let weighed = probability(&self.link, &place.evidence);
         // No reading of the context speaks against an unambiguous exact name of several words.
-        if place.evidence[PHRASE] + place.evidence[PHRASE + N_SPOKEN] > 0.5 { weighed.max(LEAST_PHRASE) } else { weighed }
+        let phrase: f32 = place.evidence.iter().skip(PHRASE).step_by(N_SPOKEN).sum();
+        if phrase > 0.5 { weighed.max(LEAST_PHRASE) } else { weighed }
+    }
+}
+
+/// Weights as a list of numbers.
+mod weights {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Evidence, N_FEATURES};
+
+    pub fn serialize<S: Serializer>(weights: &Evidence, to: S) -> Result<S::Ok, S::Error> {
+        weights.as_slice().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Evidence, D::Error> {
+        let weights = Vec::<f32>::deserialize(from)?;
+        let n = weights.len();
+        weights.try_into().map_err(|_| D::Error::custom(format!("{n} weights of evidence, expected {N_FEATURES}")))
     }
 }
 
@@ -90,24 +137,19 @@ pub(super) fn logit(probability: f32) -> f32 {
     (kept / (1.0 - kept)).ln()
 }
 
-/// What the tagger says of a place, given how far it marks the name of a concept in each layer: the mean over layers, and the gate g.
-pub(super) fn of_type(marks: &[f32], of_layers: &[f32]) -> (f32, f32) {
-    let total: f32 = marks.iter().sum();
-    let gate = marks.iter().copied().fold(0.0, f32::max);
-    let sum: f32 = marks.iter().zip(of_layers).map(|(mark, of_layer)| mark * of_layer).sum();
-    (if total > 0.0 { sum / total } else { 0.0 }, gate)
-}
-
-pub(super) fn evidence(place: &Place, marks: &[f32]) -> Evidence {
+/// The features of a place whose concept has a name that the tagger marks by `marks` in each of its layers.
+pub(super) fn evidence(place: &Place, marks: &[f32], layers: &[LayerType]) -> Evidence {
     let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
     let read = place.spotted.as_ref().map(Spotted::best);
     let exact = place.spotted.as_ref().filter(|spotted| spotted.is_unambiguous());
     let sense = read.and_then(|(reading, _)| reading.sense);
-    let (of_type, gate) = of_type(marks, &place.of_layers);
+    let total: f32 = marks.iter().sum();
+    let gate = marks.iter().copied().fold(0.0, f32::max);
+    let of_type: f32 = marks.iter().zip(&place.of_layers).map(|(mark, of_layer)| mark * of_layer).sum();
     let flag = |yes: bool| f32::from(u8::from(yes));
     let features: [f32; N_SPOKEN] = [
         1.0,
-        logit(of_type),
+        logit(of_type / total.max(1e-6)),
         logit(place.any),
         logit(linked),
         flag(read.is_some()),
@@ -116,6 +158,17 @@ pub(super) fn evidence(place: &Place, marks: &[f32]) -> Evidence {
         flag(exact.is_some_and(|spotted| spotted.n_words == 1)),
         sense.map_or(0.0, logit),
     ];
-    let blocks = if sense.is_some() { [0.0, 0.0, 1.0] } else { [gate, 1.0 - gate, 0.0] };
+    let mut blocks = [0.0; BLOCKS.len()];
+    match sense {
+        Some(_) => blocks[SENSE] = 1.0,
+        None => {
+            blocks[UNTYPED] = 1.0 - gate;
+            for (mark, layer) in marks.iter().zip(layers) {
+                if let Some(name) = &layer.name {
+                    blocks[block_of(name)] += gate * mark / total.max(1e-6);
+                }
+            }
+        }
+    }
     std::array::from_fn(|at| blocks[at / N_SPOKEN] * features[at % N_SPOKEN])
 }

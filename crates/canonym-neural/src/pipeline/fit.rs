@@ -130,6 +130,6 @@ mod tests {
         let rows: Vec<(Evidence, bool)> = (-20..20).map(|at| (row(at as f32 / 10.0), at >= 4)).collect();
         let weights = logistic(&[rows.as_slice()], PENALTY);
         assert!(probability(&weights, &row(1.0)) > 0.9 && probability(&weights, &row(0.0)) < 0.1, "{weights:?}");
-        assert!((weights[2], weights[9]) == (0.0, 0.0));
+        assert_eq!(weights[2], 0.0);
     }
 }

@@ -3,7 +3,9 @@
 //! A *trigger* such as `denies` or `history of` says something of what follows it in its sentence, one such as `was
 //! ruled out` of what precedes it. A *termination* such as `but` ends its reach, and so does the end of the sentence or
 //! a semicolon. A *pseudo-trigger* such as `no increase in` holds the words of a trigger and says nothing. A heading
-//! such as `Family history:` speaks for all that stands under it. The rules follow NegEx (Chapman 2001) and ConText
+//! such as `Family history:` speaks for all that stands under it. An *aside* such as `on metformin` interrupts the reach
+//! of a trigger and of a heading up to the next comma. Notes are read with their signs and answers, `(-) fever`, `Rash:
+//! no`, which `signs.rs` tells from bullets and dashes. The rules follow NegEx (Chapman 2001) and ConText
 //! (Harkema 2009); the lists in `triggers.rs` are our own. They know the English of clinical notes, not that of every
 //! text, and look at words only, never at grammar.
 //!
@@ -17,12 +19,14 @@
 //! assert_eq!(contexts.of(&[Span::new(25, 30)]).negation, Negation::Affirmed);
 //! ```
 
+mod signs;
 mod triggers;
 mod units;
 
-use self::triggers::{Effect, Rule, Triggers, Word};
+use self::signs::{Source, UnitWord, read_words, signed_bullets};
+use self::triggers::{BRIEF, BRIEFLY, EXPERIENCER as WHO, Effect, HEADED, Rule, TEMPORALITY as WHEN, Triggers};
 use self::units::{Unit, units};
-use super::tokens::{Token, tokenize};
+use super::tokens::{Gap, tokenize};
 use super::{Document, Span};
 
 /// Whether it is there.
@@ -71,6 +75,20 @@ pub struct Context {
 }
 
 impl Context {
+    /// Back to a plain statement in the kinds whose bits are set.
+    fn forget(&mut self, kinds: u8) {
+        let plain = Context::default();
+        if kinds >> triggers::NEGATION & 1 == 1 {
+            self.negation = plain.negation;
+        }
+        if kinds >> WHEN & 1 == 1 {
+            self.temporality = plain.temporality;
+        }
+        if kinds >> WHO & 1 == 1 {
+            self.experiencer = plain.experiencer;
+        }
+    }
+
     /// What differs from a plain statement about the patient of today, as names and values of attributes.
     pub fn attributes(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let negation = match self.negation {
@@ -97,9 +115,16 @@ pub const NEGATION: &str = "negation";
 /// The name of the attribute that holds the [`Temporality`].
 pub const TEMPORALITY: &str = "temporality";
 
-/// What reaches a place: the effect of each kind of the nearest trigger, with the trigger's own place.
+/// What reaches a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Reaching([Option<Reach>; Effect::N_KINDS]);
+struct Reaching {
+    /// The effect of each kind of the nearest trigger, with the trigger's own place.
+    reaches: [Option<Reach>; Effect::N_KINDS],
+    /// The kinds, as bits, of which headings say no more.
+    unheaded: u8,
+    /// The kinds, as bits, that are suspended, and up to which byte.
+    aside: (u8, u32),
+}
 
 impl Reaching {
     /// Ends the kinds whose bits are set.
@@ -109,7 +134,18 @@ impl Reaching {
                 *reach = None;
             }
         };
-        self.0.iter_mut().enumerate().for_each(ends);
+        self.reaches.iter_mut().enumerate().for_each(ends);
+        if kinds >> BRIEFLY & 1 == 1 && self.reaches[WHEN].is_some_and(|reach| reach.is_brief) {
+            self.reaches[WHEN] = None;
+        }
+        if kinds >> HEADED & 1 == 1 {
+            self.unheaded |= kinds;
+        }
+    }
+
+    /// The kinds, as bits, of which neither headings nor triggers say anything at `at`.
+    fn suspended(&self, at: u32) -> u8 {
+        if at < self.aside.1 { self.aside.0 } else { 0 }
     }
 }
 
@@ -121,6 +157,8 @@ struct Reach {
     from: u32,
     /// As far as it reaches at most, in bytes of the text.
     until: u32,
+    /// Whether `with` ends it.
+    is_brief: bool,
 }
 
 /// The contexts of all places of a document; made in one pass, asked for each mention.
@@ -143,7 +181,9 @@ impl Contexts {
             Contexts { forward: Vec::new(), backward: Vec::new(), headed: vec![(0, Context::default())] };
         let tokens = tokenize(text);
         let mut matches: Vec<Match> = Vec::new();
-        let mut words: Vec<(Word, Span)> = Vec::new();
+        let mut words: Vec<UnitWord> = Vec::new();
+        let signed = signed_bullets(text);
+        let source = Source { triggers, text, signed: &signed };
         // The pass backward asks for the last first, so units wait until all are read.
         let mut all: Vec<(Span, Vec<Match>, Vec<Span>)> = Vec::new();
         let mut rest = tokens.as_slice();
@@ -154,12 +194,12 @@ impl Contexts {
             let n_inside = rest.iter().take_while(|token| token.span.start < span.end).count();
             let (inside, behind) = rest.split_at(n_inside);
             rest = behind;
-            read_words(triggers, text, span, inside, &mut words);
+            read_words(source, span, inside, &mut words);
             matches.clear();
             match_rules(triggers, &words, &mut matches);
             contexts.push_forward(span, &matches, &words);
             if matches.iter().any(|found| found.rule.is_backward()) {
-                all.push((span, matches.clone(), words.iter().map(|(_, span)| *span).collect()));
+                all.push((span, matches.clone(), words.iter().map(|word| word.span).collect()));
             }
         }
         for (span, matches, words) in all.iter().rev() {
@@ -177,9 +217,14 @@ impl Contexts {
         let forward = before.map(|row| self.forward[row].1).unwrap_or_default();
         let backward = behind.map(|row| self.backward[row].1).unwrap_or_default();
         let mut context = headed.map(|row| self.headed[row].1).unwrap_or_default();
+        let suspended = forward.suspended(first.start);
+        context.forget(forward.unheaded | suspended);
         for kind in 0..Effect::N_KINDS {
-            let forward = forward.0[kind].filter(|reach| first.start < reach.until);
-            let backward = backward.0[kind].filter(|reach| last.end > reach.until);
+            let forward = forward.reaches[kind].filter(|reach| {
+                let is_aside = suspended >> kind & 1 == 1 && reach.effect != Effect::Hypothetical;
+                first.start < reach.until && !is_aside
+            });
+            let backward = backward.reaches[kind].filter(|reach| last.end > reach.until);
             let nearest = match (forward, backward) {
                 (Some(before), Some(behind)) if behind.from - last.end < first.start - before.from => Some(behind),
                 (before, behind) => before.or(behind),
@@ -191,22 +236,39 @@ impl Contexts {
         context
     }
 
-    fn push_forward(&mut self, unit: Span, matches: &[Match], words: &[(Word, Span)]) {
+    fn push_forward(&mut self, unit: Span, matches: &[Match], words: &[UnitWord]) {
         let mut reaching = Reaching::default();
         self.forward.push((unit.start, reaching));
         for found in matches {
+            if found.is_clause {
+                reaching.end(1 << WHO);
+                self.forward.push((found.span.start, reaching));
+            }
             let at = match &found.rule {
                 Rule::Pseudo => continue,
                 Rule::Termination(kinds) => {
                     reaching.end(*kinds);
                     found.span.start
                 }
+                Rule::Aside(kinds) => {
+                    reaching.aside = (*kinds, end_of_aside(unit, &words[found.end_word..]));
+                    found.span.end
+                }
                 Rule::Trigger { direction, .. } if !direction.is_forward() => continue,
                 Rule::Trigger { effects, window, .. } => {
-                    let last = words.get(found.end_word + usize::from(*window)).filter(|_| *window > 0);
-                    let until = last.map_or(unit.end, |(_, span)| span.start);
+                    let is_brief = *window == BRIEF;
+                    let last = words.get(found.end_word + usize::from(*window)).filter(|_| *window > 0 && !is_brief);
+                    let until = last.map_or(unit.end, |word| word.span.start);
+                    // What a relative has is not of the past because something else is.
+                    if effects.contains(&Effect::Family)
+                        && reaching.reaches[WHEN].is_some_and(|reach| reach.effect == Effect::Historical)
+                    {
+                        reaching.reaches[WHEN] = None;
+                    }
                     for effect in effects.iter() {
-                        reaching.0[effect.kind()] = Some(Reach { effect: *effect, from: found.span.end, until });
+                        let reach = Reach { effect: *effect, from: found.span.end, until, is_brief };
+                        reaching.reaches[effect.kind()] = Some(reach);
+                        reaching.aside.0 &= !(1 << effect.kind());
                     }
                     found.span.end
                 }
@@ -220,7 +282,7 @@ impl Contexts {
         self.backward.push((unit.end, reaching));
         for found in matches.iter().rev() {
             match &found.rule {
-                Rule::Pseudo => continue,
+                Rule::Pseudo | Rule::Aside(_) => continue,
                 Rule::Termination(kinds) => reaching.end(*kinds),
                 Rule::Trigger { direction, .. } if !direction.is_backward() => continue,
                 Rule::Trigger { effects, window, .. } => {
@@ -228,7 +290,8 @@ impl Contexts {
                     let beyond = found.first_word.checked_sub(usize::from(*window) + 1).filter(|_| *window > 0);
                     let until = beyond.map_or(unit.start, |row| words[row].end);
                     for effect in effects.iter() {
-                        reaching.0[effect.kind()] = Some(Reach { effect: *effect, from: found.span.start, until });
+                        let reach = Reach { effect: *effect, from: found.span.start, until, is_brief: false };
+                        reaching.reaches[effect.kind()] = Some(reach);
                     }
                 }
             }
@@ -246,39 +309,35 @@ struct Match {
     span: Span,
     first_word: usize,
     end_word: usize,
+    /// Whether a clause about the patient starts with it.
+    is_clause: bool,
 }
 
-/// The words of a unit as the rules know them; the first one stands for the start, without length.
-fn read_words(triggers: &Triggers, text: &str, unit: Span, tokens: &[Token], words: &mut Vec<(Word, Span)>) {
-    words.clear();
-    words.push((triggers.start(), Span { start: unit.start, end: unit.start }));
-    let mut lower = String::new();
-    let mut end = unit.start;
-    for token in tokens {
-        let between = &text[end as usize..token.span.start.max(end) as usize];
-        // A question mark before a word doubts it: `? pneumonia`, `?MI`.
-        if let Some(at) = between.rfind('?').filter(|at| between[at + 1..].trim().is_empty()) {
-            let start = end + at as u32;
-            if text[..start as usize].chars().next_back().is_none_or(|letter| letter.is_whitespace() || letter == '(') {
-                words.push((triggers.question(), Span { start, end: start + 1 }));
-            }
-        }
-        lower.clear();
-        lower.extend(token.span.of(text).chars().flat_map(char::to_lowercase));
-        words.push((triggers.word(&lower), token.span));
-        end = token.span.end;
-    }
+/// The words that an aside has at most.
+const MAX_ASIDE: usize = 12;
+
+/// Where an aside ends of which `words` follow: at a comma, a bracket or the end of the unit.
+fn end_of_aside(unit: Span, words: &[UnitWord]) -> u32 {
+    let ends = |word: &&UnitWord| matches!(word.before, Gap::Comma | Gap::Bracket | Gap::Stop);
+    words
+        .iter()
+        .take(MAX_ASIDE + 1)
+        .skip(1)
+        .find(ends)
+        .or(words.get(MAX_ASIDE))
+        .map_or(unit.end, |word| word.span.start)
 }
 
 /// The rules that the words hold: at each place the longest, and none inside another.
-fn match_rules(triggers: &'static Triggers, words: &[(Word, Span)], matches: &mut Vec<Match>) {
+fn match_rules(triggers: &'static Triggers, words: &[UnitWord], matches: &mut Vec<Match>) {
     let mut row = 0;
     while row < words.len() {
-        match triggers.longest(words[row..].iter().map(|(word, _)| *word)) {
+        match triggers.longest(words[row..].iter().map(|word| word.word)) {
             Some((rule, n_words)) => {
                 let end_word = row + n_words;
-                let span = Span { start: words[row].1.start, end: words[end_word - 1].1.end };
-                matches.push(Match { rule, span, first_word: row, end_word });
+                let span = Span { start: words[row].span.start, end: words[end_word - 1].span.end };
+                let is_clause = words[row].before == Gap::Comma && triggers.is_subjectless(words[row].word);
+                matches.push(Match { rule, span, first_word: row, end_word, is_clause });
                 row = end_word;
             }
             None => row += 1,
@@ -323,9 +382,22 @@ mod tests {
         assert_eq!(context("Rash. It was ruled out.", "Rash"), []);
     }
 
+    #[test]
+    fn signs_answers_and_asides_take_linear_time() {
+        for part in ["? ", "(+) ", "+-", "a: no ", "on ", "s/p a ", "c/o, ", "\n- a", "\n+ a\n- b", "? No. "] {
+            for blank in ["", " ", "\n"] {
+                let text = part.repeat(10_000) + &blank.repeat(10_000) + &part.repeat(10_000);
+                let document = Document { text, ..Document::default() };
+                Contexts::new(&document).of(&[Span::new(0, 1)]);
+            }
+        }
+    }
+
     proptest! {
         #[test]
-        fn any_text_and_span_has_a_context(text in "(no |denies |but |\\PC|\n|: |; |mother |\\? ){0,30}") {
+        fn any_text_and_span_has_a_context(
+            text in "(no |denies |but |\\PC|\n|: |; |mother |\\? |[(]-[)] |[+-]|, |on |s/p |with |PMH: |yes|pt |c/o ){0,30}",
+        ) {
             let document = Document { text: text.clone(), ..Document::default() };
             let contexts = Contexts::new(&document);
             let mut bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();

@@ -8,6 +8,7 @@ pub mod biosyn;
 pub mod composite;
 pub mod context;
 pub mod normalise;
+pub mod notes;
 pub mod offsets;
 pub mod sentences;
 pub mod tags;

@@ -25,6 +25,7 @@ use crate::Result;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
+use crate::text::notes::{covers, non_mentions};
 use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
 
@@ -159,7 +160,10 @@ impl DictionaryAnnotator {
             spotted.retain(|place| !spans.contains(&place.span));
             spotted.extend(sensed.iter().filter_map(|sensed| self.read_senses(text, &words, sensed)));
         }
-        spotted.retain(|place| place.readings.first().is_some_and(|best| best.1 >= unlikely));
+        let outside = non_mentions(text);
+        spotted.retain(|place| {
+            place.readings.first().is_some_and(|best| best.1 >= unlikely) && !covers(text, &outside, place.span)
+        });
         if !self.config.nested {
             spotted = longest(spotted);
         }

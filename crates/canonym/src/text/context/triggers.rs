@@ -2,10 +2,10 @@
 //!
 //! Written for this project from what NegEx and ConText publish of their method. A pattern is words in lower case;
 //! `(a|b c|)` stands for each of its alternatives, `KIN` for any word for a relative, `NUM` for a number up to three
-//! digits or a number word, `YEAR` for a year, `START` for the start of a sentence, `?` for a question mark before a
-//! word. A word is what [`crate::text::tokens`] makes: `doesn't` is `doesn t`, `r/o` is `r o`, `mother's` is `mother`.
+//! digits or a number word, `YEAR` for a year, and the words of [`SPECIAL`] for what is no word. A word is what
+//! [`crate::text::tokens`] makes: `doesn't` is `doesn t`, `r/o` is `r o`, `mother's` is `mother`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::{Context, Experiencer, Negation, Temporality};
@@ -65,6 +65,16 @@ impl Direction {
     }
 }
 
+/// Words that stand for what is no word: the start of a sentence, a question mark before a word, numbers, signs before
+/// words, answers behind words, and the colon behind `negative`.
+pub(super) const SPECIAL: [&str; 10] =
+    ["START", "?", "NUM", "YEAR", "PLUS", "MINUS", "PLUSMINUS", "YES", "NO", "COLON"];
+
+/// The bit of a termination that holds against headings, too: what follows is not of the heading's kind.
+pub(super) const HEADED: usize = 7;
+/// The bit of a termination that ends only what [`BRIEF`] triggers say.
+pub(super) const BRIEFLY: usize = 6;
+
 /// What a phrase does.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Rule {
@@ -72,6 +82,8 @@ pub(super) enum Rule {
     Pseudo,
     /// It ends the reach of the kinds whose bits are set.
     Termination(u8),
+    /// It suspends the kinds whose bits are set, up to the next comma: `history of diabetes on metformin, and gout`.
+    Aside(u8),
     /// It speaks of what is in its reach.
     Trigger { effects: &'static [Effect], direction: Direction, window: u8 },
 }
@@ -89,6 +101,9 @@ use Effect::{Family, Historical, Hypothetical, Negated, Possible};
 const BACK: u8 = 8;
 /// How many words `not` reaches, which often belongs to a verb.
 const NOT: u8 = 6;
+
+/// The reach of a trigger that ends before `with`: `s/p fall with hip pain`.
+pub(super) const BRIEF: u8 = u8::MAX;
 
 /// Effects, direction, the words in reach (0 for all) and patterns.
 type Row = (&'static [Effect], Direction, u8, &'static [&'static str]);
@@ -114,8 +129,10 @@ const TRIGGERS: &[Row] = &[
         "at no time", "resolution of", "unlikely to (have|be|represent)", "unlikely that",
         "(hardly|scarcely) any", "ruling out", "excludes", "excluded", "excluding",
         "KIN (denies|denied|deny)",
+        "MINUS", "MINUS (for|ve for)", "neg", "neg for", "(|pertinent) negatives (|include|including|are|for)", "(negative|neg) COLON",
+        "(denies|denied|never|without) (takes|taking|use of)", "no longer (takes|taking|on)",
     ]),
-    (&[Negated], Forward, NOT, &["not", "cannot have"]),
+    (&[Negated], Forward, NOT, &["not", "cannot have", "(|currently|now) not on"]),
     (&[Negated], Both, BACK, &["(|very|highly) unlikely", "absent", "nil", "ruled out"]),
     (&[Negated], Backward, BACK, &[
         "(is|was|are|were|has been|have been|been) ruled out",
@@ -123,7 +140,7 @@ const TRIGGERS: &[Row] = &[
         "(is|was|are|were|has been|have been|) (not|never) (present|seen|found|detected|identified|noted|observed|demonstrated|reported|evident|appreciated|visualized|visualised|visible|confirmed|heard|felt|palpable|palpated|elicited)",
         "(could not|cannot|can not|couldn t) be (seen|found|detected|identified|demonstrated|appreciated|visualized|visualised|confirmed|elicited)",
         "(is|was|are|were) (absent|negative|lacking|denied|nonexistent|unremarkable)", "(has|have) been (absent|denied|negative)",
-        "none", "negative",
+        "none", "negative", "NO", "MINUS ve",
         "(has|have|had) (|now|since|completely|fully) resolved", "(is|are|was|were) (|now|completely) (resolved|gone)", "resolved",
         "(has|have|had) (disappeared|cleared|subsided|abated)",
         "(is|was) (|highly|very) unlikely", "(has|have) been (ruled out|excluded)", "free",
@@ -143,7 +160,7 @@ const TRIGGERS: &[Row] = &[
         "believed to (be|have|represent)", "differential (diagnosis|diagnoses|) (includes|included|include|of|is|was|)", "ddx",
         "(unclear|uncertain|unknown|unsure|doubtful) (if|whether|that)", "not (certain|sure|clear|known) (if|whether|that)",
         "whether", "(is|was) there", "raises (the|) (question|possibility|suspicion) of",
-        "working diagnosis (of|is|)", "impression of", "not (convincing|diagnostic) for", "equivocal for", "borderline",
+        "working diagnosis (of|is|)", "impression of", "not (convincing|diagnostic) for", "equivocal for", "borderline", "PLUSMINUS",
     ]),
     (&[Possible], Backward, BACK, &[
         "(cannot|can not|could not|can t|couldn t|has not been|have not been|is not|was not|not) (be|) (|completely|entirely|definitively|fully) (ruled out|excluded)",
@@ -158,14 +175,15 @@ const TRIGGERS: &[Row] = &[
         "(previous|prior|earlier|past|old|remote|former)",
         "(previously|formerly) (diagnosed with|treated for|had|known|suffered from)",
         "past (medical|surgical|) history (|of|significant for|notable for|remarkable for|positive for|includes|is significant for|is notable for)",
-        "pmh (|of|significant for)", "medical history (|of|significant for|notable for|includes)",
-        "(status|) post", "s p", "years ago (he|she|patient)", "START NUM (years|year|months|decades) ago", "START in YEAR", "START in (childhood|adolescence)", "START (last|the last) year",
+        "(pmh|pmhx|psh|pshx|past medical hx) (|of|significant for|sig for|notable for|positive for|includes|include)", "medical history (|of|significant for|notable for|includes)",
+        "years ago (he|she|patient)", "START NUM (years|year|months|decades) ago", "START in YEAR", "START in (childhood|adolescence)", "START (last|the last) year",
         "START as a (child|teenager|boy|girl|youth|baby|young man|young woman|young adult)", "survivor of", "recovered from", "used to have",
     ]),
+    (&[Historical], Forward, BRIEF, &["(status|) post", "s p"]),
     (&[Historical], Forward, 2, &["childhood"]),
     (&[Historical], Backward, 10, &[
         "(|NUM|many|several|some|a few) (years|decades|months) (ago|earlier|before|previously)", "(a|one) (year|decade) (ago|earlier)",
-        "(in|since|back in|around|circa) (|early|late|the) YEAR", "last year", "in (the past|childhood|adolescence|infancy|early childhood|youth)", "in (his|her) (childhood|youth|teens|twenties|thirties|forties)",
+        "(in|back in|around|circa) (|early|late|the) YEAR", "last year", "in (the past|childhood|adolescence|infancy|early childhood|youth)", "in (his|her) (childhood|youth|teens|twenties|thirties|forties)",
         "as (a|an) (child|teenager|boy|girl|youth|baby|infant|young man|young woman|young adult|adolescent)", "in remote past", "in remission", 
         "in the distant past",
     ]),
@@ -182,9 +200,10 @@ const TRIGGERS: &[Row] = &[
     ]),
     (&[Hypothetical], Backward, 4, &["(prophylaxis|precautions|prevention|screening|vaccination|vaccine|risk)"]),
     (&[Family], Forward, 0, &[
-        "family (medical history|hx)", "(familial|family) (background|predisposition) of", "fh of", "fhx of", "fam hx", "KIN", "KIN (had|has|have|with|died of|died from|suffers from|suffered from|diagnosed with|is|was)",
+        "family medical history", "(familial|family) (background|predisposition) of", "KIN", "(fh|fhx|fam hx|family hx) (of|for|PLUS for|positive for|pos for|significant for|sig for|notable for|remarkable for)", "KIN (had|has|have|with|died of|died from|suffers from|suffered from|diagnosed with|is|was|presented with|presents with|takes|taking|is on)", "patient KIN",
     ]),
-    (&[Family], Both, 12, &["family history"]),
+    (&[Negated, Family], Forward, 0, &["(fh|fhx|fam hx|family hx|fam history) (neg|negative|MINUS) for"]),
+    (&[Family], Both, 12, &["(family|fam) (history|hx)", "famhx", "fhx"]),
     (&[Family], Backward, BACK, &[
         "(in|of|by|from) (|his|her|the|a|an|both|NUM|several|many|one|two|three|another|other|all|the patient) (|paternal|maternal|older|younger|elder|half) KIN",
         "(in|affecting|on) (|paternal|maternal|both) KIN", "(runs|run|running) in (the|his|her) family", "in (the|his|her) family", "on (the|his|her) (mother|father|maternal|paternal) side",
@@ -198,10 +217,10 @@ const PSEUDO: &[&str] = &[
     "no (|further|additional|other|specific) (treatment|therapy|surgery|operation|medication|medications|intervention|need|follow up|workup|work up|investigation|tests|testing)",
     "no (doubt|question|wonder) (|about|of|that|but)", "(not|no) only", "not (merely|just|simply|solely|necessarily)", "no sooner", "no one", "no matter",
     "without (difficulty|difficulties|treatment|therapy|help|assistance|delay|doubt|further|intervention|medication|surgery)",
-    "(did|does|do|has|have|had|was|is|could|can|would|will|should) not (|fully|completely|adequately) (relieve|relieved|cure|cured|improve|improved|help|helped|take|taken|taking|treat|treated|respond|responded|tolerate|tolerated|sleep|walk|work|stop|stopped|resolve|resolved|resolving|alleviate|control|controlled|well controlled|prevent|prevented|change|changed|affect|know|want|like|attend|see a|return|on)",
+    "(did|does|do|has|have|had|was|is|could|can|would|will|should) not (|fully|completely|adequately) (relieve|relieved|cure|cured|improve|improved|help|helped|take|taken|taking|treat|treated|respond|responded|tolerate|tolerated|sleep|walk|work|stop|stopped|resolve|resolved|resolving|alleviate|control|controlled|well controlled|prevent|prevented|change|changed|affect|know|want|like|attend|see a|return)",
     "(didn|doesn|don|couldn|wouldn) t (relieve|cure|improve|help|take|treat|respond|tolerate|sleep|walk|work|stop|resolve|control|know|want|like)",
     "(cannot|can not) (tolerate|sleep|walk|work|stop|recall|remember)",
-    "(is|are|was|were|) not (well|fully|adequately|poorly) (controlled|treated|managed)", "not (improving|improved|improve|resolved|resolving|healing|better|responding|further|drain|changed|new|a new|on|in|yet on|treated|controlled|known to be)",
+    "(is|are|was|were|) not (well|fully|adequately|poorly) (controlled|treated|managed)", "not (improving|improved|improve|resolved|resolving|healing|better|responding|further|drain|changed|new|a new|in|yet on|treated|controlled|known to be)",
     "(gram|receptor|her NUM|rh|pressure|culture|estrogen receptor|progesterone receptor|triple|antigen|smear|seronegative) negative", "negative (pressure|margins|feedback|symptoms|symptom|control|controls|family history|affect|experience)",
     "non (small|hodgkin|insulin|steroidal|compliant|compliance|specific|invasive|tender|st|alcoholic|healing|union)",
     "absent minded", "free (air|fluid|flap|text|water|t NUM)", "none (the less|theless)", "not (infrequent|infrequently|uncommon|uncommonly|rare|rarely|unusual|unusually)", "if not",
@@ -215,7 +234,10 @@ const PSEUDO: &[&str] = &[
     // No fear of what comes.
     "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "risk (factor|factors) (|for|of|include|includes|including)", "(low|high) risk pregnancy", "until (today|now|yesterday|recently)", "asked about",
     // Relatives who tell, care or live along.
-    "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked|is concerned|was concerned)",
+    "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked)",
+    "KIN (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "KIN (presents|presented) with (her|his|their|the)",
+    // Places and times, not drugs.
+    "on (the|his|her|their|a|an|exam|exertion|ct|mri|cxr|ecg|ekg|echo|ultrasound|us|xray|x ray|imaging|scan|film|biopsy|left|right|both|room|day|days|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM|palpation|auscultation|inspection|discharge|hold|side|top|account|average|and off|review|repeat|follow|standing|walking|movement|swallowing|urination|inspiration)",
     "(lives|living|lived|stays|staying|resides|accompanied|presents|came|brought|brought in|found|witnessed|observed|seen|reported|according|discussed|spoke|spoken|speaking) (with|by|to) (|his|her|the|both|a) KIN", "per (|his|her|the|patient|patient s) KIN",
     "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
 ];
@@ -231,13 +253,34 @@ const TERMINATIONS: &[(&[usize], &[&str])] = &[
         "and (the|a|an|his|her|has|had|is|was|are|were|does|did|reports|shows|showed|remains|still|now|presents|developed|complains|admits|endorses|positive|with)",
         "positive for", "(is|was|are|were) (positive|present)", "(reports|reported|reporting|endorses|endorsed|admits|admitted|admits to|complains|complained|complains of|complained of|states|developed|reveals|revealed|shows|showed|demonstrates|demonstrated|confirmed|confirms)",
         "which", "that (is|was|has)", "then", "only", "and only",
+        "PLUS", "PLUS (for|ve|ve for)", "YES", "pos", "pos for", "(|pertinent) positives (|include|including|are)", "(positive|pos) COLON", "c o", "p w",
     ]),
     (&[TEMPORALITY], &[
         "because", "because of", "since (|yesterday|today|this|last week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM)", "(presents|presented|presenting|presentation) (with|for|)", "now", "now (with|has|having|presents with)", "today", "currently", "(complains|complaining|complained) of", "complains",
-        "(was|is|been|) admitted (with|for|because of)", "admitted", "with (persisting|persistent|residual|ongoing|current|chronic|acute|new|worsening|recurrent)", "(who|and) (now|presents|presented|developed|complains)", "who", "in a (man|woman|boy|girl|patient)", "comes in (with|for)", "came in (with|for)", "(reports|reported|reporting|noted|notes|states|stated)", "this (morning|evening|week|time)", "none since", "(on|at) (examination|presentation|admission|arrival)", "here (for|with)",
+        "(was|is|been|) admitted (with|for|because of)", "admitted", "with (persisting|persistent|residual|ongoing|current|chronic|acute|new|worsening|recurrent)", "(who|and) (now|presents|presented|developed|complains)", "who", "in a (man|woman|boy|girl|patient)", "(comes|came) in (with|for)", "(found|noted) to have", "has (had|been having|developed)", "(reports|reported|reporting|noted|notes|states|stated)", "this (morning|evening|week|time)", "none since", "(on|at) (examination|presentation|admission|arrival)", "here (for|with)",
     ]),
     (&[EXPERIENCER], &["patient", "patients", "pt", "the patient", "he", "she", "himself", "herself", "infant", "newborn", "baby", "the child", "the boy", "the girl", "proband", "our patient", "who presents", "child"]),
-    (&[TEMPORALITY, EXPERIENCER], &["(the|) patient (presents|presented|complains|reports|now|has|had)", "(he|she) (presents|presented|complains|reports|now)"]),
+    (&[TEMPORALITY, EXPERIENCER], &["(the|) patient (presents|presented|complains|reports|now|has|had)", "(he|she) (presents|presented|complains|reports|now)", "(presents|presented|presenting) (with|for)", "p w", "here (for|with)", "c o"]),
+    (&[EXPERIENCER], &["(is|was|are|were) (worried|concerned|anxious) about (his|her|their|the patient|the child|him)"]),
+    (&[TEMPORALITY, HEADED], &["(presents|presented|presenting|presentation) (with|for|)", "now", "now (with|has|having|presents with)", "today", "currently", "(complains|complaining|complained) of", "c o", "p w", "here (for|with)"]),
+    (&[EXPERIENCER, HEADED], &["patient", "pt", "the patient", "our patient"]),
+    (&[TEMPORALITY, EXPERIENCER, HEADED], &["(the|) patient (presents|presented|complains|reports|now|has|had)"]),
+    // What is taken now ends what is denied and what was.
+    (&[NEGATION, TEMPORALITY, HEADED], &["(|is|currently|now|and|still) (takes|taking)", "(|was|is|been|being|and|recently|newly) started on", "(is|are|being|currently) (treated|managed|maintained|controlled) (with|on|by)"]),
+    (&[BRIEFLY], &["with", "w"]),
+];
+
+/// Which kinds are suspended up to the next comma, and patterns.
+const ASIDES: &[(&[usize], &[&str])] = &[(
+    &[NEGATION, TEMPORALITY],
+    &["(|is|currently|now|still|already|and|maintained) on", "(controlled|managed) (with|on|by)"],
+)];
+
+/// Verbs that have the patient for their subject where they stand behind a comma: `mother with cancer, presents with …`.
+#[rustfmt::skip]
+const SUBJECTLESS: [&str; 20] = [
+    "admits", "admitted", "c", "came", "comes", "complained", "complaining", "complains", "currently", "denied", "denies", "endorses",
+    "here", "now", "presented", "presenting", "presents", "reports", "started", "takes",
 ];
 
 /// Relatives by blood, and words for all of them. Spouses tell of a patient more often than they are told of.
@@ -265,6 +308,7 @@ pub(super) type Word = u32;
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
     words: HashMap<String, Word>,
+    subjectless: HashSet<Word>,
     /// From a node and a word to the next node; node 0 is where every phrase starts.
     next: HashMap<(u32, Word), u32>,
     /// The rule of the phrase that ends at a node.
@@ -280,12 +324,13 @@ impl Triggers {
 
     fn build() -> Triggers {
         let mut triggers = Triggers { rules: vec![None], ..Triggers::default() };
-        for special in ["START", "?", "NUM", "YEAR"] {
+        for special in SPECIAL {
             triggers.intern(special);
         }
         for (phrase, rule) in phrases() {
             triggers.add(&phrase, rule);
         }
+        triggers.subjectless = SUBJECTLESS.iter().map(|word| triggers.word(word)).collect();
         triggers
     }
 
@@ -313,12 +358,14 @@ impl Triggers {
         }
     }
 
-    pub(super) fn start(&self) -> Word {
-        self.words["START"]
+    /// One of the words of [`SPECIAL`].
+    pub(super) fn special(&self, name: &str) -> Word {
+        self.words[name]
     }
 
-    pub(super) fn question(&self) -> Word {
-        self.words["?"]
+    /// Whether a word, behind a comma, starts a clause about the patient.
+    pub(super) fn is_subjectless(&self, word: Word) -> bool {
+        self.subjectless.contains(&word)
     }
 
     /// The word for a token in lower case.
@@ -359,8 +406,12 @@ fn phrases() -> Vec<(String, Rule)> {
     for (effects, direction, window, patterns) in TRIGGERS {
         add(patterns, Rule::Trigger { effects, direction: *direction, window: *window });
     }
+    let bits_of = |kinds: &[usize]| kinds.iter().fold(0, |bits, kind| bits | 1 << kind);
     for (kinds, patterns) in TERMINATIONS {
-        add(patterns, Rule::Termination(kinds.iter().fold(0, |bits, kind| bits | 1 << kind)));
+        add(patterns, Rule::Termination(bits_of(kinds)));
+    }
+    for (kinds, patterns) in ASIDES {
+        add(patterns, Rule::Aside(bits_of(kinds)));
     }
     phrases
 }
@@ -407,7 +458,7 @@ mod tests {
     #[test]
     fn patterns_are_made_of_tokens() {
         for (phrase, _) in phrases() {
-            for word in phrase.split(' ').filter(|word| !matches!(*word, "START" | "NUM" | "YEAR" | "?")) {
+            for word in phrase.split(' ').filter(|word| !SPECIAL.contains(word)) {
                 let tokens = tokenize(word);
                 assert!(tokens.len() == 1 && tokens[0].span.of(word) == word, "`{word}` of `{phrase}` is no token");
                 assert_eq!(word, word.to_lowercase());

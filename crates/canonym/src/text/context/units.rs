@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::signs::{is_answer, is_nothing};
 use super::triggers::is_kin;
 use super::{Context, Experiencer, Temporality};
 use crate::text::sentences::sentences;
@@ -17,12 +18,18 @@ pub(super) struct Unit {
 }
 
 /// Headings that say something of what stands under them.
-const SPEAKING: [(&str, Context); 18] = [
+const SPEAKING: [(&str, Context); 24] = [
     ("family history", FAMILY),
     ("family medical history", FAMILY),
     ("fh", FAMILY),
     ("fhx", FAMILY),
+    ("family hx", FAMILY),
+    ("fam hx", FAMILY),
     ("past medical history", HISTORY),
+    ("past medical hx", HISTORY),
+    ("past surgical hx", HISTORY),
+    ("medical hx", HISTORY),
+    ("pshx", HISTORY),
     ("past medical and surgical history", HISTORY),
     ("medical history", HISTORY),
     ("past history", HISTORY),
@@ -78,7 +85,7 @@ const GOING_ON: [&str; 20] = [
 pub(super) fn units(document: &Document) -> Vec<Unit> {
     let text = document.text.as_str();
     let cuts = cuts(document);
-    let mut units = Vec::new();
+    let mut units: Vec<Unit> = Vec::new();
     let mut end = 0;
     let mut open = Open::Nothing;
     let mut doubt: Option<u32> = None;
@@ -86,6 +93,17 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
         // A question mark before a word stands alone only where it was taken for the end of a sentence.
         if sentence.of(text) == "?" {
             doubt = Some(sentence.start);
+            continue;
+        }
+        // An answer belongs to its question: `Fever? No.`
+        let before = text[end..sentence.start as usize].trim_matches([' ', '\t']);
+        let is_question = before.is_empty() && text[..end].ends_with('?');
+        if is_question
+            && is_answer(sentence.of(text))
+            && let Some(question) = units.last_mut()
+        {
+            end = sentence.end as usize;
+            question.span.end = sentence.end;
             continue;
         }
         let sentence = Span { start: doubt.take().unwrap_or(sentence.start), ..sentence };
@@ -169,7 +187,8 @@ fn heading(text: &str, place: Place) -> Option<Heading> {
     let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r']);
     let lower = words.trim_end_matches(':').to_lowercase().replace(" & ", " and ");
     if let Some((_, context)) = SPEAKING.iter().find(|(name, _)| *name == lower) {
-        return Some(Heading { context: *context, is_alone });
+        let context = if !is_alone && is_nothing(behind) { PLAIN } else { *context };
+        return Some(Heading { context, is_alone });
     }
     let is_capital = words.len() > 1 && !words.chars().any(char::is_lowercase);
     let is_neutral = NEUTRAL.binary_search(&lower.as_str()).is_ok();

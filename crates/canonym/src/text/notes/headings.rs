@@ -1,0 +1,118 @@
+//! Known headings of notes and abstracts, and the numbers of list items.
+
+use crate::text::tokens::tokenize;
+
+/// Headings as words in lower case. Names of findings, drugs and organs are none. Sorted.
+#[rustfmt::skip]
+const HEADINGS: [&str; 198] = [
+    "a", "a p", "abd", "aims", "allergies", "allergies and adverse reactions", "anesthesia", "assessment",
+    "assessment and plan", "assessment plan", "attending", "background", "background and aims",
+    "background and objective", "background and objectives", "background and purpose", "brief hospital course",
+    "case presentation", "case report", "cc", "chief complaint", "chief complaints", "clinical course", "complaint",
+    "complaints", "conclusion", "conclusions", "condition at discharge", "condition on discharge", "const",
+    "constitutional", "course", "current medications", "current meds", "cv", "ddx", "derm", "design", "diagnoses",
+    "diagnosis", "diagnostic studies", "diet", "differential", "differential diagnosis", "discharge condition",
+    "discharge diagnoses", "discharge diagnosis", "discharge disposition", "discharge instructions",
+    "discharge medications", "discharge meds", "discharge plan", "discussion", "disposition", "drug allergies", "dx",
+    "ed course", "endo", "ent", "exam", "examination", "ext", "fam hx", "family history", "family hx",
+    "family medical history", "fh", "fhx", "findings", "follow up", "followup", "gen", "general", "gi", "gu", "gyn",
+    "heent", "heme", "history", "history and physical", "history of present illness", "history of the present illness",
+    "home medications", "home meds", "hospital course", "hpi", "hx", "imaging", "imaging studies", "immunizations",
+    "impression", "impression and plan", "impression plan", "indication", "indications", "interpretation",
+    "interval history", "interventions", "introduction", "investigations", "keywords", "lab", "lab data", "lab results",
+    "laboratory", "laboratory data", "laboratory results", "laboratory studies", "labs", "main outcome measures",
+    "major surgical or invasive procedure", "material and methods", "materials and methods",
+    "measurements and main results", "medical history", "medical hx", "medication", "medication list", "medications",
+    "medications on admission", "meds", "method", "methods", "msk", "neuro", "o", "objective", "objectives",
+    "observations", "operation", "outcome", "outcomes", "p", "past history", "past hx",
+    "past medical and surgical history", "past medical history", "past medical hx", "past surgical history",
+    "past surgical hx", "patients and methods", "pe", "pertinent results", "physical exam",
+    "physical examination", "plan", "pmh", "pmhx", "postoperative diagnosis", "preoperative diagnosis",
+    "present illness", "presenting complaint", "prior to admission medications", "problem list", "problems",
+    "procedure", "procedures", "prognosis", "psh", "pshx", "psych", "pulm", "purpose", "radiology",
+    "reason for admission", "reason for consultation", "reason for visit", "recommendation", "recommendations", "resp",
+    "result", "results", "results and discussion", "review of systems", "ros", "rx", "s", "setting", "sh", "shx",
+    "soc hx", "social", "social history", "social hx", "speciality", "specimen", "studies", "study design",
+    "subjective", "summary", "surgical history", "surgical hx", "systems review", "technique", "treatment plan",
+    "vital signs", "vitals", "vs",
+];
+
+/// The most words that a heading has.
+const MAX_WORDS: usize = 6;
+
+/// The most bytes of a remark between a heading and its colon, `Labs (3/4):`.
+const MAX_REMARK: usize = 30;
+
+/// The bytes of the heading that `rest` starts with: known words and a colon, or known words in capitals that are alone
+/// on their line.
+pub(super) fn heading(rest: &str, is_line_start: bool) -> Option<usize> {
+    if !rest.starts_with(char::is_alphabetic) {
+        return None;
+    }
+    let mut words = String::new();
+    let mut best = None;
+    let mut end = 0;
+    for token in tokenize(rest).iter().take(MAX_WORDS) {
+        let gap = &rest[end..token.span.start as usize];
+        if gap.len() > 3 || gap.contains(|letter| !matches!(letter, ' ' | '/' | '&' | '-')) {
+            break;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(token.span.of(rest).chars().flat_map(char::to_lowercase));
+        end = token.span.end as usize;
+        if HEADINGS.binary_search(&words.as_str()).is_ok() && ends_heading(rest, end, is_line_start) {
+            best = Some(end);
+        }
+    }
+    best
+}
+
+fn ends_heading(rest: &str, end: usize, is_line_start: bool) -> bool {
+    let words = &rest[..end];
+    let behind = rest[end..].trim_start_matches([' ', '\t', '*']);
+    let remark = behind.strip_prefix('(').and_then(|inside| inside.split_once(')'));
+    let behind = match remark {
+        Some((remark, behind)) if remark.len() <= MAX_REMARK && !remark.contains('\n') => behind.trim_start(),
+        _ => behind,
+    };
+    if let Some(content) = behind.strip_prefix(':') {
+        // `S:` and its like are headings at the start of a line only, and none before a number.
+        let is_letter = words.len() == 1;
+        let content = content.trim_start();
+        return !is_letter
+            || (is_line_start && words != words.to_lowercase() && content.starts_with(char::is_alphabetic));
+    }
+    let is_capital = words.len() > 2 && !words.contains(char::is_lowercase);
+    is_line_start && is_capital && (behind.is_empty() || behind.starts_with(['\n', '\r']))
+}
+
+/// The bytes of the number of a list item that `rest` starts with, `2.`, `(3)`.
+pub(super) fn list_number(rest: &str) -> Option<usize> {
+    let open = usize::from(rest.starts_with('('));
+    let digits = rest[open..].bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 || digits > 3 {
+        return None;
+    }
+    let behind = &rest[open + digits..];
+    let is_number = if open > 0 { behind.starts_with(") ") } else { behind.starts_with([')', '.']) };
+    let end = open + digits + 1;
+    let is_apart = rest.get(end..).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+    (is_number && is_apart).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_sorted_words() {
+        assert!(HEADINGS.is_sorted());
+        for heading in HEADINGS {
+            let words: Vec<&str> = tokenize(heading).iter().map(|token| token.span.of(heading)).collect();
+            assert_eq!(words.join(" "), heading);
+            assert!(words.len() <= MAX_WORDS);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Numbers with their units, doses with routes and frequencies, and values of what is measured.
+
+use super::{NonMention, NonMentionKind, ahead, blanks, is_boundary, run_of};
+use crate::text::Span;
+
+/// Units of what is given. Sorted.
+#[rustfmt::skip]
+const DOSES: [&str; 83] = [
+    "CAPS", "GM", "Gy", "IU", "KG", "L", "MBq", "MCG", "MEQ", "MG", "ML", "MU", "PUFFS", "TAB", "TABS", "U",
+    "UNIT", "UNITS", "amp", "ampule", "ampules", "cGy", "cap", "caps", "capsule", "capsules", "cc", "drop", "drops",
+    "g", "gm", "gms", "gram", "grams", "gtt", "gtts", "iu", "kcal", "kg", "l", "mCi", "mEq", "mL", "mSv", "mU", "mcg",
+    "meq", "mg", "micrograms", "milligram", "milligrams", "milliliters", "ml", "mmol", "mol", "ng", "nmol", "oz",
+    "patch", "patches", "pg", "pmol", "puff", "puffs", "spray", "sprays", "tab", "tablet", "tablets", "tabs", "tbsp",
+    "tsp", "u", "ug", "umol", "unit", "units", "vial", "vials", "µg", "µmol", "μg", "μmol",
+];
+
+/// Units of what is measured. Sorted.
+#[rustfmt::skip]
+const MEASURES: [&str; 36] = [
+    "%", "BPM", "C", "CM", "F", "Hz", "MMHG", "bpm", "cm", "cmH2O", "dB", "degrees", "fL", "fl", "ft", "inches", "kDa",
+    "kHz", "kPa", "lb", "lbs", "m2", "mV", "mm", "mmHg", "mmhg", "ms", "msec", "nm", "percent", "pounds", "um", "°C",
+    "°F", "µm", "μm",
+];
+
+/// What stands under the slash of a unit. Sorted.
+#[rustfmt::skip]
+const PER: [&str; 46] = [
+    "24h", "DL", "H", "HPF", "HR", "KG", "L", "L24h", "cell", "cells", "cumm", "d", "dL", "day", "dl", "dose", "fL",
+    "g", "h", "hour", "hpf", "hr", "kg", "l", "lpf", "m2", "mL", "mg", "min", "minute", "ml", "mm3", "mmol", "mm³",
+    "mo", "mol", "month", "m²", "s", "sec", "uL", "ul", "week", "wk", "µL", "μL",
+];
+
+/// Units that make a value of a dose where they stand under the slash, `mg/dL`.
+const CONCENTRATIONS: [&str; 10] = ["L", "cumm", "dL", "dl", "fL", "l", "mL", "ml", "uL", "µL"];
+
+/// Ways in which a dose is given. Sorted.
+#[rustfmt::skip]
+const ROUTES: [&str; 40] = [
+    "by mouth", "gt", "i.m", "i.m.", "i.v", "i.v.", "im", "inh", "inhaled", "intramuscularly", "intranasally",
+    "intravenous", "intravenously", "iv", "iv push", "ivp", "ivpb", "neb", "nebs", "oral", "orally", "p.o",
+    "p.o.", "p.r.", "per ng", "po", "pr", "pv", "rectally", "s.c.", "sc", "sl", "sq", "subcut", "subcutaneous",
+    "subcutaneously", "sublingually", "subq", "topically", "via ng",
+];
+
+/// How often a dose is given; these are mentions nowhere. Sorted.
+const FREQUENCIES: [&str; 16] = [
+    "bid", "prn", "qac", "qam", "qd", "qdaily", "qday", "qhs", "qid", "qod", "qpm", "qshift", "qweek", "qwk", "tid",
+    "tiw",
+];
+
+/// The most bytes of one of [`FREQUENCIES`].
+const MAX_FREQUENCY: usize = 6;
+
+/// The most bytes of the first word of a route that needs no dose.
+const MAX_ROUTE: usize = 4;
+
+/// Frequencies with points. Sorted.
+const DOTTED: [&str; 7] = ["b.i.d", "b.i.d.", "p.r.n", "p.r.n.", "q.i.d.", "t.i.d", "t.i.d."];
+
+/// How often a dose is given, behind a dose. Sorted.
+#[rustfmt::skip]
+const BEHIND_DOSES: [&str; 50] = [
+    "3 times a day", "3 times daily", "4 times a day", "a day", "a week", "ac", "after meals", "as needed",
+    "at bedtime", "at night", "atc", "b.i.d", "before meals", "daily", "every day", "every evening", "every morning",
+    "every night", "every other day", "hs", "in the evening", "in the morning", "monthly", "nightly", "od", "once",
+    "once a day", "once daily", "once weekly", "p.r.n", "pc", "per day", "per week", "q.d", "q.h.s", "q.i.d", "stat",
+    "t.i.d", "three times a day", "three times daily", "twice", "twice a day", "twice daily", "weekly", "with meals",
+    "x 1", "x 2", "x1", "x2", "x3",
+];
+
+/// Forms that a dose has. Sorted.
+#[rustfmt::skip]
+const FORMS: [&str; 14] = [
+    "cap", "caps", "capsule", "capsules", "inhaler", "injection", "patch", "suppository", "tab", "tablet",
+    "tablets", "tabs", "vial", "vials",
+];
+
+/// What is measured as a whole number without a unit, with the least and the greatest value.
+#[rustfmt::skip]
+const ANALYTES: [(&str, u32, u32); 49] = [
+    ("ALP", 10, 5000), ("ALT", 1, 20_000), ("AP", 10, 5000), ("AST", 1, 20_000), ("BMI", 8, 99), ("BNP", 1, 99_999),
+    ("BP", 30, 300), ("BUN", 1, 300), ("CK", 25, 500_000), ("CO2", 5, 99), ("CPK", 25, 500_000), ("CRP", 1, 999),
+    ("Ca", 5, 18), ("Cl", 70, 150), ("Cr", 1, 20), ("ESR", 1, 200), ("FiO2", 20, 100), ("GCS", 3, 15),
+    ("HCO3", 3, 60), ("HR", 20, 300), ("Hb", 3, 25), ("Hct", 8, 75), ("Hgb", 3, 25), ("INR", 1, 20),
+    ("K", 2, 9), ("LDH", 20, 20_000), ("Mg", 1, 9), ("Na", 100, 190), ("O2sat", 40, 100), ("P", 30, 250),
+    ("PLT", 1, 3000), ("PT", 8, 150), ("PTT", 15, 200), ("Phos", 1, 15), ("Plt", 1, 3000), ("Plts", 1, 3000),
+    ("Pulse", 20, 300), ("R", 6, 80), ("RR", 4, 80), ("SaO2", 40, 100), ("Sat", 40, 100), ("SpO2", 40, 100),
+    ("T", 30, 110), ("Temp", 30, 110), ("WBC", 1, 500), ("glucose", 10, 2000), ("platelets", 1, 3000),
+    ("pulse", 20, 300), ("temp", 30, 110),
+];
+
+/// Words before a number with a point that belongs to a name, `Kv 1.3`.
+const NAMES: [&str; 8] = ["Cav", "EC", "Kir", "Kv", "Nav", "TRPV", "chapter", "version"];
+
+/// The bytes and the kind of the quantity that `rest` starts with. `word` stands before it.
+pub(super) fn quantity(rest: &str, word: &str) -> Option<(usize, NonMentionKind)> {
+    if let Some(len) = power(rest).or_else(|| unit_alone(rest)) {
+        return Some((len, NonMentionKind::Value));
+    }
+    if !rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.') {
+        let frequency = frequency(rest, Standing::Alone).map(|len| (len, NonMentionKind::Frequency));
+        return frequency.or_else(|| route(rest).map(|len| (len, NonMentionKind::Route)));
+    }
+    let number = numbers(rest)?;
+    if let Some((len, kind)) = united(rest, number.len) {
+        return Some((len, kind));
+    }
+    is_value(&rest[..number.len], &rest[number.len..], &number, word).then_some((number.len, NonMentionKind::Value))
+}
+
+/// Appends the forms, routes and frequencies behind a dose that ended at `start`; how many bytes they take.
+pub(super) fn follow(text: &str, start: usize, found: &mut Vec<NonMention>) -> usize {
+    let mut at = start;
+    loop {
+        let rest = ahead(text, at);
+        let gap = blanks(rest.strip_prefix(',').unwrap_or(rest)) + usize::from(rest.starts_with(','));
+        if gap == 0 || rest[gap..].starts_with([' ', '\t']) {
+            return at - start;
+        }
+        let Some((len, kind)) = behind_dose(&rest[gap..]) else {
+            return at - start;
+        };
+        found.push(NonMention { span: Span::new(at + gap, at + gap + len), kind });
+        at += gap + len;
+    }
+}
+
+fn behind_dose(rest: &str) -> Option<(usize, NonMentionKind)> {
+    if let Some(len) = frequency(rest, Standing::BehindDose) {
+        return Some((len, NonMentionKind::Frequency));
+    }
+    if let Some(len) = longest(rest, &BEHIND_DOSES) {
+        return Some((len, NonMentionKind::Frequency));
+    }
+    if let Some(len) = longest(rest, &FORMS) {
+        return Some((len, NonMentionKind::Dose));
+    }
+    let len = longest(rest, &ROUTES)?;
+    // `IV fluids` and `PO intake` are what is given, not how.
+    #[rustfmt::skip]
+    const GIVEN: [&str; 12] = [
+        "access", "antibiotic", "antibiotics", "bolus", "catheter", "contrast", "drip", "drug", "fluid", "fluids", "intake",
+        "line",
+    ];
+    let behind = &rest[len..];
+    let next = &behind[blanks(behind)..];
+    let is_given = GIVEN.binary_search(&next[..run_of(next)].to_lowercase().as_str()).is_ok();
+    (!is_given).then_some((len, NonMentionKind::Route))
+}
+
+/// The longest of the phrases, in lower case and sorted, that `rest` starts with, in bytes of `rest`.
+fn longest(rest: &str, phrases: &[&str]) -> Option<usize> {
+    const MAX_PHRASE: usize = 24;
+    let head = &rest[..rest.floor_char_boundary(MAX_PHRASE)];
+    let lower = head.to_ascii_lowercase();
+    let mut best = None;
+    for (at, _) in head.char_indices().skip(1).chain([(head.len(), ' ')]) {
+        if is_boundary(&rest[at..]) && phrases.binary_search(&&lower[..at]).is_ok() {
+            best = Some(at);
+        }
+    }
+    best
+}
+
+/// Whether a word stands behind a dose, where less is needed to tell what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Alone,
+    BehindDose,
+}
+
+/// `BID`, `p.r.n.`, `q8h`, `q 4-6 hrs`, `every 8 hours`. Alone, `Bid` is a gene, `q24.1` a band and `Q48H` a variant.
+fn frequency(rest: &str, standing: Standing) -> Option<usize> {
+    let word = &rest[..run_of(rest)];
+    let is_mixed = word.contains(char::is_lowercase) && word.contains(char::is_uppercase);
+    // Most words are none, which their length shows without a look-up.
+    let is_known = word.len() <= MAX_FREQUENCY && FREQUENCIES.binary_search(&word.to_lowercase().as_str()).is_ok();
+    if is_known && (!is_mixed || standing == Standing::BehindDose || word.starts_with(['q', 'Q'])) {
+        return Some(word.len());
+    }
+    let is_every = word.eq_ignore_ascii_case("every");
+    if !is_every && !word.starts_with(['q', 'Q']) {
+        return if rest[word.len()..].starts_with('.') { longest(rest, &DOTTED) } else { None };
+    }
+    let start = if is_every { word.len() } else { 1 };
+    let gap = if start == word.len() { blanks(&rest[start..]) } else { 0 };
+    if gap == 0 && is_every {
+        return None;
+    }
+    let at = start + gap;
+    let number = numbers(&rest[at..]).filter(|number| !number.has_point)?;
+    let behind = &rest[at + number.len..];
+    let unit_gap = blanks(behind);
+    let unit = &behind[unit_gap..][..run_of(&behind[unit_gap..])];
+    const UNITS: [&str; 14] =
+        ["d", "day", "days", "h", "hour", "hours", "hr", "hrs", "min", "minutes", "month", "months", "week", "weeks"];
+    if UNITS.binary_search(&unit.to_lowercase().as_str()).is_ok() {
+        let is_usual = number.whole.is_none_or(|hours| matches!(hours, 1..=4 | 6 | 8 | 12 | 24));
+        let is_certain = standing == Standing::BehindDose || !word.starts_with('Q') || is_usual;
+        return is_certain.then_some(at + number.len + unit_gap + unit.len());
+    }
+    (standing == Standing::BehindDose && start == 1 && gap == 0 && is_boundary(behind)).then_some(at + number.len)
+}
+
+/// The route that `rest` starts with where a frequency follows: `PO BID`.
+fn route(rest: &str) -> Option<usize> {
+    if run_of(rest) > MAX_ROUTE {
+        return None;
+    }
+    let len = longest(rest, &ROUTES)?;
+    let behind = &rest[len..];
+    let gap = blanks(behind);
+    (gap > 0 && frequency(&behind[gap..], Standing::Alone).is_some()).then_some(len)
+}
+
+/// Numbers that are joined: `5-10`, `142/88`, `3 x 4`, `5,000`.
+struct Numbers {
+    len: usize,
+    /// Whether one has a point.
+    has_point: bool,
+    /// The first one and the one behind a slash, where there is one.
+    ratio: Option<(u32, u32)>,
+    /// The value of a single whole number.
+    whole: Option<u32>,
+}
+
+fn numbers(rest: &str) -> Option<Numbers> {
+    let (mut len, mut has_point) = number(rest)?;
+    let first: Option<u32> = rest[..len].replace(',', "").parse().ok();
+    let mut found = Numbers { len, has_point, ratio: None, whole: first };
+    for _ in 0..2 {
+        let behind = &rest[len..];
+        let gap = blanks(behind);
+        let Some(sign) = behind[gap..].chars().next().filter(|sign| matches!(sign, '-' | '–' | '/' | 'x' | '×'))
+        else {
+            break;
+        };
+        let next = &behind[gap + sign.len_utf8()..];
+        let next_gap = blanks(next);
+        // `5- 10` is none.
+        let Some((next_len, is_point)) = number(&next[next_gap..]).filter(|_| gap == next_gap) else {
+            break;
+        };
+        // `10 x10^9/L` is a number and a power.
+        if next[next_gap + next_len..].starts_with(['^', '*', 'e', 'E', '⁹']) {
+            break;
+        }
+        let second = next[next_gap..][..next_len].parse().ok();
+        found.ratio = first.zip(second).filter(|_| sign == '/' && gap == 0 && found.ratio.is_none());
+        found.whole = None;
+        has_point |= is_point;
+        len += gap + sign.len_utf8() + next_gap + next_len;
+    }
+    found.len = len;
+    found.has_point = has_point;
+    Some(found)
+}
+
+/// The most digits of a number.
+const MAX_DIGITS: usize = 9;
+
+/// The bytes of the number that `rest` starts with, and whether it has a point.
+fn number(rest: &str) -> Option<(usize, bool)> {
+    let digits = |rest: &str| rest.bytes().take(MAX_DIGITS + 1).take_while(u8::is_ascii_digit).count();
+    let mut len = digits(rest);
+    if len > MAX_DIGITS {
+        return None;
+    }
+    while len > 0 && len <= MAX_DIGITS && rest[len..].starts_with(',') && digits(&rest[len + 1..]) == 3 {
+        len += 4;
+    }
+    let n_behind = if rest[len..].starts_with('.') { digits(&rest[len + 1..]) } else { 0 };
+    if n_behind > MAX_DIGITS || (len == 0 && n_behind == 0) {
+        return None;
+    }
+    let has_point = n_behind > 0;
+    len += if has_point { n_behind + 1 } else { 0 };
+    // A number with two points is the name of something.
+    let is_name = has_point && rest[len..].starts_with('.') && digits(&rest[len + 1..]) > 0;
+    (!is_name).then_some((len, has_point))
+}
+
+/// A number with its unit, `len` bytes of which are numbers.
+fn united(rest: &str, len: usize) -> Option<(usize, NonMentionKind)> {
+    let behind = &rest[len..];
+    if let Some(power) = power(&behind[blanks(behind)..]) {
+        return Some((len + blanks(behind) + power, NonMentionKind::Value));
+    }
+    let is_hyphen = behind.starts_with('-');
+    let gap = if is_hyphen { 1 } else { blanks(behind) };
+    let (unit, kind) = unit(&behind[gap..])?;
+    // `5-h` and its like are names of substances more often than hours.
+    let is_single = run_of(&behind[gap..]) < 2 && unit < 2 && !behind[gap..].starts_with('%');
+    let is_temperature = |letter: &str| matches!(letter, "C" | "F");
+    if is_temperature(&behind[gap..gap + unit]) {
+        let value: f32 = rest[..len].parse().ok()?;
+        let is_near = (30.0..45.0).contains(&value) || (93.0..110.0).contains(&value);
+        return is_near.then_some((len + gap + unit, kind));
+    }
+    (!(is_hyphen && is_single)).then_some((len + gap + unit, kind))
+}
+
+/// The bytes of the unit that `rest` starts with, what is under its slashes with it.
+fn unit(rest: &str) -> Option<(usize, NonMentionKind)> {
+    let mut len = word_of_unit(rest);
+    let name = &rest[..len];
+    let mut kind = if is_one_of(name, &DOSES) {
+        NonMentionKind::Dose
+    } else if is_one_of(name, &MEASURES) {
+        NonMentionKind::Value
+    } else {
+        // `K/uL` counts thousands, which is a unit with its slash only.
+        let under = rest[len..].strip_prefix('/')?;
+        let is_count =
+            matches!(name, "K" | "k" | "cells" | "cell" | "copies" | "beats" | "breaths" | "hpf" | "CFU" | "cfu");
+        if !is_count || !is_one_of(&under[..word_of_unit(under)], &PER) {
+            return None;
+        }
+        NonMentionKind::Value
+    };
+    for _ in 0..3 {
+        let Some(under) = rest[len..].strip_prefix(['/', '·']) else {
+            break;
+        };
+        let sign = rest.len() - len - under.len();
+        // `mL/min/1.73 m2`
+        if let Some(len_number) = under.strip_prefix("1.73").map(|behind| 4 + blanks(behind)) {
+            let area = &under[len_number..];
+            if area.starts_with("m2") || area.starts_with("m²") {
+                len += sign + len_number + word_of_unit(area);
+            }
+            break;
+        }
+        let name = &under[..word_of_unit(under)];
+        if !is_one_of(name, &PER) {
+            break;
+        }
+        if CONCENTRATIONS.contains(&name) {
+            kind = NonMentionKind::Value;
+        }
+        len += sign + name.len();
+    }
+    if name == "mm" && rest[len..].starts_with(" Hg") && is_boundary(&rest[len + 3..]) {
+        len += 3;
+    }
+    (is_boundary(&rest[len..]) && !is_compound(&rest[len..])).then_some((len, kind))
+}
+
+/// Whether a word goes on behind a hyphen, as in `2 L-arginine`.
+fn is_compound(rest: &str) -> bool {
+    rest.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_alphabetic))
+}
+
+fn word_of_unit(rest: &str) -> usize {
+    let is_sign = |letter: char| matches!(letter, '%' | '°');
+    let is_letter = |letter: char| letter.is_alphanumeric() || is_sign(letter);
+    if rest.starts_with('%') { 1 } else { rest.find(|letter| !is_letter(letter)).unwrap_or(rest.len()) }
+}
+
+fn is_one_of(name: &str, units: &[&str]) -> bool {
+    !name.is_empty() && units.binary_search(&name).is_ok()
+}
+
+/// A unit without a number, which shows by its slash: `mmol/L`.
+fn unit_alone(rest: &str) -> Option<usize> {
+    let name = word_of_unit(rest);
+    if !rest[name..].starts_with('/') || !rest.starts_with(char::is_alphabetic) {
+        return None;
+    }
+    let (len, _) = unit(rest)?;
+    (len > name + 1).then_some(len)
+}
+
+/// A power of ten with a unit: `x10^9/L`, `10*3/uL`, `×10⁹/L`.
+fn power(rest: &str) -> Option<usize> {
+    let times = rest.chars().next().filter(|sign| matches!(sign, 'x' | 'X' | '×')).map_or(0, char::len_utf8);
+    let gap = if times > 0 { blanks(&rest[times..]) } else { 0 };
+    let ten = rest[times + gap..].strip_prefix("10")?;
+    let mut len = times + gap + 2;
+    let behind = ten.trim_start_matches(['^', '*', 'e', 'E']);
+    let n_signs = ten.len() - behind.len();
+    let digits =
+        behind.find(|letter: char| !matches!(letter, '0'..='9' | '⁰'..='⁹' | '²' | '³' | '¹')).unwrap_or(behind.len());
+    if n_signs > 1
+        || digits == 0
+        || digits > 6
+        || (n_signs == 0 && behind.starts_with(|letter: char| letter.is_ascii_digit()) && times == 0)
+    {
+        return None;
+    }
+    len += n_signs + digits;
+    let under = rest[len..].strip_prefix('/').unwrap_or_default();
+    let name = &under[..word_of_unit(under)];
+    if is_one_of(name, &PER) {
+        len += 1 + name.len();
+    } else if times == 0 {
+        return None;
+    }
+    is_boundary(&rest[len..]).then_some(len)
+}
+
+/// Whether a number without unit is a value.
+fn is_value(number: &str, behind: &str, numbers: &Numbers, word: &str) -> bool {
+    if !is_boundary(behind) || behind.starts_with(['-', '^', '*', '\'']) || behind.starts_with("/") {
+        return false;
+    }
+    if let Some((first, second)) = numbers.ratio {
+        let is_pressure = (60..=280).contains(&first) && (20..=160).contains(&second) && first > second;
+        // A score, `8/10`, or a part, `1/2`; behind a name in capitals it may belong to the name, `HPV 16/18`.
+        let is_part = first <= second && second <= 100 && !word.starts_with(char::is_uppercase);
+        return is_pressure || is_part;
+    }
+    let is_name = || NAMES.contains(&word);
+    if numbers.has_point {
+        return !is_name() && !number.starts_with('.') || word.is_empty();
+    }
+    let Some(whole) = numbers.whole else {
+        return false;
+    };
+    // `K+ 4` is met as `K`.
+    ANALYTES
+        .binary_search_by_key(&word, |row| row.0)
+        .is_ok_and(|row| (ANALYTES[row].1..=ANALYTES[row].2).contains(&whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted() {
+        for list in [&DOSES[..], &MEASURES, &PER, &ROUTES, &FREQUENCIES, &DOTTED, &BEHIND_DOSES, &FORMS] {
+            assert!(list.is_sorted(), "{list:?}");
+        }
+        assert!(FREQUENCIES.iter().all(|name| name.len() <= MAX_FREQUENCY));
+        assert!(ANALYTES.is_sorted() && CONCENTRATIONS.is_sorted());
+    }
+}
