@@ -23,9 +23,8 @@ use canonym::link::explain::{Contribution, Explanation, contribution, definition
 use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
-use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
+use canonym::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
-use canonym::text::notes::{covers, non_mentions};
 use canonym::text::offsets::OffsetMap;
 use canonym::text::tokens::{Gap, Token};
 use canonym::text::words::is_prefix;
@@ -305,8 +304,7 @@ impl Pipeline {
                 }
             }
         }
-        let outside = non_mentions(text);
-        places.retain(|place| !covers(text, &outside, place.span));
+        drop_non_mentions(text, &mut places, |place| place.span);
         let any = layers.iter().position(|layer| layer.any_type);
         for place in &mut places {
             let within = |span: Span| {
