@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use canonym::Result;
 use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
-use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
+use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym::text::notes::{covers, non_mentions};
@@ -250,7 +250,8 @@ impl Pipeline {
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
         let text = document.text.as_str();
         let layers = &self.recognizer.layers;
-        let (view, tagged) = self.recognizer.read(text, scratch, |layer| layers[layer].any_type || layers[layer].name.is_some());
+        let (view, tagged) =
+            self.recognizer.read(text, scratch, |layer| layers[layer].any_type || layers[layer].name.is_some());
         let uses = short_forms(text);
         let mut places: Vec<Place> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
@@ -298,7 +299,8 @@ impl Pipeline {
             let of = |layer: usize| {
                 windows.iter().map(|(first, last)| tagged.mention(layer, *first, *last)).fold(0.0, f32::max)
             };
-            place.of_layers = (0..layers.len()).map(|layer| if layers[layer].name.is_some() { of(layer) } else { 0.0 }).collect();
+            place.of_layers =
+                (0..layers.len()).map(|layer| if layers[layer].name.is_some() { of(layer) } else { 0.0 }).collect();
             place.any = any.map_or(0.0, of);
             for layer in (0..layers.len()).filter(|layer| self.covered[*layer]) {
                 if place.of_layers[layer] > place.tagged.1 {
@@ -459,7 +461,12 @@ impl Pipeline {
             let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
             let more = (given / (1.0 - given)).ln() - sum;
             if more > 1e-3 {
-                parts.push(contribution("least", "an unambiguous exact name of several words is never vetoed", 1.0, more));
+                parts.push(contribution(
+                    "least",
+                    "an unambiguous exact name of several words is never vetoed",
+                    1.0,
+                    more,
+                ));
             }
             parts
         };
@@ -485,8 +492,7 @@ impl Pipeline {
 
 /// Of places that share text the ones that most speaks for; those in pieces clash with none. `place` tells of which place an entry is.
 fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
-    let weight =
-        |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
+    let weight = |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
     weighed.sort_by(|left, right| right.0.total_cmp(&left.0));
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();

@@ -62,7 +62,8 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |least: f32| {
-        let of = |(corpus, places): (&Judged, &Left<'_>)| corpus.weight as f64 * links(corpus, places, &weights, least)[2];
+        let of =
+            |(corpus, places): (&Judged, &Left<'_>)| corpus.weight as f64 * links(corpus, places, &weights, least)[2];
         corpora.iter().zip(&left).map(of).sum::<f64>()
     };
     let best =
