@@ -120,6 +120,10 @@ pub struct Place {
     pub of_layers: Vec<f32>,
     /// The probability of a mention of any type.
     pub any: f32,
+    /// The probability of the likeliest longer mention that holds it.
+    pub inside: f32,
+    /// The same of those that the dictionary knows.
+    pub inside_name: f32,
     /// Whether the sense inventory has it and gives another sense, or none that the knowledge base has.
     pub is_other_sense: bool,
     /// What the dictionary reads there.
@@ -256,9 +260,18 @@ impl Pipeline {
         let mut places: Vec<Place> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
-        for layer in (0..self.covered.len()).filter(|layer| self.covered[*layer]) {
+        // Every mention that some layer finds likely, with its probability.
+        let mut marked: Vec<(Span, f32)> = Vec::new();
+        for layer in (0..layers.len()).filter(|layer| layers[*layer].any_type || layers[*layer].name.is_some()) {
             found.clear();
             tagged.mentions(layer, LEAST_TAGGED, &mut found);
+            marked.extend(found.iter().map(|mark| {
+                let (first, last) = (&view.tokens[mark.first], &view.tokens[mark.last]);
+                (Span { start: first.span.start, end: last.span.end }, mark.probability)
+            }));
+            if !self.covered[layer] {
+                continue;
+            }
             for mark in found.iter().filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
@@ -279,6 +292,18 @@ impl Pipeline {
         for sensed in &sensed {
             if let Some(at) = place_of.get([sensed.span].as_slice()) {
                 places[*at].is_other_sense = places[*at].spotted.is_none();
+            }
+        }
+        let names: Vec<Span> = places.iter().filter(|place| place.spotted.is_some()).map(|place| place.span).collect();
+        for place in &mut places {
+            let holds = |span: &Span| {
+                span.start <= place.span.start && place.span.end <= span.end && span.len() > place.span.len()
+            };
+            for (span, probability) in marked.iter().filter(|(span, _)| holds(span)) {
+                place.inside = place.inside.max(*probability);
+                if names.contains(span) {
+                    place.inside_name = place.inside_name.max(*probability);
+                }
             }
         }
         let outside = non_mentions(text);
@@ -523,6 +548,8 @@ impl Place {
             tagged: (0, 0.0),
             of_layers: Vec::new(),
             any: 0.0,
+            inside: 0.0,
+            inside_name: 0.0,
             is_other_sense: false,
             spotted: None,
             name,
@@ -536,7 +563,8 @@ impl Place {
 fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool {
     let is_joined = |at: usize| tokens.get(at).is_some_and(|token| token.before == Gap::Glued);
     let follows_prefix = tokens[first].before == Gap::Hyphen && first > 0 && is_prefix(tokens[first - 1].span.of(text));
-    !(first > 0 && is_joined(first)) && !is_joined(last + 1) && !follows_prefix
+    let within = &text[tokens[first].span.start as usize..tokens[last].span.end as usize];
+    !(first > 0 && is_joined(first)) && !is_joined(last + 1) && !follows_prefix && !within.contains('\n')
 }
 
 /// Takes along the bracket that a span opened or closed and left out: `poly(ADP-ribose` gets its `)`.

@@ -36,6 +36,9 @@ struct Experiment {
     layers: BTreeMap<String, LayerType>,
     /// An experiment of ResCNN, beside this one.
     names: PathBuf,
+    /// How much recall counts against precision where the threshold of links is chosen.
+    #[serde(default = "even")]
+    beta: f64,
     /// What the weights of evidence are fitted to: held out from both.
     judge: Vec<JudgeConfig>,
     /// Whether the tagger is trained again with its held-out corpora, after they have set what is set on them.
@@ -62,6 +65,10 @@ struct JudgeConfig {
     /// How often it counts in the fit, against the others.
     #[serde(default = "one")]
     weight: usize,
+}
+
+fn even() -> f64 {
+    1.0
 }
 
 fn one() -> usize {
@@ -112,7 +119,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         progress::say(&format!("{} …", config.name));
         judged.push(judge(config, root, &bundle)?);
     }
-    let (decision, figures) = fit_decision(&judged);
+    let (decision, figures) = fit_decision(&judged, experiment.beta);
     progress::say(&format!("{decision:?}"));
     let trained = match experiment.refit {
         true => tagger::train(&of_tagger.on_everything(), root, &made(out, "tagger-refit")?)?,

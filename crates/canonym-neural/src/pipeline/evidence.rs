@@ -12,7 +12,7 @@ pub type Evidence = [f32; N_FEATURES];
 pub const N_FEATURES: usize = BLOCKS.len() * N_SPOKEN;
 
 /// The number of features of a block.
-pub const N_SPOKEN: usize = 9;
+pub const N_SPOKEN: usize = 11;
 
 /// Kinds of concepts, each with weights of its own. A concept is of the types in which the tagger marks its name; what is left counts as
 /// `untyped`. Where the sense inventory has read the place, `sense` counts alone.
@@ -44,6 +44,8 @@ pub const FEATURES: [(&str, &str); N_SPOKEN] = [
     ("phrase", "unambiguous exact name of two or more words"),
     ("word", "unambiguous exact name of one word"),
     ("sense", "sense inventory: how likely the short form or word has this sense here"),
+    ("inside", "mention detector: how likely a longer mention holds it"),
+    ("longer", "mention detector: how likely a longer mention holds it that is a name, too"),
 ];
 
 /// The weights of the features, and the thresholds.
@@ -157,6 +159,8 @@ pub(super) fn evidence(place: &Place, marks: &[f32], layers: &[LayerType]) -> Ev
         flag(exact.is_some_and(|spotted| spotted.n_words > 1)),
         flag(exact.is_some_and(|spotted| spotted.n_words == 1)),
         sense.map_or(0.0, logit),
+        place.inside,
+        place.inside_name,
     ];
     let mut blocks = [0.0; BLOCKS.len()];
     match sense {

@@ -39,8 +39,9 @@ type Left<'a> = Vec<(&'a Place, (bool, bool))>;
 /// The weight of the squared norm of the weights in the loss.
 const PENALTY: f64 = 1e-4;
 
-/// Fits weights and thresholds; the figures are of the corpora in order.
-pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
+/// Fits weights and thresholds; recall counts `beta` times as much as precision where the threshold of links is chosen (F-beta). The
+/// figures are of the corpora in order.
+pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
     // Over all places first, and then over those that are left after overlaps are resolved.
     let mut left: Vec<Left<'_>> = corpora
@@ -62,8 +63,11 @@ pub fn fit_decision(corpora: &[Judged]) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |least: f32| {
-        let of =
-            |(corpus, places): (&Judged, &Left<'_>)| corpus.weight as f64 * links(corpus, places, &weights, least)[2];
+        let of = |(corpus, places): (&Judged, &Left<'_>)| {
+            let [precision, recall, _] = links(corpus, places, &weights, least);
+            let square = beta * beta;
+            corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
+        };
         corpora.iter().zip(&left).map(of).sum::<f64>()
     };
     let best =

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::Link;
 use super::recognise::common::frequency;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
@@ -78,6 +79,18 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         !is_met && !is_descriptive && !of_name.iter().any(|other| is_typing_error(kb, word, other))
     })
 }
+
+/// Makes a link abstain where its first candidate only looks like the name that was asked for.
+pub fn abstain(kb: &KnowledgeBase, name: &str, link: &mut Link) {
+    let first = link.candidates.first().and_then(|first| first.name);
+    if first.is_some_and(|first| only_looks_alike(kb, name, kb.name(first))) {
+        link.nil = true;
+        link.candidates.iter_mut().for_each(|candidate| candidate.score *= DISTRUST);
+    }
+}
+
+/// What is left of the probability of candidates that only look alike.
+const DISTRUST: f32 = 0.1;
 
 fn is_rare(word: &str) -> bool {
     word.len() >= SHORTEST

@@ -10,6 +10,7 @@ mod coordination;
 pub mod fit;
 pub mod scan;
 pub mod senses;
+mod typing;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -56,6 +57,9 @@ pub struct DictionaryAnnotator {
     subset: Option<Arc<Subset>>,
     inventory: Arc<SenseInventory>,
     sense_concepts: SenseConcepts,
+    mends_typing: bool,
+    /// The concept above all others, where there is one: `cell` in an ontology of cells is no mention.
+    root: Option<ConceptId>,
     scratches: Pool<ScanScratch>,
 }
 
@@ -79,7 +83,24 @@ impl DictionaryAnnotator {
     pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
         let inventory = SenseInventory::embedded();
         let sense_concepts = SenseConcepts::new(&inventory);
-        DictionaryAnnotator { kb, model, config, subset: None, inventory, sense_concepts, scratches: Pool::default() }
+        let (root, scratches) = (root_of(&kb), Pool::default());
+        DictionaryAnnotator {
+            kb,
+            model,
+            config,
+            subset: None,
+            inventory,
+            sense_concepts,
+            mends_typing: false,
+            root,
+            scratches,
+        }
+    }
+
+    /// The same annotator, which reads words that nobody knows as typing errors. It takes more time.
+    #[must_use]
+    pub fn mending_typing(self) -> DictionaryAnnotator {
+        DictionaryAnnotator { mends_typing: true, ..self }
     }
 
     /// The same annotator with another inventory of senses.
@@ -141,6 +162,11 @@ impl DictionaryAnnotator {
         let uses = short_forms(text);
         let unlikely = UNLIKELY * self.threshold();
         let mut spotted = self.read_all(text, &words, |_| true);
+        if self.mends_typing
+            && let Some((mended, is_mended)) = typing::mended(&self.kb, text, &words, &mut scratch.typing)
+        {
+            spotted.extend(self.read_all(text, &mended, |found| is_mended[found.first..=found.last].contains(&true)));
+        }
         if let Some(expanded) = expand(&words, &uses) {
             let meant = self.read_all(text, &expanded, |found| found.expanded);
             let by_definition: HashSet<Span> = meant.iter().map(|place| place.span).collect();
@@ -203,7 +229,8 @@ impl DictionaryAnnotator {
     }
 
     fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
-        let readings = readings(self.view(), &self.model, text, words, found);
+        let mut readings = readings(self.view(), &self.model, text, words, found);
+        readings.retain(|reading| Some(reading.concept) != self.root);
         if readings.is_empty() {
             return None;
         }
@@ -282,6 +309,27 @@ impl Spotted {
         &self.readings[0].0.features
     }
 }
+
+/// The concept that most concepts stand below, going up by the first parent of each.
+fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
+    let mut below: HashMap<ConceptId, usize> = HashMap::new();
+    for concept in kb.concepts() {
+        let mut top = concept;
+        for _ in 0..MAX_DEPTH {
+            match kb.parents(top).next() {
+                Some(parent) if parent != top => top = parent,
+                _ => break,
+            }
+        }
+        if top != concept {
+            *below.entry(top).or_default() += 1;
+        }
+    }
+    below.into_iter().find(|(_, n)| 2 * n > kb.n_concepts()).map(|(root, _)| root)
+}
+
+/// Steps upward in a hierarchy, which may have loops.
+const MAX_DEPTH: usize = 64;
 
 /// The share of the words of a long form that a name must have to be like it.
 const LIKE: f32 = 0.7;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::typing::TypingScratch;
 use crate::index::packed::U32s;
 use crate::kb::lexicon::{TokenHashes, bag_key, hash_token};
 use crate::kb::subset::View;
@@ -78,11 +79,12 @@ pub struct ScanScratch {
     tokens: Vec<Token>,
     folded: String,
     remembered: HashMap<Box<str>, (TokenHashes, bool, u16)>,
+    pub(super) typing: TypingScratch,
 }
 
 /// The words of a text.
 pub fn words(kb: &KnowledgeBase, text: &str, scratch: &mut ScanScratch) -> Vec<Word> {
-    let ScanScratch { tokens, folded, remembered } = scratch;
+    let ScanScratch { tokens, folded, remembered, .. } = scratch;
     tokenize_into(text, tokens);
     if remembered.len() > MAX_REMEMBERED {
         remembered.clear();

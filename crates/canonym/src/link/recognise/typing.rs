@@ -1,0 +1,89 @@
+//! Typing errors in text: a word that no terminology knows is read as the word of the knowledge base that it was meant to be.
+
+use std::collections::HashMap;
+
+use super::scan::Word;
+use crate::index::grams::GramScratch;
+use crate::kb::KnowledgeBase;
+use crate::kb::lexicon::{TokenHashes, hash_token};
+use crate::link::lookalike::{is_known_word, is_typing_error, slips};
+use crate::text::normalise::fold;
+
+/// Words with fewer letters are left as they are.
+const SHORTEST: usize = 6;
+
+/// Names that are compared with a word.
+const N_NAMES: usize = 12;
+
+/// Words that a thread remembers before it starts afresh.
+const MAX_REMEMBERED: usize = 1 << 15;
+
+/// What a thread keeps from document to document.
+#[derive(Debug, Default)]
+pub(super) struct TypingScratch {
+    grams: GramScratch,
+    remembered: HashMap<Box<str>, Option<TokenHashes>>,
+}
+
+/// The words of a text with typing errors mended, and which of them were; `None` where there is none.
+pub(super) fn mended(
+    kb: &KnowledgeBase,
+    text: &str,
+    words: &[Word],
+    scratch: &mut TypingScratch,
+) -> Option<(Vec<Word>, Vec<bool>)> {
+    if scratch.remembered.len() > MAX_REMEMBERED {
+        scratch.remembered.clear();
+    }
+    let mut mended = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let written = word.token.span.of(text);
+        let is_word = written.len() >= SHORTEST
+            && word.frequency == 0
+            && written.chars().all(char::is_alphabetic)
+            && written.chars().skip(1).all(char::is_lowercase);
+        if !is_word || is_joined(words, at) {
+            continue;
+        }
+        let meant = match scratch.remembered.get(written) {
+            Some(known) => *known,
+            None => {
+                let meant = meant(kb, &fold(written), &mut scratch.grams);
+                scratch.remembered.insert(written.into(), meant);
+                meant
+            }
+        };
+        if let Some(hashes) = meant {
+            mended.push((at, hashes));
+        }
+    }
+    if mended.is_empty() {
+        return None;
+    }
+    let mut all = words.to_vec();
+    let mut is_mended = vec![false; words.len()];
+    for (at, hashes) in mended {
+        all[at] = Word { hashes, known: true, ..all[at] };
+        is_mended[at] = true;
+    }
+    Some((all, is_mended))
+}
+
+/// Whether a word is glued to another one, as letters to digits.
+fn is_joined(words: &[Word], at: usize) -> bool {
+    let is_glued = |word: &Word| word.token.before == crate::text::tokens::Gap::Glued;
+    is_glued(&words[at]) || words.get(at + 1).is_some_and(is_glued)
+}
+
+/// The word of the knowledge base that a folded word was meant to be.
+fn meant(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<TokenHashes> {
+    if is_known_word(kb, word) {
+        return None;
+    }
+    let names = kb.grams().search(word, N_NAMES, scratch);
+    let forms = names.iter().map(|hit| kb.forms().get(hit.row as usize));
+    let cost = |other: &&str| slips(word, other, f32::MAX);
+    let near = forms.flat_map(|form| form.split(' ')).filter(|other| is_typing_error(kb, word, other));
+    let best = near.min_by(|one, other| cost(one).total_cmp(&cost(other)).then_with(|| one.cmp(other)))?;
+    Some(hash_token(best))
+}
