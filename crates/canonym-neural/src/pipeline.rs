@@ -8,10 +8,11 @@
 //! tagger would mark the name of the concept, it has a say on its mentions; of other concepts the dictionary decides.
 
 mod evidence;
+mod explain;
 pub mod fit;
 
+use self::evidence::evidence;
 pub use self::evidence::{Decision, Evidence, FEATURES, N_FEATURES, probability};
-use self::evidence::{N_SPOKEN, evidence};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -19,14 +20,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym::Result;
 use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
 use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym::text::notes::{covers, non_mentions};
-use canonym::text::offsets::OffsetMap;
 use canonym::text::tokens::{Gap, Token};
 use canonym::text::words::is_prefix;
 use canonym::text::{Document, Mention, Span};
@@ -452,67 +451,6 @@ impl Pipeline {
         let mention = Mention { spans: place.spans.clone(), semantic_type, score: probability };
         LinkedMention { mention, link }
     }
-
-    /// As [`Annotator::annotate`], each mention with its reasons.
-    pub fn explain(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
-        let places = self.places(documents);
-        let of_document = |(document, places): (&Document, Vec<Place>)| {
-            let text = document.text.as_str();
-            let (map, uses) = (OffsetMap::new(text), short_forms(text));
-            let given = self.given(places);
-            given.iter().map(|place| self.explain_place(text, &map, &uses, place)).collect()
-        };
-        documents.par_iter().zip(places).map(of_document).collect()
-    }
-
-    fn explain_place(
-        &self,
-        text: &str,
-        map: &OffsetMap<'_>,
-        uses: &[(Span, Span)],
-        place: &Place,
-    ) -> (LinkedMention, Explanation) {
-        let linked = self.linked(place);
-        let parts = || -> Vec<Contribution> {
-            let (weights, values) = (&self.decision.link, &place.evidence);
-            let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
-            let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
-                let rows = || (row..values.len()).step_by(N_SPOKEN);
-                let value = rows().map(|row| f64::from(values[row])).sum();
-                contribution(name, sentence, value, rows().map(weigh).sum())
-            };
-            let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
-            let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
-            let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
-            let more = (given / (1.0 - given)).ln() - sum;
-            if more > 1e-3 {
-                parts.push(contribution(
-                    "least",
-                    "an unambiguous exact name of several words is never vetoed",
-                    1.0,
-                    more,
-                ));
-            }
-            parts
-        };
-        let explain = |(rank, candidate): (usize, &Candidate)| {
-            let contributions = match rank {
-                0 => parts(),
-                _ => {
-                    let behind = f64::from(candidate.score.clamp(1e-6, 1.0 - 1e-6));
-                    let log_odds = (behind / (1.0 - behind)).ln();
-                    vec![contribution("rank", "another concept is likelier for the name", 1.0, log_odds)]
-                }
-            };
-            let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &place.name, (name, candidate), contributions))
-        };
-        let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
-        let definitions = definitions(text, map, &uses_in(&place.spans, uses));
-        let threshold = Some((f64::from(self.least_link()) * 1e4).round() / 1e4);
-        let coordinated = place.spans.len() > 1;
-        (linked, Explanation { compared: place.name.clone(), definitions, coordinated, threshold, candidates })
-    }
 }
 
 /// Of places that share text the ones that most speaks for; those in pieces clash with none. `place` tells of which place an entry is.
@@ -564,7 +502,8 @@ fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool
     let is_joined = |at: usize| tokens.get(at).is_some_and(|token| token.before == Gap::Glued);
     let follows_prefix = tokens[first].before == Gap::Hyphen && first > 0 && is_prefix(tokens[first - 1].span.of(text));
     let within = &text[tokens[first].span.start as usize..tokens[last].span.end as usize];
-    !(first > 0 && is_joined(first)) && !is_joined(last + 1) && !follows_prefix && !within.contains('\n')
+    let begins_inside = first > 0 && is_joined(first);
+    !(begins_inside || is_joined(last + 1) || follows_prefix || within.contains('\n'))
 }
 
 /// Takes along the bracket that a span opened or closed and left out: `poly(ADP-ribose` gets its `)`.

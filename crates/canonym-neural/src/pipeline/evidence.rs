@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LayerType, Place};
 
-/// Features of a span proposal: blocks of [`FEATURES`], one for each of [`BLOCKS`].
+/// Features of a span proposal: blocks of [`FEATURES`], one for each of `BLOCKS`.
 pub type Evidence = [f32; N_FEATURES];
 
 /// The number of features.

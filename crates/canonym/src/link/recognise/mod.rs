@@ -219,8 +219,8 @@ impl DictionaryAnnotator {
             (reading, self.model.score(&reading))
         };
         let readings = sensed.concepts.iter().map(reading).collect();
-        let (span, spans) = (sensed.span, vec![sensed.span]);
-        Some(Spotted { span, spans, n_words: found.n_counted, is_cause: false, readings })
+        let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
+        Some(Spotted { span, spans, n_words: found.n_counted, is_cause, readings })
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
@@ -237,8 +237,7 @@ impl DictionaryAnnotator {
         let scored = readings.into_iter().map(|reading| (reading, self.model.score(&reading)));
         let span = found.span(words);
         let readings = scored.collect();
-        let next = words.get(found.last + 1).filter(|next| next.token.before == Gap::Hyphen);
-        let is_cause = next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)));
+        let is_cause = is_cause(text, words, found.last);
         let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, readings };
         spotted.sort();
         Some(spotted)
@@ -372,6 +371,12 @@ pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String 
 
 /// What follows the hyphen behind a cause.
 const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
+
+/// Whether a place that ends with a word is the cause of what follows.
+fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
+    let next = words.get(last + 1).filter(|next| next.token.before == Gap::Hyphen);
+    next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)))
+}
 
 /// Of overlapping places the one with more words, then more bytes, then the earlier; and causes that a place begins with.
 fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
