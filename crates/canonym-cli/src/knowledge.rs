@@ -46,7 +46,7 @@ const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors
 /// The variable that names the folder where the vectors of names are kept.
 const CACHE: &str = "CANONYM_CACHE";
 
-/// About 2,300 common concepts; `assets/README.md` tells how they were chosen.
+/// About 5,500 common concepts; `assets/README.md` tells how they were chosen.
 pub const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
 
 /// Opens `path`, or the starter knowledge base where none or its name is given.

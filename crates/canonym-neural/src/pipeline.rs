@@ -8,10 +8,11 @@
 //! tagger would mark the name of the concept, it has a say on its mentions; of other concepts the dictionary decides.
 
 mod evidence;
+mod explain;
 pub mod fit;
 
+use self::evidence::{evidence, least_proposed};
 pub use self::evidence::{Decision, Evidence, FEATURES, N_FEATURES, probability};
-use self::evidence::{N_SPOKEN, evidence};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -19,13 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym::Result;
 use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
-use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
+use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
-use canonym::text::offsets::OffsetMap;
 use canonym::text::tokens::{Gap, Token};
 use canonym::text::words::is_prefix;
 use canonym::text::{Document, Mention, Span};
@@ -37,8 +36,9 @@ use crate::tagging::tagger::{Tagged, Tagger, WordRows};
 use crate::tagging::views::{View, Viewer, Words};
 use crate::usages::{Usages, UsagesOf};
 
-/// Proposals of the tagger that are less likely are not looked at.
+/// Mentions of the tagger that are less likely are not looked at.
 const LEAST_TAGGED: f32 = 0.1;
+
 
 /// The recogniser: how it sees, and what each layer is for.
 #[derive(Debug)]
@@ -229,11 +229,18 @@ impl Pipeline {
     pub fn places(&self, documents: &[Document]) -> Vec<Vec<Place>> {
         let proposed: Vec<Vec<Place>> =
             documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
-        let names: Vec<&str> = proposed.iter().flatten().map(|place| place.name.as_str()).collect();
+        // What the inventory of senses has read is not looked for by its name.
+        let is_read = |place: &Place| {
+            place.is_other_sense || place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some())
+        };
+        let unread = proposed.iter().flatten().filter(|place| !is_read(place));
+        let names: Vec<&str> = unread.map(|place| place.name.as_str()).collect();
         let mut links = self.linker.link_names(&names).into_iter();
         let mut places = proposed;
         for place in places.iter_mut().flatten() {
-            place.link = links.next().unwrap_or_default();
+            if !is_read(place) {
+                place.link = links.next().unwrap_or_default();
+            }
             self.choose(place);
             self.drop_lookalikes(place);
             // What corpora used an undefined short form for says little of other texts.
@@ -253,7 +260,8 @@ impl Pipeline {
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
         let text = document.text.as_str();
         let layers = &self.recognizer.layers;
-        let (view, tagged) = self.recognizer.read(text, scratch, |layer| layers[layer].any_type || layers[layer].name.is_some());
+        let (view, tagged) =
+            self.recognizer.read(text, scratch, |layer| layers[layer].any_type || layers[layer].name.is_some());
         let uses = short_forms(text);
         let mut places: Vec<Place> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
@@ -270,7 +278,9 @@ impl Pipeline {
             if !self.covered[layer] {
                 continue;
             }
-            for mark in found.iter().filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
+            let least = least_proposed(layers[layer].name.as_deref().unwrap_or_default());
+            let likely = found.iter().filter(|mark| mark.probability >= least);
+            for mark in likely.filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
                 place_of.entry(vec![span]).or_insert_with(|| {
@@ -321,7 +331,8 @@ impl Pipeline {
             let of = |layer: usize| {
                 windows.iter().map(|(first, last)| tagged.mention(layer, *first, *last)).fold(0.0, f32::max)
             };
-            place.of_layers = (0..layers.len()).map(|layer| if layers[layer].name.is_some() { of(layer) } else { 0.0 }).collect();
+            place.of_layers =
+                (0..layers.len()).map(|layer| if layers[layer].name.is_some() { of(layer) } else { 0.0 }).collect();
             place.any = any.map_or(0.0, of);
             for layer in (0..layers.len()).filter(|layer| self.covered[*layer]) {
                 if place.of_layers[layer] > place.tagged.1 {
@@ -448,68 +459,11 @@ impl Pipeline {
         let mention = Mention { spans: place.spans.clone(), semantic_type, score: probability };
         LinkedMention { mention, link }
     }
-
-    /// As [`Annotator::annotate`], each mention with its reasons.
-    pub fn explain(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
-        let places = self.places(documents);
-        let of_document = |(document, places): (&Document, Vec<Place>)| {
-            let text = document.text.as_str();
-            let (map, uses) = (OffsetMap::new(text), short_forms(text));
-            let given = self.given(places);
-            given.iter().map(|place| self.explain_place(text, &map, &uses, place)).collect()
-        };
-        documents.par_iter().zip(places).map(of_document).collect()
-    }
-
-    fn explain_place(
-        &self,
-        text: &str,
-        map: &OffsetMap<'_>,
-        uses: &[(Span, Span)],
-        place: &Place,
-    ) -> (LinkedMention, Explanation) {
-        let linked = self.linked(place);
-        let parts = || -> Vec<Contribution> {
-            let (weights, values) = (&self.decision.link, &place.evidence);
-            let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
-            let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
-                let rows = || (row..values.len()).step_by(N_SPOKEN);
-                let value = rows().map(|row| f64::from(values[row])).sum();
-                contribution(name, sentence, value, rows().map(weigh).sum())
-            };
-            let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
-            let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
-            let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
-            let more = (given / (1.0 - given)).ln() - sum;
-            if more > 1e-3 {
-                parts.push(contribution("least", "an unambiguous exact name of several words is never vetoed", 1.0, more));
-            }
-            parts
-        };
-        let explain = |(rank, candidate): (usize, &Candidate)| {
-            let contributions = match rank {
-                0 => parts(),
-                _ => {
-                    let behind = f64::from(candidate.score.clamp(1e-6, 1.0 - 1e-6));
-                    let log_odds = (behind / (1.0 - behind)).ln();
-                    vec![contribution("rank", "another concept is likelier for the name", 1.0, log_odds)]
-                }
-            };
-            let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &place.name, (name, candidate), contributions))
-        };
-        let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
-        let definitions = definitions(text, map, &uses_in(&place.spans, uses));
-        let threshold = Some((f64::from(self.least_link()) * 1e4).round() / 1e4);
-        let coordinated = place.spans.len() > 1;
-        (linked, Explanation { compared: place.name.clone(), definitions, coordinated, threshold, candidates })
-    }
 }
 
 /// Of places that share text the ones that most speaks for; those in pieces clash with none. `place` tells of which place an entry is.
 fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
-    let weight =
-        |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
+    let weight = |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
     weighed.sort_by(|left, right| right.0.total_cmp(&left.0));
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
@@ -556,7 +510,8 @@ fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool
     let is_joined = |at: usize| tokens.get(at).is_some_and(|token| token.before == Gap::Glued);
     let follows_prefix = tokens[first].before == Gap::Hyphen && first > 0 && is_prefix(tokens[first - 1].span.of(text));
     let within = &text[tokens[first].span.start as usize..tokens[last].span.end as usize];
-    !(first > 0 && is_joined(first)) && !is_joined(last + 1) && !follows_prefix && !within.contains('\n')
+    let begins_inside = first > 0 && is_joined(first);
+    !(begins_inside || is_joined(last + 1) || follows_prefix || within.contains('\n'))
 }
 
 /// Takes along the bracket that a span opened or closed and left out: `poly(ADP-ribose` gets its `)`.

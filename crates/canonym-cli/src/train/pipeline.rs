@@ -161,8 +161,7 @@ fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<J
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let places = pipeline.places(&texts);
-    let mut judged =
-        Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
+    let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
         for annotation in &document.annotations {

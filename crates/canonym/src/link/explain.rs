@@ -204,7 +204,14 @@ impl DictionaryAnnotator {
                 let log_odds = f64::from(self.model.weights[row]) * value;
                 contribution(accept::NAMES[row], accept::SENTENCES[row], value, log_odds)
             };
-            let contributions = (0..accept::N).map(of_feature).collect();
+            let contributions = match reading.sense {
+                // What the inventory of senses says takes the place of the model.
+                Some(sense) => {
+                    let log_odds = log_odds(f64::from(candidate.score));
+                    vec![contribution(SENSE.0, SENSE.1, f64::from(sense), log_odds)]
+                }
+                None => (0..accept::N).map(of_feature).collect(),
+            };
             explained(&self.kb, &compared, (reading.name, candidate), contributions)
         };
         let mut candidates: Vec<Explained> =
@@ -216,6 +223,9 @@ impl DictionaryAnnotator {
         (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
     }
 }
+
+/// Name and sentence of what the inventory of senses says.
+const SENSE: (&str, &str) = ("sense", "how likely the short form or word has this sense here");
 
 /// The short forms that stand within pieces of a mention, with what they stand for; `uses` are in text order.
 pub fn uses_in(spans: &[Span], uses: &[(Span, Span)]) -> Vec<(Span, Span)> {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::lookalike::abstain;
 use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
+use super::lookalike::abstain;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, Linker, Marked};
 use crate::Result;

@@ -73,7 +73,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let joined: String = of_name.concat();
     mention.split(' ').filter(|word| is_rare(word)).any(|word| {
         let has_root = |other: &str| root(&canonical(other)) == root(&canonical(word));
-        let is_met = of_name.iter().any(|other| has_root(other)) || joined.contains(word) || word.contains(joined.as_str());
+        let is_met =
+            of_name.iter().any(|other| has_root(other)) || joined.contains(word) || word.contains(joined.as_str());
         let is_descriptive = parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         !is_met && !is_descriptive && !of_name.iter().any(|other| is_typing_error(kb, word, other))
     })

@@ -48,8 +48,8 @@ pub fn is_linking_word(token: &str) -> bool {
 
 /// Prefixes that make another word of the one behind their hyphen: `pre-eclampsia`, `non-diabetic`.
 const PREFIXES: [&str; 24] = [
-    "a", "ante", "anti", "co", "contra", "de", "dys", "extra", "hyper", "hypo", "inter", "intra", "micro", "multi", "non",
-    "para", "peri", "post", "pre", "pro", "pseudo", "re", "sub", "un",
+    "a", "ante", "anti", "co", "contra", "de", "dys", "extra", "hyper", "hypo", "inter", "intra", "micro", "multi",
+    "non", "para", "peri", "post", "pre", "pro", "pseudo", "re", "sub", "un",
 ];
 
 /// Whether `word`, before a hyphen, belongs to the word behind it.

@@ -219,8 +219,8 @@ impl DictionaryAnnotator {
             (reading, self.model.score(&reading))
         };
         let readings = sensed.concepts.iter().map(reading).collect();
-        let (span, spans) = (sensed.span, vec![sensed.span]);
-        Some(Spotted { span, spans, n_words: found.n_counted, is_cause: false, readings })
+        let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
+        Some(Spotted { span, spans, n_words: found.n_counted, is_cause, readings })
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
@@ -238,8 +238,7 @@ impl DictionaryAnnotator {
         let scored = readings.into_iter().map(|reading| (reading, self.model.score(&reading)));
         let span = found.span(words);
         let readings = scored.collect();
-        let next = words.get(found.last + 1).filter(|next| next.token.before == Gap::Hyphen);
-        let is_cause = next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)));
+        let is_cause = is_cause(text, words, found.last);
         let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, readings };
         spotted.sort();
         Some(spotted)
@@ -315,16 +314,25 @@ impl Spotted {
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
     let may_be = |entry: &T| {
         let span = span(entry);
-        let (before, inside) = (text[..span.start as usize].trim_end(), span.of(text));
-        inside.contains(|letter: char| letter.is_ascii_digit())
-            || before.ends_with(|letter: char| letter.is_ascii_digit())
-            || text[span.end as usize..].starts_with(':')
-            || inside.len() > 3 && !inside.contains(char::is_lowercase)
+        let (before, inside, behind) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
+        let digit = |letter: char| letter.is_ascii_digit();
+        let is_value = inside.contains(digit) && (inside.len() <= 4 || inside.starts_with(digit));
+        is_value || before.trim_end().ends_with(digit) || behind.starts_with(':') || is_in_capitals(before, inside, behind)
     };
     if entries.iter().any(may_be) {
         let outside = non_mentions(text);
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
+}
+
+/// Whether a place stands in a line or clause of capitals, as headings do.
+fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
+    let is_small = |text: &str| text.contains(char::is_lowercase);
+    let ends = |sign: char| matches!(sign, '\n' | ':' | '.' | ';');
+    inside.len() > 2
+        && !is_small(inside)
+        && !is_small(before.rsplit(ends).next().unwrap_or_default())
+        && !is_small(behind.split(ends).next().unwrap_or_default())
 }
 
 /// The concept that most concepts stand below, going up by the first parent of each.
@@ -389,6 +397,12 @@ pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String 
 
 /// What follows the hyphen behind a cause.
 const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
+
+/// Whether a place that ends with a word is the cause of what follows.
+fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
+    let next = words.get(last + 1).filter(|next| next.token.before == Gap::Hyphen);
+    next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)))
+}
 
 /// Of overlapping places the one with more words, then more bytes, then the earlier; and causes that a place begins with.
 fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {

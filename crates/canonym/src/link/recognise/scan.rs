@@ -239,7 +239,8 @@ fn literal(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(
     let rest = &text[span.start as usize..];
     let is_name = |name: &str| {
         // Signs behind the last word are part of the name, so they are compared, too.
-        rest.get(..name.len()).is_some_and(|written| written.eq_ignore_ascii_case(name)) && name.len() >= span.len()
+        rest.get(..name.len()).is_some_and(|written| written.eq_ignore_ascii_case(name))
+            && name.len() >= span.len()
             && !name[span.len()..].contains(char::is_alphanumeric)
     };
     let forms = rows.iter().map(FormId).filter(|form| view.has_form(*form));

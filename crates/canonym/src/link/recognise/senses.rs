@@ -4,6 +4,7 @@
 //! form, so it works with any terminology that has such a name. For each use of a form the senses are compared by a log-linear model:
 //! the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and whether the document spells the long form out.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -35,11 +36,14 @@ pub struct Sense {
     number: u32,
 }
 
+/// A form with its senses.
+type Form = (Box<str>, Vec<Sense>);
+
 /// Forms with their senses.
 #[derive(Debug, Clone, Default)]
 pub struct SenseInventory {
     // By the first word of the form, longest form first.
-    forms: HashMap<u64, Vec<(Box<str>, Vec<Sense>)>, Hashed>,
+    forms: HashMap<u64, Vec<Form>, Hashed>,
     topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
     n_topics: usize,
     n_senses: usize,
@@ -171,7 +175,7 @@ impl SenseInventory {
             Some((_, senses)) => senses.push(sense),
             None => {
                 forms.push((form.into(), vec![sense]));
-                forms.sort_by(|one, other| other.0.len().cmp(&one.0.len()));
+                forms.sort_by_key(|(form, _)| Reverse(form.len()));
             }
         }
     }
@@ -231,7 +235,7 @@ impl SenseInventory {
     fn form_at(&self, text: &str, word: Span) -> Option<(Span, &str, &[Sense])> {
         let rest = &text[word.start as usize..];
         let written = word.of(text);
-        let fits = |(form, _): &&(Box<str>, Vec<Sense>)| {
+        let fits = |(form, _): &&Form| {
             let Some(begin) = rest.get(..form.len()) else { return false };
             let small = !form.chars().any(char::is_uppercase);
             begin == &**form || small && is_capitalised(begin, form)

@@ -1,0 +1,314 @@
+//! What the documents show is what the program says. `UPDATE_DOCS=1 cargo test -p canonym-cli --test it documents` writes it anew.
+//!
+//! Commands stand in blocks of ```` ```console ````, with their output behind them; a line `…` stands for any number of lines. They run one after
+//! the other in one folder, which holds the files that the documents show and those of [`FILES`]. Figures of models may be off by [`LEEWAY`],
+//! so that not every fit has to touch the documents.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::Workplace;
+
+/// Documents with commands, in the order in which they run.
+const DOCUMENTS: [&str; 3] = ["docs/guide.md", "docs/formats.md", "README.md"];
+
+/// The most that a number with a point in it may differ.
+const LEEWAY: f64 = 0.25;
+
+/// Files that the guide shows, and how each begins there.
+const SHOWN: [(&str, &str); 8] = [
+    ("clinic.tsv", "L1⇥"),
+    ("papers.pubtator", "101|t|"),
+    ("notes/7.txt", "Family history: asthma"),
+    ("notes/8.txt", "Past medical history:"),
+    ("ward.tsv", "# Lines that begin"),
+    ("codes.tsv", "D009203⇥"),
+    ("same.sssom.tsv", "subject_id⇥"),
+    ("ward-new.obo", "[Term]"),
+];
+
+const GOLD: &str = "101|t|Two weeks of dry cough.\n101|a|There were night sweats, too. Orthostatic dizziness came later.\n\
+                    101\t13\t22\tdry cough\tSymptom\tCLINIC:L2\n101\t35\t47\tnight sweats\tSymptom\tCLINIC:L3\n\
+                    101\t54\t75\tOrthostatic dizziness\tSymptom\tCLINIC:L1\n\n\
+                    102|t|Barking all night.\n102|a|The dizziness on standing was gone.\n";
+
+/// Files that the documents speak of without showing them.
+const FILES: [(&str, &str); 7] = [
+    ("visit.txt", "She reports dry coughs and nocturnal sweating, but no dizziness when standing.\n"),
+    ("bad.pubtator", "101|t|Two weeks of dry cough.\n101|a|\n101\t14\t23\tdry cough\tSymptom\tCLINIC:L2\n"),
+    ("names.txt", "sweating at night\ndry couhg\nrash\n"),
+    (
+        "ward.obo",
+        "format-version: 1.2\n\n[Term]\nid: WARD:1\nname: dizziness\nsynonym: \"lightheadedness\" EXACT []\n\n[Term]\nid: WARD:2\n\
+         name: postural dizziness\nis_a: WARD:1\n\n[Term]\nid: WARD:3\nname: unproductive cough\n\n[Term]\nid: WARD:4\nname: giddiness\n\
+         is_obsolete: true\n",
+    ),
+    (
+        "dev.concept",
+        "1||0|5||Disease||faint feeling||L1\n1||9|18||Disease||dry cough||L2\n1||20|32||Disease||night sweats||L3\n",
+    ),
+    ("clean.txt", "L1||postural dizziness\nL2||dry cough\nL3||night sweats\n"),
+    ("leaky.txt", "L1||postural dizziness\nL1||faint feeling\nL2||dry cough\nL3||night sweats\n"),
+];
+
+/// What somebody did by hand before a command.
+const BY_HAND: [(&str, &str, &str); 1] = [(
+    "canonym convert review reviewed.xml",
+    "review/102.ann",
+    "T9\tSymptom 0 7\tBarking\nN9\tReference T9 CLINIC:L2\tdry cough\n",
+)];
+
+/// A command of a document and what is said to come out of it.
+#[derive(Debug, PartialEq)]
+struct Said {
+    /// The command, without the prompt.
+    command: String,
+    /// The first line of the output in the document, and one behind the last.
+    lines: std::ops::Range<usize>,
+}
+
+#[test]
+fn the_documents_show_what_the_program_says() {
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    let place = Workplace::new();
+    prepare(&place);
+    let mut wrong = Vec::new();
+    for name in DOCUMENTS {
+        let path = root().join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let mut new: Vec<String> = Vec::new();
+        let mut done = 0;
+        for said in commands(&lines) {
+            let old = &lines[said.lines.clone()];
+            let got = run(&place, &said.command, old);
+            let Some(got) = got else { continue };
+            if update {
+                let place = || format!("{name}:{}: `{}`", said.lines.start, said.command);
+                let shown = renew(old, &got).unwrap_or_else(|missing| {
+                    wrong.push(format!("{}: nothing like {missing:?} in\n{}", place(), got.join("\n")));
+                    old.iter().map(|line| (*line).to_owned()).collect()
+                });
+                new.extend(lines[done..said.lines.start].iter().map(|line| (*line).to_owned()));
+                new.extend(shown);
+                done = said.lines.end;
+            } else if !agrees(old, &got) {
+                let (old, got) = (old.join("\n"), got.join("\n"));
+                wrong.push(format!(
+                    "{name}:{}: `{}`\n--- shown\n{old}\n--- said\n{got}",
+                    said.lines.start, said.command
+                ));
+            }
+        }
+        new.extend(lines[done..].iter().map(|line| (*line).to_owned()));
+        if update {
+            std::fs::write(&path, new.join("\n") + "\n").unwrap();
+        }
+    }
+    let hint = "UPDATE_DOCS=1 cargo test -p canonym-cli --test it documents";
+    assert!(wrong.is_empty(), "`{hint}` writes what the program says\n{}", wrong.join("\n\n"));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Writes the files that the commands read.
+fn prepare(place: &Workplace) {
+    let guide = std::fs::read_to_string(root().join("docs/guide.md")).unwrap();
+    std::fs::create_dir(place.path("notes")).unwrap();
+    for (name, start) in SHOWN {
+        let begin = format!("\n```text\n{start}");
+        let at = guide.find(&begin).unwrap_or_else(|| panic!("the guide shows no {name}")) + "\n```text\n".len();
+        let length = guide[at..].find("```").unwrap();
+        place.write(name, guide[at..at + length].replace('⇥', "\t"));
+    }
+    for (name, text) in FILES {
+        place.write(name, text);
+    }
+    place.write("theirs.pubtator", GOLD);
+    place.write("gold.pubtator", format!("{GOLD}102\t23\t44\tdizziness on standing\tSymptom\tCLINIC:L1\n"));
+    for name in ["clean", "leaky"] {
+        let (source, out) = (format!("{name}.txt"), format!("{name}.kb"));
+        let built = place.run(&["kb", "build", &source, "--format", "biosyn", "--out", &out], "");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    }
+}
+
+/// Every command of a document with its output.
+fn commands(lines: &[&str]) -> Vec<Said> {
+    let mut found: Vec<Said> = Vec::new();
+    let mut inside = false;
+    let mut shell = "";
+    for (row, line) in lines.iter().enumerate() {
+        if let Some(language) = line.strip_prefix("```") {
+            inside = language == "console";
+            let is_shell = language == "sh";
+            shell = if is_shell { lines[row + 1] } else { shell };
+            // The example of README.md: the command stands in a block of its own.
+            if language == "text" && row > 0 && lines[row - 1] == "<!-- example -->" {
+                let length = lines[row + 1..].iter().position(|line| *line == "```").unwrap();
+                let command = shell.replace("cargo run --release --", "canonym");
+                found.push(Said { command, lines: row + 1..row + 1 + length });
+            }
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            found.push(Said { command: command.to_owned(), lines: row + 1..row + 1 });
+        } else if let Some(last) = found.last_mut().filter(|_| inside) {
+            last.lines.end = row + 1;
+        }
+    }
+    found
+}
+
+/// What a command says, without blank lines at its end; nothing where it cannot run here.
+fn run(place: &Workplace, command: &str, shown: &[&str]) -> Option<Vec<String>> {
+    let first = command.split(' ').next().unwrap_or_default();
+    let has_jq = || Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok();
+    let runs = ["canonym", "cat", "echo"].contains(&first) && !command.starts_with("canonym serve") || first == "jq";
+    if !runs || command.contains("jq ") && !has_jq() {
+        return None;
+    }
+    for (_, name, text) in BY_HAND.iter().filter(|(before, _, _)| command.starts_with(before)) {
+        let written = std::fs::read_to_string(place.path(name)).unwrap();
+        place.write(name, written + text);
+    }
+    let mut command = command.to_owned();
+    // On a terminal the result is a table.
+    let elsewhere = ["--to ", "--output ", " -o ", " | ", " > "];
+    if command.starts_with("canonym link ") && !elsewhere.iter().any(|option| command.contains(option)) {
+        command += " --to table";
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_canonym"));
+    let mut paths = vec![program.parent().unwrap().to_owned()];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("({command}) 2>&1")]).current_dir(place.path(""));
+    shell.env("PATH", std::env::join_paths(paths).unwrap()).stdin(Stdio::null());
+    shell.env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let text = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+    let mut lines: Vec<String> = text.lines().map(timeless).collect();
+    if shown.iter().any(|line| line.contains('⇥')) {
+        lines.iter_mut().for_each(|line| *line = line.replace('\t', "⇥"));
+    }
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    Some(lines)
+}
+
+/// A line in which everything took no time.
+fn timeless(line: &str) -> String {
+    match line.strip_suffix(" s").and_then(|line| line.rsplit_once(" in ")) {
+        Some((start, seconds)) if seconds.parse::<f64>().is_ok() => format!("{start} in 0.0 s"),
+        _ => line.to_owned(),
+    }
+}
+
+/// The parts of what is shown between lines `…`, without blank lines at the end; the first and the last part are empty where it begins or ends with
+/// such a line.
+fn parts<'a>(shown: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let n = shown.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+    shown[..n].split(|line| *line == "…").map(<[&str]>::to_vec).collect()
+}
+
+/// Where each part of what is shown stands in what was said, by a comparison of lines.
+fn places<'a>(
+    parts: &[Vec<&'a str>],
+    got: &[String],
+    alike: impl Fn(&str, &str) -> bool,
+) -> Result<Vec<usize>, &'a str> {
+    let fits = |part: &[&str], at: usize| {
+        at + part.len() <= got.len() && part.iter().zip(&got[at..]).all(|(one, other)| alike(one, other))
+    };
+    let mut places = Vec::new();
+    let mut at = 0;
+    for (row, part) in parts.iter().enumerate() {
+        let (is_first, is_last) = (row == 0, row + 1 == parts.len());
+        let found = match (is_first, is_last) {
+            (true, true) => (part.len() == got.len() && fits(part, 0)).then_some(0),
+            (true, false) => fits(part, 0).then_some(0),
+            (false, true) => got.len().checked_sub(part.len()).filter(|start| *start >= at && fits(part, *start)),
+            (false, false) => (at..=got.len()).find(|start| fits(part, *start)),
+        };
+        // Behind a last `…` something may follow that is not shown.
+        let found =
+            found.or_else(|| (is_last && !is_first).then(|| (at..=got.len()).find(|start| fits(part, *start)))?);
+        let start = found.ok_or_else(|| part.first().copied().unwrap_or_default())?;
+        at = start + part.len();
+        places.push(start);
+    }
+    Ok(places)
+}
+
+/// Whether what was said is what is shown.
+fn agrees(shown: &[&str], got: &[String]) -> bool {
+    places(&parts(shown), got, |one, other| {
+        let (one, other) = (pieces(one), pieces(other));
+        one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_near(one, other))
+    })
+    .is_ok()
+}
+
+/// What is shown, as it is said now; where lines are left out, those that are like the ones that were shown. Else the first line that is like nothing.
+fn renew(shown: &[&str], got: &[String]) -> Result<Vec<String>, String> {
+    let parts = parts(shown);
+    let n_blank = shown.len() - shown.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+    let mut new = Vec::new();
+    if parts.len() == 1 {
+        new.extend(got.iter().cloned());
+    } else {
+        let outline = |line: &str| pieces(line).iter().map(|piece| mask(piece)).collect::<Vec<_>>();
+        let places = places(&parts, got, |one, other| outline(one) == outline(other))?;
+        for (row, (part, at)) in parts.iter().zip(places).enumerate() {
+            if row > 0 {
+                new.push("…".to_owned());
+            }
+            new.extend(got[at..at + part.len()].iter().cloned());
+        }
+    }
+    new.extend((0..n_blank).map(|_| String::new()));
+    Ok(new)
+}
+
+/// Numbers with their signs, and what stands between them without blanks. Runs of blanks, which depend on the widths of columns, are one.
+fn pieces(line: &str) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    let mut last = None;
+    let letters: Vec<char> = line.trim().chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let is_digit = |at: usize| letters.get(at).is_some_and(char::is_ascii_digit);
+        let is_sign = matches!(letter, '+' | '-') && is_digit(at + 1) && (at == 0 || letters[at - 1] == ' ');
+        let is_point = matches!(letter, '.' | ',') && is_digit(at + 1) && at > 0 && is_digit(at - 1);
+        let kind = (is_digit(at) || is_sign || is_point, letter.is_whitespace());
+        if last == Some(kind) {
+            if !kind.1 {
+                pieces.last_mut().expect("there is a piece before").push(*letter);
+            }
+        } else {
+            pieces.push(if kind.1 { " ".to_owned() } else { letter.to_string() });
+        }
+        last = Some(kind);
+    }
+    pieces
+}
+
+fn mask(piece: &str) -> String {
+    if piece.contains(|letter: char| letter.is_ascii_digit()) { "0".to_owned() } else { piece.to_owned() }
+}
+
+/// Whether two pieces are equal, or both numbers with a point that differ little.
+fn is_near(one: &str, other: &str) -> bool {
+    let number = |piece: &str| piece.parse::<f64>().ok().filter(|_| piece.contains('.'));
+    one == other || number(one).zip(number(other)).is_some_and(|(one, other)| (one - other).abs() <= LEEWAY)
+}
+
+#[test]
+fn outputs_are_compared_and_renewed_around_what_is_left_out() {
+    let got: Vec<String> = ["built  3 names", "a  0.51", "b", "c  0.40"].map(str::to_owned).to_vec();
+    assert!(agrees(&["built 3 names", "…", "c  0.44", ""], &got));
+    assert!(!agrees(&["built 4 names", "…"], &got));
+    assert!(!agrees(&["built 3 names", "…", "c  0.90"], &got));
+    assert_eq!(renew(&["built 4 names", "…", "c  0.90", ""], &got).unwrap(), ["built  3 names", "…", "c  0.40", ""]);
+    assert_eq!(renew(&["x", ""], &got).unwrap(), ["built  3 names", "a  0.51", "b", "c  0.40", ""]);
+    assert_eq!(renew(&["…", "d  0.9"], &got).unwrap_err(), "d  0.9");
+}
