@@ -11,8 +11,8 @@ mod evidence;
 mod explain;
 pub mod fit;
 
-use self::evidence::{evidence, least_proposed};
 pub use self::evidence::{Decision, Evidence, FEATURES, N_FEATURES, probability};
+use self::evidence::{evidence, least_proposed};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -38,7 +38,6 @@ use crate::usages::{Usages, UsagesOf};
 
 /// Mentions of the tagger that are less likely are not looked at.
 const LEAST_TAGGED: f32 = 0.1;
-
 
 /// The recogniser: how it sees, and what each layer is for.
 #[derive(Debug)]

@@ -317,7 +317,10 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         let (before, inside, behind) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
         let digit = |letter: char| letter.is_ascii_digit();
         let is_value = inside.contains(digit) && (inside.len() <= 4 || inside.starts_with(digit));
-        is_value || before.trim_end().ends_with(digit) || behind.starts_with(':') || is_in_capitals(before, inside, behind)
+        is_value
+            || before.trim_end().ends_with(digit)
+            || behind.starts_with(':')
+            || is_in_capitals(before, inside, behind)
     };
     if entries.iter().any(may_be) {
         let outside = non_mentions(text);

@@ -12,8 +12,8 @@ use crate::kb::subset::View;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::normalise::fold_token_into;
-use crate::text::words::is_linking_word;
 use crate::text::tokens::{Gap, Token, tokenize_into};
+use crate::text::words::is_linking_word;
 
 /// The most tokens a window has, linking words left out.
 pub const MAX_TOKENS: usize = 12;
@@ -210,7 +210,8 @@ impl LiteralStarts {
             let rows = kb.tokens_of_form(form);
             let is_long = rows.len() > MAX_TOKENS;
             let is_signed = || {
-                kb.names_of_form(form).any(|name| kb.name(name).contains(|sign| matches!(sign, ',' | '.' | ':' | ';' | '(' | '[' | '{')))
+                kb.names_of_form(form)
+                    .any(|name| kb.name(name).contains(|sign| matches!(sign, ',' | '.' | ':' | ';' | '(' | '[' | '{')))
             };
             if rows.len() < 2 || !is_long && !is_signed() {
                 continue;

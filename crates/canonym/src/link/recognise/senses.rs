@@ -98,7 +98,9 @@ impl SenseInventory {
             for (topic, line) in TOPICS.lines().enumerate() {
                 let (name, words) = line.split_once('\t').unwrap_or((line, ""));
                 names.push(name);
-                words.split('|').for_each(|word| topics_of.entry(xxh3_64(word.as_bytes())).or_default().push(topic as u8));
+                words
+                    .split('|')
+                    .for_each(|word| topics_of.entry(xxh3_64(word.as_bytes())).or_default().push(topic as u8));
             }
             inventory.topics_of = Arc::new(topics_of);
             for line in SENSES.lines() {
@@ -161,7 +163,10 @@ impl SenseInventory {
             }
             let long_forms = parts(long_forms).filter(|name| *name != "-").map(Into::into).collect();
             let prior = prior / 100.0;
-            inventory.add(form, Sense { long_forms, prior, topics: Vec::new(), cues: Vec::new(), spelled: Vec::new(), number: 0 });
+            inventory.add(
+                form,
+                Sense { long_forms, prior, topics: Vec::new(), cues: Vec::new(), spelled: Vec::new(), number: 0 },
+            );
         }
         Ok(inventory)
     }
@@ -443,7 +448,13 @@ impl Surroundings {
                 // The form itself is no cue, but a cue may go on beyond it.
                 let is_form = at.contains(&place) && at.contains(&(place + n_words - 1));
                 let is_near = place + NEAR >= at.start && place < at.end + NEAR;
-                weight = weight.max(if is_form { 0.0 } else if is_near { near } else { far });
+                weight = weight.max(if is_form {
+                    0.0
+                } else if is_near {
+                    near
+                } else {
+                    far
+                });
             }
             cues += weight;
         }
