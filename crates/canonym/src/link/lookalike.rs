@@ -14,7 +14,7 @@ use super::recognise::common::frequency;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
-use crate::text::words::{is_linking_word, noun_of, parts_of};
+use crate::text::words::{is_linking_word, is_prefix, noun_of, parts_of};
 
 const KNOWN: &[u8] = include_bytes!("../../../../assets/known-words.bin");
 
@@ -73,8 +73,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let joined: String = of_name.concat();
     mention.split(' ').filter(|word| is_rare(word)).any(|word| {
         let has_root = |other: &str| root(&canonical(other)) == root(&canonical(word));
-        let is_met =
-            of_name.iter().any(|other| has_root(other)) || joined.contains(word) || word.contains(joined.as_str());
+        let is_met = of_name.iter().any(|other| has_root(other)) || joined.contains(word) || holds(word, &joined);
         let is_descriptive = parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         !is_met && !is_descriptive && !of_name.iter().any(|other| is_typing_error(kb, word, other))
     })
@@ -91,6 +90,11 @@ pub fn abstain(kb: &KnowledgeBase, name: &str, link: &mut Link) {
 
 /// What is left of the probability of candidates that only look alike.
 const DISTRUST: f32 = 0.1;
+
+/// Whether a word has a name in it, but not behind a prefix alone: afebrile is not febrile.
+fn holds(word: &str, name: &str) -> bool {
+    word.contains(name) && !word.strip_suffix(name).is_some_and(is_prefix)
+}
 
 fn is_rare(word: &str) -> bool {
     word.len() >= SHORTEST
@@ -198,6 +202,8 @@ mod tests {
             ("hydroxyzine", "Hydroxyurea"),
             ("sulfadiazine", "Sulfasalazine"),
             ("prednimustine", "Prednisone"),
+            ("afebrile", "febrile"),
+            ("nondiabetic", "diabetic"),
         ] {
             assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
         }
