@@ -23,9 +23,8 @@ use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
 use canonym::link::recognise::scan::ScanScratch;
-use canonym::link::recognise::{DictionaryAnnotator, Spotted, short_forms, written_out};
+use canonym::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
-use canonym::text::notes::{covers, non_mentions};
 use canonym::text::tokens::{Gap, Token};
 use canonym::text::words::is_prefix;
 use canonym::text::{Document, Mention, Span};
@@ -305,8 +304,7 @@ impl Pipeline {
                 }
             }
         }
-        let outside = non_mentions(text);
-        places.retain(|place| !covers(text, &outside, place.span));
+        drop_non_mentions(text, &mut places, |place| place.span);
         let any = layers.iter().position(|layer| layer.any_type);
         for place in &mut places {
             let within = |span: Span| {

@@ -14,12 +14,12 @@ mod typing;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, Reading, readings};
-use self::scan::{Found, ScanScratch, Tier, Word, expand, scan, words};
+use self::scan::{Found, LiteralStarts, ScanScratch, Tier, Word, expand, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, Sensed};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
@@ -60,6 +60,7 @@ pub struct DictionaryAnnotator {
     mends_typing: bool,
     /// The concept above all others, where there is one: `cell` in an ontology of cells is no mention.
     root: Option<ConceptId>,
+    literal_starts: Arc<OnceLock<LiteralStarts>>,
     scratches: Pool<ScanScratch>,
 }
 
@@ -93,6 +94,7 @@ impl DictionaryAnnotator {
             sense_concepts,
             mends_typing: false,
             root,
+            literal_starts: Arc::default(),
             scratches,
         }
     }
@@ -186,10 +188,8 @@ impl DictionaryAnnotator {
             spotted.retain(|place| !spans.contains(&place.span));
             spotted.extend(sensed.iter().filter_map(|sensed| self.read_senses(text, &words, sensed)));
         }
-        let outside = non_mentions(text);
-        spotted.retain(|place| {
-            place.readings.first().is_some_and(|best| best.1 >= unlikely) && !covers(text, &outside, place.span)
-        });
+        spotted.retain(|place| place.readings.first().is_some_and(|best| best.1 >= unlikely));
+        drop_non_mentions(text, &mut spotted, |place| place.span);
         if !self.config.nested {
             spotted = longest(spotted);
         }
@@ -224,7 +224,8 @@ impl DictionaryAnnotator {
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
-        let found = scan(self.view(), text, words);
+        let starts = self.literal_starts.get_or_init(|| LiteralStarts::new(&self.kb));
+        let found = scan(self.view(), text, words, starts);
         found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
     }
 
@@ -306,6 +307,22 @@ impl Spotted {
     /// The features of the best reading.
     pub fn features(&self) -> &Features {
         &self.readings[0].0.features
+    }
+}
+
+/// Drops what stands in headings, doses, dates and the like. Only texts that may have such are looked through.
+pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
+    let may_be = |entry: &T| {
+        let span = span(entry);
+        let (before, inside) = (text[..span.start as usize].trim_end(), span.of(text));
+        inside.contains(|letter: char| letter.is_ascii_digit())
+            || before.ends_with(|letter: char| letter.is_ascii_digit())
+            || text[span.end as usize..].starts_with(':')
+            || inside.len() > 3 && !inside.contains(char::is_lowercase)
+    };
+    if entries.iter().any(may_be) {
+        let outside = non_mentions(text);
+        entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
 }
 

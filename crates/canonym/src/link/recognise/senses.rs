@@ -8,6 +8,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::accept::{case_agrees, is_acronym};
 use super::scan::{ScanScratch, Tier, Word, lookup, words};
 use crate::Result;
@@ -28,6 +30,8 @@ pub struct Sense {
     pub prior: f32,
     topics: Vec<u8>,
     cues: Vec<Box<str>>,
+    /// The long forms as words in small letters.
+    spelled: Vec<Box<str>>,
     /// Its number in the inventory.
     number: u32,
 }
@@ -39,8 +43,8 @@ type Form = (Box<str>, Vec<Sense>);
 #[derive(Debug, Clone, Default)]
 pub struct SenseInventory {
     // By the first word of the form, longest form first.
-    forms: HashMap<Box<str>, Vec<Form>>,
-    topics_of: Arc<HashMap<Box<str>, Vec<u8>>>,
+    forms: HashMap<u64, Vec<Form>, Hashed>,
+    topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
     n_topics: usize,
     n_senses: usize,
 }
@@ -89,12 +93,14 @@ impl SenseInventory {
     pub fn embedded() -> Arc<SenseInventory> {
         static EMBEDDED: LazyLock<Arc<SenseInventory>> = LazyLock::new(|| {
             let mut inventory = SenseInventory { n_topics: TOPICS.lines().count(), ..SenseInventory::default() };
-            let mut topics_of: HashMap<Box<str>, Vec<u8>> = HashMap::new();
+            let mut topics_of: HashMap<u64, Vec<u8>, Hashed> = HashMap::default();
             let mut names: Vec<&str> = Vec::new();
             for (topic, line) in TOPICS.lines().enumerate() {
                 let (name, words) = line.split_once('\t').unwrap_or((line, ""));
                 names.push(name);
-                words.split('|').for_each(|word| topics_of.entry(word.into()).or_default().push(topic as u8));
+                words
+                    .split('|')
+                    .for_each(|word| topics_of.entry(xxh3_64(word.as_bytes())).or_default().push(topic as u8));
             }
             inventory.topics_of = Arc::new(topics_of);
             for line in SENSES.lines() {
@@ -110,6 +116,7 @@ impl SenseInventory {
                         prior: prior.parse::<f32>().expect("a test reads the embedded inventory") / 100.0,
                         topics: topics.split(',').filter_map(of_topic).collect(),
                         cues: cues.split('|').filter(|cue| !cue.is_empty()).map(Into::into).collect(),
+                        spelled: Vec::new(),
                         number: 0,
                     },
                 );
@@ -156,15 +163,19 @@ impl SenseInventory {
             }
             let long_forms = parts(long_forms).filter(|name| *name != "-").map(Into::into).collect();
             let prior = prior / 100.0;
-            inventory.add(form, Sense { long_forms, prior, topics: Vec::new(), cues: Vec::new(), number: 0 });
+            inventory.add(
+                form,
+                Sense { long_forms, prior, topics: Vec::new(), cues: Vec::new(), spelled: Vec::new(), number: 0 },
+            );
         }
         Ok(inventory)
     }
 
     fn add(&mut self, form: &str, mut sense: Sense) {
+        sense.spelled = sense.long_forms.iter().map(|long| long.to_lowercase().into()).collect();
         sense.number = self.n_senses as u32;
         self.n_senses += 1;
-        let forms = self.forms.entry(first_word(form).into()).or_default();
+        let forms = self.forms.entry(key(first_word(form))).or_default();
         match forms.iter_mut().find(|(known, _)| **known == *form) {
             Some((_, senses)) => senses.push(sense),
             None => {
@@ -175,7 +186,7 @@ impl SenseInventory {
     }
 
     fn remove(&mut self, form: &str) {
-        if let Some(forms) = self.forms.get_mut(first_word(form)) {
+        if let Some(forms) = self.forms.get_mut(&key(first_word(form))) {
             forms.retain(|(known, _)| **known != *form);
         }
     }
@@ -187,7 +198,7 @@ impl SenseInventory {
 
     /// The senses of a form as it is written; none where the inventory does not have it.
     pub fn senses(&self, form: &str) -> &[Sense] {
-        let forms = self.forms.get(first_word(form));
+        let forms = self.forms.get(&key(first_word(form)));
         forms.and_then(|forms| forms.iter().find(|(known, _)| **known == *form)).map_or(&[], |(_, senses)| senses)
     }
 
@@ -219,7 +230,7 @@ impl SenseInventory {
             next = end;
             let document = document.get_or_insert_with(|| Surroundings::new(text, words, self));
             let written = span.of(text);
-            let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, at..end)).collect();
+            let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
             found.push(self.sensed(view, (span, written, form), senses, &scores, concepts));
         }
         found
@@ -234,12 +245,8 @@ impl SenseInventory {
             let small = !form.chars().any(char::is_uppercase);
             begin == &**form || small && is_capitalised(begin, form)
         };
-        let of = |first: &str| self.forms.get(first).and_then(|forms| forms.iter().find(fits));
-        let of_written = of(written).or_else(|| {
-            let first = written.chars().next().filter(|first| first.is_uppercase())?;
-            let small: String = first.to_lowercase().chain(written.chars().skip(1)).collect();
-            of(&small)
-        });
+        let of = |first: &str| self.forms.get(&key(first)).and_then(|forms| forms.iter().find(fits));
+        let of_written = of(written);
         // `UTIs`, `DVTs`: the plural of capitals.
         let singular = || written.strip_suffix('s').filter(|core| core.len() >= 2 && is_acronym(core)).and_then(of);
         let (form, senses) = of_written.or_else(singular)?;
@@ -312,6 +319,35 @@ fn parts(field: &str) -> impl Iterator<Item = &str> {
 /// The longest form of a user's file, in bytes.
 const MAX_FORM: usize = 60;
 
+/// The key of a first word, capitals apart.
+fn key(word: &str) -> u64 {
+    match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => xxh3_64(word.to_ascii_lowercase().as_bytes()),
+        false => xxh3_64(word.as_bytes()),
+    }
+}
+
+/// Keys are hashes already.
+type Hashed = std::hash::BuildHasherDefault<Identity>;
+
+/// A hasher of numbers that are hashes.
+#[derive(Debug, Clone, Default)]
+struct Identity(u64);
+
+impl std::hash::Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers of 64 bits");
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
 fn first_word(form: &str) -> &str {
     let token = crate::text::tokens::tokenize(form).first().map(|token| token.span);
     token.map_or(form, |span| span.of(form))
@@ -349,9 +385,12 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
 
 /// What stands around the forms of a document.
 struct Surroundings {
-    /// The words in small letters, each between blanks, and where each word begins.
+    /// The words in small letters, each between blanks.
     small: String,
-    starts: Vec<usize>,
+    /// Where each word begins in `small`.
+    starts: Vec<u32>,
+    /// The words by their hashes, sorted, with their places.
+    places: Vec<(u64, u32)>,
     /// For each topic how much of the document is of it, against the mean topic.
     topics: Vec<f32>,
 }
@@ -360,66 +399,69 @@ impl Surroundings {
     fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> Surroundings {
         let mut small = String::with_capacity(text.len() + 16);
         let mut starts = Vec::with_capacity(words.len());
+        let mut places = Vec::with_capacity(words.len());
         let mut counts = vec![0.0f32; inventory.n_topics];
         small.push(' ');
-        for word in words {
-            starts.push(small.len());
+        for (place, word) in words.iter().enumerate() {
             let begin = small.len();
-            small.extend(word.token.span.of(text).chars().flat_map(char::to_lowercase));
-            if let Some(topics) = inventory.topics_of.get(&small[begin..]) {
+            starts.push(begin as u32);
+            let written = word.token.span.of(text);
+            match written.is_ascii() {
+                true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
+                false => small.extend(written.chars().flat_map(char::to_lowercase)),
+            }
+            places.push((xxh3_64(small[begin..].as_bytes()), place as u32));
+            if let Some(topics) = inventory.topics_of.get(&places[place].0) {
                 let share = 1.0 / topics.len() as f32;
                 topics.iter().for_each(|topic| counts[usize::from(*topic)] += share);
             }
             small.push(' ');
         }
+        places.sort_unstable();
         let total: f32 = counts.iter().sum();
         let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
         let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
         let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
-        Surroundings { small, starts, topics }
+        Surroundings { small, starts, places, topics }
+    }
+
+    /// Where some words stand: the places of their first.
+    fn places<'a>(&'a self, words: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let first = words.split(' ').next().unwrap_or(words);
+        let hash = xxh3_64(first.as_bytes());
+        let from = self.places.partition_point(|(other, _)| *other < hash);
+        let same = self.places[from..].iter().take_while(move |(other, _)| *other == hash);
+        same.map(|(_, place)| *place as usize).filter(move |place| {
+            let rest = &self.small[self.starts[*place] as usize..];
+            rest.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
+        })
     }
 
     /// The score of a sense for the form at some words; its exponential is proportional to the probability of the sense.
-    fn score(&self, sense: &Sense, at: std::ops::Range<usize>) -> f32 {
-        let start = self.starts[at.start.saturating_sub(NEAR)];
-        let end = self.starts.get(at.end + NEAR).copied().unwrap_or(self.small.len());
-        let (form_start, form_end) =
-            (self.starts[at.start], self.starts.get(at.end).copied().unwrap_or(self.small.len()));
-        let (left, right) = (&self.small[start - 1..form_start], &self.small[form_end - 1..end]);
+    fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
         for cue in &sense.cues {
-            let around = |part: &str| holds(part, cue);
-            let whole = || {
-                let spans_form = cue.contains(self.small[form_start..form_end].trim());
-                spans_form && holds(&self.small[start - 1..end], cue)
-            };
-            if around(left) || around(right) || whole() {
-                cues += near;
-            } else if holds(&self.small, cue) {
-                cues += far;
+            let n_words = cue.split(' ').count();
+            let mut weight = 0.0f32;
+            for place in self.places(cue) {
+                // The form itself is no cue, but a cue may go on beyond it.
+                let is_form = at.contains(&place) && at.contains(&(place + n_words - 1));
+                let is_near = place + NEAR >= at.start && place < at.end + NEAR;
+                weight = weight.max(if is_form {
+                    0.0
+                } else if is_near {
+                    near
+                } else {
+                    far
+                });
             }
+            cues += weight;
         }
         let topic = sense.topics.iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
         let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
-        let spelled = sense.long_forms.iter().any(|long| holds(&self.small, &long.to_lowercase()));
-        let spelled = if spelled { SPELLED_OUT } else { 0.0 };
+        let is_spelled = sense.spelled.iter().any(|long| self.places(long).next().is_some());
+        let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
         sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + topic + spelled
     }
-}
-
-/// Whether words, each between blanks, hold a cue: a word, or several as the text has them.
-fn holds(words: &str, cue: &str) -> bool {
-    let mut from = 0;
-    while let Some(at) = words[from..].find(cue) {
-        let (start, end) = (from + at, from + at + cue.len());
-        if words[..start].ends_with(' ') && words[end..].starts_with(' ') {
-            return true;
-        }
-        from = start + cue.chars().next().map_or(1, char::len_utf8);
-        if cue.is_empty() {
-            return false;
-        }
-    }
-    false
 }
