@@ -257,7 +257,6 @@ fn renew(shown: &[&str], got: &[String]) -> Result<Vec<String>, String> {
     if parts.len() == 1 {
         new.extend(got.iter().cloned());
     } else {
-        let outline = |line: &str| pieces(line).iter().map(|piece| mask(piece)).collect::<Vec<_>>();
         let places = places(&parts, got, |one, other| outline(one) == outline(other))?;
         for (row, (part, at)) in parts.iter().zip(places).enumerate() {
             if row > 0 {
@@ -292,8 +291,12 @@ fn pieces(line: &str) -> Vec<String> {
     pieces
 }
 
-fn mask(piece: &str) -> String {
-    if piece.contains(|letter: char| letter.is_ascii_digit()) { "0".to_owned() } else { piece.to_owned() }
+/// A line without its numbers and blanks.
+fn outline(line: &str) -> String {
+    pieces(line)
+        .into_iter()
+        .filter(|piece| piece != " " && !piece.contains(|letter: char| letter.is_ascii_digit()))
+        .collect()
 }
 
 /// Whether two pieces are equal, or both numbers with a point that differ little.

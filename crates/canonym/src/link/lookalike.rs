@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Link;
+use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
@@ -22,7 +23,7 @@ const KNOWN: &[u8] = include_bytes!("../../../../assets/known-words.bin");
 const N_HASHES: u64 = 7;
 
 /// Words that stand in more than so many of a thousand abstracts are no names of their own.
-const COMMON: u16 = 2;
+const COMMON: u16 = 5;
 
 /// Shorter words have no typing errors that can be told from other words.
 const SHORTEST: usize = 5;
@@ -66,18 +67,29 @@ pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
     frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
 }
 
-/// Whether a mention has a rare word that is another one than the words of a name, so that the two only look alike.
+/// Whether a mention has a rare word, a number or a symbol that is another one than the words of a name, so that the two only look alike.
 pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
+    let is_symbol = is_acronym(mention.trim());
     let (mention, name) = (fold(mention), fold(name));
     let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
-    let joined: String = of_name.concat();
-    mention.split(' ').filter(|word| is_rare(word)).any(|word| {
-        let has_root = |other: &str| root(&canonical(other)) == root(&canonical(word));
-        let is_met =
-            of_name.iter().any(|other| has_root(other)) || joined.contains(word) || word.contains(joined.as_str());
-        let is_descriptive = parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
-        !is_met && !is_descriptive && !of_name.iter().any(|other| is_typing_error(kb, word, other))
-    })
+    let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
+    if of_name.concat() == of_mention.concat() {
+        return false;
+    }
+    let same = |one: &str, other: &str| root(&canonical(one)) == root(&canonical(other));
+    let is_other = |word: &&str| {
+        let is_numbered = word.contains(|letter: char| letter.is_ascii_digit());
+        let is_met = of_name.iter().any(|other| same(other, word));
+        let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
+        let is_mistyped = || of_name.iter().any(|other| is_typing_error(kb, word, other));
+        !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_mistyped())
+    };
+    // A word that is a name somewhere else is no short way of saying a longer name with another rare word.
+    let is_shortened = || match of_mention.as_slice() {
+        [word] if WordFilter::embedded().has(word) => of_name.iter().any(|other| is_rare(other) && !same(other, word)),
+        _ => false,
+    };
+    of_mention.iter().any(is_other) || is_shortened()
 }
 
 /// Makes a link abstain where its first candidate only looks like the name that was asked for.
@@ -198,6 +210,8 @@ mod tests {
             ("hydroxyzine", "Hydroxyurea"),
             ("sulfadiazine", "Sulfasalazine"),
             ("prednimustine", "Prednisone"),
+            ("afebrile", "febrile"),
+            ("nondiabetic", "diabetic"),
         ] {
             assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
         }

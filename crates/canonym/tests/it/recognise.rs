@@ -172,6 +172,27 @@ fn longest_name_wins_and_nested_ones_come_on_request() {
     );
 }
 
+/// A terminology in which `cell` or `diabetes` stands above `n` others.
+fn below(top: &str, n: usize) -> DictionaryAnnotator {
+    let mut builder = KnowledgeBaseBuilder::new();
+    let name = |text: String| vec![NameRecord { text, scope: Scope::Preferred }];
+    let first = ConceptRecord { id: "T:0".to_owned(), names: name(top.to_owned()), ..ConceptRecord::default() };
+    builder.add(first).expect("a small record");
+    for row in 1..=n {
+        let (id, names) = (format!("T:{row}"), name(format!("{top} of type {row}")));
+        let parents = vec!["T:0".to_owned()];
+        builder.add(ConceptRecord { id, names, parents, ..ConceptRecord::default() }).expect("a small record");
+    }
+    let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).expect("it compiles"), "below.kb");
+    DictionaryAnnotator::new(Arc::new(kb.expect("it opens")), AcceptModel::embedded(), doubtful())
+}
+
+#[test]
+fn the_root_of_a_large_hierarchy_is_no_mention() {
+    let n_found = |n| below("diabetes", n).annotate(&[document("He has diabetes.")]).expect("text is linked")[0].len();
+    assert_eq!((n_found(3), n_found(300)), (1, 0));
+}
+
 #[test]
 fn sentences_and_brackets_part_names() {
     check(

@@ -338,8 +338,12 @@ fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
         && !is_small(behind.split(ends).next().unwrap_or_default())
 }
 
-/// The concept that most concepts stand below, going up by the first parent of each.
+/// The concept that most concepts stand below, going up by the first parent of each. In a small terminology such a concept may be meant: `diabetes`
+/// above its types.
 fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
+    if kb.n_concepts() < LEAST_ROOTED {
+        return None;
+    }
     let mut below: HashMap<ConceptId, usize> = HashMap::new();
     for concept in kb.concepts() {
         let mut top = concept;
@@ -355,6 +359,9 @@ fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
     }
     below.into_iter().find(|(_, n)| 2 * n > kb.n_concepts()).map(|(root, _)| root)
 }
+
+/// Concepts from which on the one above all others is taken for no mention.
+const LEAST_ROOTED: usize = 200;
 
 /// Steps upward in a hierarchy, which may have loops.
 const MAX_DEPTH: usize = 64;
