@@ -11,8 +11,8 @@ mod evidence;
 mod explain;
 pub mod fit;
 
-use self::evidence::evidence;
 pub use self::evidence::{Decision, Evidence, FEATURES, N_FEATURES, probability};
+use self::evidence::{evidence, least_proposed};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -36,7 +36,7 @@ use crate::tagging::tagger::{Tagged, Tagger, WordRows};
 use crate::tagging::views::{View, Viewer, Words};
 use crate::usages::{Usages, UsagesOf};
 
-/// Proposals of the tagger that are less likely are not looked at.
+/// Mentions of the tagger that are less likely are not looked at.
 const LEAST_TAGGED: f32 = 0.1;
 
 /// The recogniser: how it sees, and what each layer is for.
@@ -228,11 +228,18 @@ impl Pipeline {
     pub fn places(&self, documents: &[Document]) -> Vec<Vec<Place>> {
         let proposed: Vec<Vec<Place>> =
             documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
-        let names: Vec<&str> = proposed.iter().flatten().map(|place| place.name.as_str()).collect();
+        // What the inventory of senses has read is not looked for by its name.
+        let is_read = |place: &Place| {
+            place.is_other_sense || place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some())
+        };
+        let unread = proposed.iter().flatten().filter(|place| !is_read(place));
+        let names: Vec<&str> = unread.map(|place| place.name.as_str()).collect();
         let mut links = self.linker.link_names(&names).into_iter();
         let mut places = proposed;
         for place in places.iter_mut().flatten() {
-            place.link = links.next().unwrap_or_default();
+            if !is_read(place) {
+                place.link = links.next().unwrap_or_default();
+            }
             self.choose(place);
             self.drop_lookalikes(place);
             // What corpora used an undefined short form for says little of other texts.
@@ -270,7 +277,9 @@ impl Pipeline {
             if !self.covered[layer] {
                 continue;
             }
-            for mark in found.iter().filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
+            let least = least_proposed(layers[layer].name.as_deref().unwrap_or_default());
+            let likely = found.iter().filter(|mark| mark.probability >= least);
+            for mark in likely.filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
                 place_of.entry(vec![span]).or_insert_with(|| {

@@ -314,16 +314,28 @@ impl Spotted {
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
     let may_be = |entry: &T| {
         let span = span(entry);
-        let (before, inside) = (text[..span.start as usize].trim_end(), span.of(text));
-        inside.contains(|letter: char| letter.is_ascii_digit())
-            || before.ends_with(|letter: char| letter.is_ascii_digit())
-            || text[span.end as usize..].starts_with(':')
-            || inside.len() > 3 && !inside.contains(char::is_lowercase)
+        let (before, inside, behind) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
+        let digit = |letter: char| letter.is_ascii_digit();
+        let is_value = inside.contains(digit) && (inside.len() <= 4 || inside.starts_with(digit));
+        is_value
+            || before.trim_end().ends_with(digit)
+            || behind.starts_with(':')
+            || is_in_capitals(before, inside, behind)
     };
     if entries.iter().any(may_be) {
         let outside = non_mentions(text);
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
+}
+
+/// Whether a place stands in a line or clause of capitals, as headings do.
+fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
+    let is_small = |text: &str| text.contains(char::is_lowercase);
+    let ends = |sign: char| matches!(sign, '\n' | ':' | '.' | ';');
+    inside.len() > 2
+        && !is_small(inside)
+        && !is_small(before.rsplit(ends).next().unwrap_or_default())
+        && !is_small(behind.split(ends).next().unwrap_or_default())
 }
 
 /// The concept that most concepts stand below, going up by the first parent of each. In a small terminology such a concept may be meant: `diabetes`

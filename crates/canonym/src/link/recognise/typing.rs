@@ -21,7 +21,8 @@ const MAX_REMEMBERED: usize = 1 << 15;
 /// What a thread keeps from document to document.
 #[derive(Debug, Default)]
 pub(super) struct TypingScratch {
-    grams: GramScratch,
+    // Made when it is needed: it is large.
+    grams: Option<Box<GramScratch>>,
     remembered: HashMap<Box<str>, Option<TokenHashes>>,
 }
 
@@ -48,7 +49,7 @@ pub(super) fn mended(
         let meant = match scratch.remembered.get(written) {
             Some(known) => *known,
             None => {
-                let meant = meant(kb, &fold(written), &mut scratch.grams);
+                let meant = meant(kb, &fold(written), scratch.grams.get_or_insert_default());
                 scratch.remembered.insert(written.into(), meant);
                 meant
             }
