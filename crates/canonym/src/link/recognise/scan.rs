@@ -209,10 +209,8 @@ impl LiteralStarts {
         for form in (0..kb.n_forms() as u32).map(FormId) {
             let rows = kb.tokens_of_form(form);
             let is_long = rows.len() > MAX_TOKENS;
-            let is_signed = || {
-                kb.names_of_form(form)
-                    .any(|name| kb.name(name).contains(|sign| matches!(sign, ',' | '.' | ':' | ';' | '(' | '[' | '{')))
-            };
+            let is_signed =
+                || kb.names_of_form(form).any(|name| kb.name(name).contains([',', '.', ':', ';', '(', '[', '{']));
             if rows.len() < 2 || !is_long && !is_signed() {
                 continue;
             }

@@ -410,7 +410,7 @@ impl Surroundings {
                 true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
                 false => small.extend(written.chars().flat_map(char::to_lowercase)),
             }
-            places.push((xxh3_64(small[begin..].as_bytes()), place as u32));
+            places.push((xxh3_64(&small.as_bytes()[begin..]), place as u32));
             if let Some(topics) = inventory.topics_of.get(&places[place].0) {
                 let share = 1.0 / topics.len() as f32;
                 topics.iter().for_each(|topic| counts[usize::from(*topic)] += share);
