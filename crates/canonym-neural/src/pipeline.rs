@@ -314,6 +314,7 @@ impl Pipeline {
             }
         }
         drop_non_mentions(text, &mut places, |place| place.span);
+        drop_pieces(&mut places);
         let any = layers.iter().position(|layer| layer.any_type);
         for place in &mut places {
             let within = |span: Span| {
@@ -484,6 +485,11 @@ const LEAST_READ: f32 = 0.2;
 const LEAST_TYPED: f32 = 0.3;
 
 impl Place {
+    /// Whether it is an exact name of several words, of one concept or more.
+    fn is_phrase(&self) -> bool {
+        self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact())
+    }
+
     fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> Place {
         let hull = Span { start: spans[0].start, end: spans[spans.len() - 1].end };
         let name = written_out(text, &spans, uses);
@@ -502,6 +508,19 @@ impl Place {
             evidence: [0.0; N_FEATURES],
         }
     }
+}
+
+/// Drops proposals of the tagger alone that stand inside an exact name of several words, or are a coordination that the dictionary takes apart.
+fn drop_pieces(places: &mut Vec<Place>) {
+    let phrases: Vec<Span> =
+        places.iter().filter(|place| place.is_phrase() && place.spans.len() == 1).map(|place| place.span).collect();
+    let apart: Vec<Span> = places.iter().filter(|place| place.spans.len() > 1).map(|place| place.span).collect();
+    let holds = |outer: Span, inner: Span| outer.start <= inner.start && inner.end <= outer.end;
+    places.retain(|place| {
+        place.spotted.is_some()
+            || !(phrases.iter().any(|phrase| *phrase != place.span && holds(*phrase, place.span))
+                || apart.iter().any(|hull| holds(place.span, *hull)))
+    });
 }
 
 /// Whether a window of tokens begins and ends where words do: a prefix such as `pre-` belongs to the word behind it.

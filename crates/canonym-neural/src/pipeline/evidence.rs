@@ -104,9 +104,8 @@ impl Decision {
             return 0.0;
         }
         let weighed = probability(&self.link, &place.evidence);
-        // No reading of the context speaks against an unambiguous exact name of several words.
-        let phrase: f32 = place.evidence.iter().skip(PHRASE).step_by(N_SPOKEN).sum();
-        if phrase > 0.5 { weighed.max(LEAST_PHRASE) } else { weighed }
+        // No reading of the context speaks against an exact name of several words.
+        if place.is_phrase() { weighed.max(LEAST_PHRASE) } else { weighed }
     }
 }
 
@@ -128,10 +127,7 @@ mod weights {
     }
 }
 
-/// The place of the feature `phrase`.
-const PHRASE: usize = 6;
-
-/// Unambiguous exact names of several words are at least as probable.
+/// Exact names of several words are at least as probable.
 const LEAST_PHRASE: f32 = 0.5;
 
 /// A mention without a concept has to be at least as likely to the tagger.

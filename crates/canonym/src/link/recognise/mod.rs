@@ -300,7 +300,12 @@ impl Spotted {
     /// Whether exactly one concept has this name, in these words and this order, and the place is no short form or ordinary word of several
     /// senses.
     pub fn is_unambiguous(&self) -> bool {
-        let [(reading, _)] = self.readings.as_slice() else { return false };
+        self.readings.len() == 1 && self.is_exact()
+    }
+
+    /// Whether the best reading has this name, in these words and this order, and the place is no short form or ordinary word of several senses.
+    pub fn is_exact(&self) -> bool {
+        let (reading, _) = self.best();
         reading.sense.is_none() && reading.tier >= Tier::Ordered && reading.features[accept::UNDEFINED] == 0.0
     }
 
