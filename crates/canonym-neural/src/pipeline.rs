@@ -10,6 +10,7 @@
 mod evidence;
 mod explain;
 pub mod fit;
+mod nesting;
 
 pub use self::evidence::{Decision, Evidence, FEATURES, N_FEATURES, probability};
 use self::evidence::{evidence, least_proposed};
@@ -32,6 +33,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::hybrid::HybridLinker;
+use crate::tagging::lattice::Marked;
 use crate::tagging::tagger::{Tagged, Tagger, WordRows};
 use crate::tagging::views::{View, Viewer, Words};
 use crate::usages::{Usages, UsagesOf};
@@ -265,15 +267,11 @@ impl Pipeline {
         let mut places: Vec<Place> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
-        // Every mention that some layer finds likely, with its probability.
-        let mut marked: Vec<(Span, f32)> = Vec::new();
+        let mut marked: Vec<Marked> = Vec::new();
         for layer in (0..layers.len()).filter(|layer| layers[*layer].any_type || layers[*layer].name.is_some()) {
             found.clear();
             tagged.mentions(layer, LEAST_TAGGED, &mut found);
-            marked.extend(found.iter().map(|mark| {
-                let (first, last) = (&view.tokens[mark.first], &view.tokens[mark.last]);
-                (Span { start: first.span.start, end: last.span.end }, mark.probability)
-            }));
+            marked.extend_from_slice(&found);
             if !self.covered[layer] {
                 continue;
             }
@@ -301,20 +299,9 @@ impl Pipeline {
                 places[*at].is_other_sense = places[*at].spotted.is_none();
             }
         }
-        let names: Vec<Span> = places.iter().filter(|place| place.spotted.is_some()).map(|place| place.span).collect();
-        for place in &mut places {
-            let holds = |span: &Span| {
-                span.start <= place.span.start && place.span.end <= span.end && span.len() > place.span.len()
-            };
-            for (span, probability) in marked.iter().filter(|(span, _)| holds(span)) {
-                place.inside = place.inside.max(*probability);
-                if names.contains(span) {
-                    place.inside_name = place.inside_name.max(*probability);
-                }
-            }
-        }
+        nesting::find_longer(&mut places, &view.tokens, marked);
         drop_non_mentions(text, &mut places, |place| place.span);
-        drop_pieces(&mut places);
+        nesting::drop_pieces(&mut places);
         let any = layers.iter().position(|layer| layer.any_type);
         for place in &mut places {
             let within = |span: Span| {
@@ -508,19 +495,6 @@ impl Place {
             evidence: [0.0; N_FEATURES],
         }
     }
-}
-
-/// Drops proposals of the tagger alone that stand inside an exact name of several words, or are a coordination that the dictionary takes apart.
-fn drop_pieces(places: &mut Vec<Place>) {
-    let phrases: Vec<Span> =
-        places.iter().filter(|place| place.is_phrase() && place.spans.len() == 1).map(|place| place.span).collect();
-    let apart: Vec<Span> = places.iter().filter(|place| place.spans.len() > 1).map(|place| place.span).collect();
-    let holds = |outer: Span, inner: Span| outer.start <= inner.start && inner.end <= outer.end;
-    places.retain(|place| {
-        place.spotted.is_some()
-            || !(phrases.iter().any(|phrase| *phrase != place.span && holds(*phrase, place.span))
-                || apart.iter().any(|hull| holds(place.span, *hull)))
-    });
 }
 
 /// Whether a window of tokens begins and ends where words do: a prefix such as `pre-` belongs to the word behind it.

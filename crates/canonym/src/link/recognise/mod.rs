@@ -181,7 +181,11 @@ impl DictionaryAnnotator {
             }
             spotted.extend(meant);
         }
-        let defined = |span: Span| uses.iter().any(|(short, _)| short.overlaps(span));
+        let defined = |span: Span| {
+            // In text order and apart from each other.
+            let first = uses.partition_point(|(short, _)| short.end <= span.start);
+            uses.get(first).is_some_and(|(short, _)| short.overlaps(span))
+        };
         let sensed = self.inventory.find(self.view(), (text, &words), &defined, &self.sense_concepts);
         if !sensed.is_empty() {
             let spans: HashSet<Span> = sensed.iter().map(|sensed| sensed.span).collect();
@@ -333,15 +337,20 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
     }
 }
 
-/// Whether a place stands in a line or clause of capitals, as headings do.
+/// Whether a place stands in a line or clause of capitals, as headings do; no more than a heading's length is looked at.
 fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
-    let is_small = |text: &str| text.contains(char::is_lowercase);
-    let ends = |sign: char| matches!(sign, '\n' | ':' | '.' | ';');
+    let is_end = |sign: &char| matches!(sign, '\n' | ':' | '.' | ';');
+    let has_small = |letters: &mut dyn Iterator<Item = char>| {
+        letters.take(LONGEST_HEADING).take_while(|letter| !is_end(letter)).any(char::is_lowercase)
+    };
     inside.len() > 2
-        && !is_small(inside)
-        && !is_small(before.rsplit(ends).next().unwrap_or_default())
-        && !is_small(behind.split(ends).next().unwrap_or_default())
+        && !has_small(&mut inside.chars())
+        && !has_small(&mut before.chars().rev())
+        && !has_small(&mut behind.chars())
 }
+
+/// Characters on either side.
+const LONGEST_HEADING: usize = 80;
 
 /// The concept that most concepts stand below, going up by the first parent of each. In a small terminology such a concept may be meant: `diabetes`
 /// above its types.

@@ -71,6 +71,8 @@ impl SenseConcepts {
 
 /// Words on either side in which cues are near.
 const NEAR: usize = 10;
+/// Uses of one word that are looked at, so that time stays linear in the length of a text.
+const MOST_PLACES: usize = 64;
 /// The weight of a cue near the form, and of one elsewhere in the document.
 const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
 /// The most that cues count.
@@ -425,12 +427,12 @@ impl Surroundings {
         Surroundings { small, starts, places, topics }
     }
 
-    /// Where some words stand: the places of their first.
-    fn places<'a>(&'a self, words: &'a str) -> impl Iterator<Item = usize> + 'a {
+    /// Where some words stand, from a place on: the places of their first.
+    fn places<'a>(&'a self, words: &'a str, from: usize) -> impl Iterator<Item = usize> + 'a {
         let first = words.split(' ').next().unwrap_or(words);
         let hash = xxh3_64(first.as_bytes());
-        let from = self.places.partition_point(|(other, _)| *other < hash);
-        let same = self.places[from..].iter().take_while(move |(other, _)| *other == hash);
+        let from = self.places.partition_point(|known| *known < (hash, from as u32));
+        let same = self.places[from..].iter().take_while(move |(other, _)| *other == hash).take(MOST_PLACES);
         same.map(|(_, place)| *place as usize).filter(move |place| {
             let rest = &self.small[self.starts[*place] as usize..];
             rest.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
@@ -442,25 +444,19 @@ impl Surroundings {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
         for cue in &sense.cues {
-            let n_words = cue.split(' ').count();
-            let mut weight = 0.0f32;
-            for place in self.places(cue) {
-                // The form itself is no cue, but a cue may go on beyond it.
-                let is_form = at.contains(&place) && at.contains(&(place + n_words - 1));
-                let is_near = place + NEAR >= at.start && place < at.end + NEAR;
-                weight = weight.max(if is_form {
-                    0.0
-                } else if is_near {
-                    near
-                } else {
-                    far
-                });
+            // The form itself is no cue, but a cue may go on beyond it.
+            let is_other = |place: &usize| !at.contains(place) || !at.contains(&(place + cue.split(' ').count() - 1));
+            let until = at.end + NEAR;
+            let mut around = self.places(cue, at.start.saturating_sub(NEAR)).take_while(|place| *place < until);
+            if around.any(|place| is_other(&place)) {
+                cues += near;
+            } else if self.places(cue, 0).any(|place| is_other(&place)) {
+                cues += far;
             }
-            cues += weight;
         }
         let topic = sense.topics.iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
         let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
-        let is_spelled = sense.spelled.iter().any(|long| self.places(long).next().is_some());
+        let is_spelled = sense.spelled.iter().any(|long| self.places(long, 0).next().is_some());
         let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
         sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + topic + spelled
     }
