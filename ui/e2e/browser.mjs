@@ -17,6 +17,17 @@ export async function serious(page) {
   return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
 }
 
+/** Keys wait for the first paint of the page: Chromium drops those that come before it. */
+function pressWhenPainted(page) {
+  for (const name of ['press', 'type']) {
+    const press = page.keyboard[name].bind(page.keyboard);
+    page.keyboard[name] = async (...given) => {
+      await page.waitForFunction(() => globalThis.performance.getEntriesByName('first-contentful-paint').length > 0);
+      await press(...given);
+    };
+  }
+}
+
 export async function open({ width = 1280, height = 860, colorScheme = 'light' } = {}) {
   const server = process.env.CANONYM_URL ? null : await (await import('../mock/server.mjs')).serve(0);
   const base = process.env.CANONYM_URL?.replace(/\/$/, '') || `http://127.0.0.1:${server.address().port}`;
@@ -27,6 +38,7 @@ export async function open({ width = 1280, height = 860, colorScheme = 'light' }
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: base });
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
+  pressWhenPainted(page);
   /** What the console complained about; a test may allow what it provokes. */
   const complaints = [];
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
