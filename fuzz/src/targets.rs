@@ -13,7 +13,7 @@ use canonym::kb::format::Meta;
 use canonym::kb::import::sssom::{self, EXACT_MATCH};
 use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym::kb::join::Mappings;
-use canonym::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
+use canonym::text::abbreviations::{find_abbreviations, occurrences};
 use canonym::text::composite::{coordinations, split_composite};
 use canonym::text::normalise::{canonical, fold, root};
 use canonym::text::offsets::OffsetMap;
@@ -232,7 +232,7 @@ fn abbreviations(text: &str) -> String {
         check_span(text, one.short);
         check_span(text, one.long);
     }
-    let places = occurrences(text, &found).into_iter().chain(earlier_occurrences(text, &found));
+    let places = occurrences(text, &found).into_iter();
     let mut n_places = 0;
     for (span, row) in places {
         check_span(text, span);

@@ -126,6 +126,8 @@ pub struct Place {
     pub inside_name: f32,
     /// Whether the sense inventory has it and gives another sense, or none that the knowledge base has.
     pub is_other_sense: bool,
+    /// The probability that a user's file of short forms gives its first concept; zero where it says nothing.
+    pub stated: f32,
     /// What the dictionary reads there.
     pub spotted: Option<Spotted>,
     /// What it is linked as.
@@ -296,7 +298,11 @@ impl Pipeline {
         }
         for sensed in &sensed {
             if let Some(at) = place_of.get([sensed.span].as_slice()) {
-                places[*at].is_other_sense = places[*at].spotted.is_none();
+                let place = &mut places[*at];
+                place.is_other_sense = place.spotted.is_none();
+                if let (true, Some(first)) = (sensed.is_own, sensed.concepts.first()) {
+                    place.stated = first.2;
+                }
             }
         }
         nesting::find_longer(&mut places, &view.tokens, marked);
@@ -489,6 +495,7 @@ impl Place {
             inside: 0.0,
             inside_name: 0.0,
             is_other_sense: false,
+            stated: 0.0,
             spotted: None,
             name,
             link: Link::default(),

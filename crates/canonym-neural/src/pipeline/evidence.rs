@@ -103,7 +103,7 @@ impl Decision {
         if place.link.candidates.is_empty() {
             return 0.0;
         }
-        let weighed = probability(&self.link, &place.evidence);
+        let weighed = probability(&self.link, &place.evidence).max(place.stated);
         // No reading of the context speaks against an exact name of several words.
         if place.is_phrase() { weighed.max(LEAST_PHRASE) } else { weighed }
     }

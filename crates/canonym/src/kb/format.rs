@@ -20,6 +20,7 @@
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
 //! | `vocab.hash`, `vocab.root`, `vocab.df` | canonical tokens by hash, sorted, the hashes of their roots, and in how many forms each stands |
 //! | `root.hash` | the roots of the vocabulary, sorted |
+//! | `literal.start` | how names begin that go on across commas, brackets or full stops, or are long: hashes of the roots of their first two tokens, sorted; files of older builders lack it, and their names with such signs are found by their words alone |
 //! | `form.token.at`, `form.token.row` | the canonical tokens of each form, in order |
 //! | `key.*`, `root.*` | [`KeyTable`](crate::index::keys::KeyTable)s from token bags to forms |
 //! | `gram.*` | the [`GramIndex`](crate::index::grams::GramIndex) |

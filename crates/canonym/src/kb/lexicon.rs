@@ -63,7 +63,19 @@ pub(super) struct Lexicon {
     form_token_row: Vec<u32>,
     keys: KeyTable,
     roots: KeyTable,
+    literal_starts: Vec<u64>,
     grams: GramIndex,
+}
+
+/// The most tokens of a window of text that is looked up as a bag of roots, linking words left out.
+pub const MAX_TOKENS: usize = 12;
+
+/// Signs across which a name is only found letter by letter.
+const SIGNS: [char; 7] = [',', '.', ':', ';', '(', '[', '{'];
+
+/// How a name begins: the roots of its first two tokens that are no linking words.
+pub fn literal_start(first: u64, second: u64) -> u64 {
+    first.rotate_left(17) ^ second
 }
 
 impl Lexicon {
@@ -93,6 +105,19 @@ impl Lexicon {
         let filled = || hashes.iter().enumerate().filter(|(_, tokens)| !tokens.is_empty());
         let keys = filled().map(|(row, tokens)| (key_of(tokens, |token| token.canonical), row as u32)).collect();
         let roots = filled().map(|(row, tokens)| (key_of(tokens, |token| token.root), row as u32)).collect();
+
+        let is_signed = |form: usize| {
+            let rows = &form_name_row[form_name_at[form] as usize..form_name_at[form + 1] as usize];
+            rows.iter().any(|row| names[*row as usize].contains(SIGNS))
+        };
+        let starts = |(form, tokens): (usize, &Vec<TokenHashes>)| {
+            let mut counted = tokens.iter().filter(|token| !token.linking);
+            let (first, second) = counted.next().zip(counted.next())?;
+            (tokens.len() > MAX_TOKENS || is_signed(form)).then(|| literal_start(first.root, second.root))
+        };
+        let mut literal_starts: Vec<u64> = hashes.par_iter().enumerate().filter_map(starts).collect();
+        literal_starts.par_sort_unstable();
+        literal_starts.dedup();
 
         let mut tokens: Vec<(u64, u64)> = hashes.iter().flatten().map(|token| (token.canonical, token.root)).collect();
         tokens.par_sort_unstable();
@@ -124,6 +149,7 @@ impl Lexicon {
             form_token_row,
             keys: KeyTable::build(keys),
             roots: KeyTable::build(roots),
+            literal_starts,
             grams,
             forms,
         })
@@ -145,8 +171,10 @@ impl Lexicon {
         let mut roots = self.vocabulary_roots.clone();
         roots.sort_unstable();
         roots.dedup();
-        let bytes: Vec<u8> = roots.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-        writer.section("root.hash", [&bytes[..]])?;
+        for (name, hashes) in [("root.hash", &roots), ("literal.start", &self.literal_starts)] {
+            let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+            writer.section(name, [&bytes[..]])?;
+        }
         writer.section_u32("vocab.df", &self.df)?;
         writer.section_u32("form.token.at", &self.form_token_at)?;
         writer.section_u32("form.token.row", &self.form_token_row)?;

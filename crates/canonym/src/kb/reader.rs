@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::format::{KIND, Meta};
+use super::lexicon::literal_start;
 use super::record::Scope;
 use crate::artifact::Container;
 use crate::index::grams::{GramIndexView, N_GRAMS};
@@ -55,6 +56,8 @@ sections! {
 pub struct KnowledgeBase {
     container: Container,
     sections: Sections,
+    /// Absent in files of older builders.
+    literal_start: Option<Range<usize>>,
     meta: Meta,
 }
 
@@ -73,7 +76,8 @@ impl KnowledgeBase {
         let sections = Sections::of(&container)?;
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
             .map_err(|error| Error::artifact(container.path(), format!("its metadata cannot be read: {error}")))?;
-        let kb = KnowledgeBase { container, sections, meta };
+        let literal_start = container.range("literal.start").ok();
+        let kb = KnowledgeBase { container, sections, literal_start, meta };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections do not fit together")
                 .with_hint("build it again with `canonym kb build`"));
@@ -315,6 +319,12 @@ impl KnowledgeBase {
     /// Whether some name has a token with this root.
     pub fn knows_root(&self, hash: u64) -> bool {
         U64s(self.bytes(&self.sections.root_hash)).find(hash).is_some()
+    }
+
+    /// Whether a name begins with tokens of these roots that goes on across a sign such as a comma, or is long, so that it is found letter by letter.
+    pub fn has_literal_start(&self, first: u64, second: u64) -> bool {
+        let starts = self.literal_start.as_ref();
+        starts.is_some_and(|range| U64s(self.bytes(range)).find(literal_start(first, second)).is_some())
     }
 
     /// The hash of a token of the vocabulary.

@@ -78,20 +78,14 @@ pub fn find_abbreviations(text: &str) -> Vec<Abbreviation> {
     found
 }
 
-/// Later uses of the short forms, also as plurals with `s`, in text order: where, and the row in `abbreviations`.
+/// Every use of the short forms that is no definition, also as a plural with `s`, in text order: where, and the row in `abbreviations`.
 ///
-/// A use belongs to the last definition of its short form that stands before it.
+/// A use belongs to the last definition of its short form that stands before it; one before all definitions, as in a title, to the first.
 pub fn occurrences(text: &str, abbreviations: &[Abbreviation]) -> Vec<(Span, usize)> {
     uses(text, abbreviations, |definitions, at| {
         let n_before = definitions.partition_point(|&row| abbreviations[row].short.end <= at.start);
-        n_before.checked_sub(1).map(|last| definitions[last])
-    })
-}
-
-/// Uses of the short forms that stand before any definition, as in a title, with the row of the first one.
-pub fn earlier_occurrences(text: &str, abbreviations: &[Abbreviation]) -> Vec<(Span, usize)> {
-    uses(text, abbreviations, |definitions, at| {
-        definitions.first().copied().filter(|&row| at.end <= abbreviations[row].short.start)
+        let first = || definitions.first().copied().filter(|&row| at.end <= abbreviations[row].short.start);
+        n_before.checked_sub(1).map(|last| definitions[last]).or_else(first)
     })
 }
 
@@ -108,6 +102,8 @@ fn uses(
     for rows in definitions.values_mut() {
         rows.sort_by_key(|&row| abbreviations[row].short);
     }
+    let mut begins = [false; 256];
+    definitions.keys().filter_map(|short| short.bytes().next()).for_each(|byte| begins[usize::from(byte)] = true);
     let longest = definitions.keys().map(|short| short.chars().count()).max().unwrap_or(0);
     let mut found = Vec::new();
     let mut previous = None;
@@ -115,7 +111,7 @@ fn uses(
     for (start, c) in text.char_indices() {
         let starts_word = c.is_alphanumeric() && !previous.is_some_and(char::is_alphanumeric);
         previous = Some(c);
-        if start < resume || !starts_word || is_suffix_of_symbol(&text[..start]) {
+        if start < resume || !starts_word || !begins[usize::from(text.as_bytes()[start])] || is_suffix_of_symbol(&text[..start]) {
             continue;
         }
         let ends = text[start..].char_indices().take(longest).map(|(at, c)| start + at + c.len_utf8());
@@ -502,9 +498,9 @@ mod tests {
     }
 
     #[test]
-    fn earlier_uses_are_found_apart() {
+    fn uses_before_the_definition_are_found_too() {
         let text = "AD in Peru. Atopic dermatitis (AD) is AD.";
-        assert_eq!(earlier_occurrences(text, &find_abbreviations(text)), [(Span::new(0, 2), 0)]);
+        assert_eq!(occurrences(text, &find_abbreviations(text)), [(Span::new(0, 2), 0), (Span::new(38, 40), 0)]);
     }
 
     #[test]

@@ -56,22 +56,69 @@ pub struct NonMention {
 /// What is never a mention in `text`, in order and without overlaps.
 pub fn non_mentions(text: &str) -> Vec<NonMention> {
     let mut found = Vec::new();
-    let mut place = Place::LineStart;
+    find_within(text, Span::new(0, text.len()), &mut found);
+    found
+}
+
+/// As [`non_mentions`], near some places alone; `spans` are in text order.
+pub fn non_mentions_near(text: &str, spans: impl Iterator<Item = Span>) -> Vec<NonMention> {
+    let mut found = Vec::new();
+    let mut end = 0;
+    let mut window: Option<Span> = None;
+    for span in spans {
+        let until = text.ceil_char_boundary((span.end as usize + AHEAD).min(text.len())) as u32;
+        match &mut window {
+            Some(window) if span.start <= window.end + BEFORE as u32 => window.end = window.end.max(until),
+            _ => {
+                if let Some(window) = window {
+                    end = find_within(text, window, &mut found);
+                }
+                let start = begin_before(text, span.start as usize).max(end);
+                window = Some(Span { start: start as u32, end: until });
+            }
+        }
+    }
+    if let Some(window) = window {
+        find_within(text, window, &mut found);
+    }
+    found
+}
+
+/// Where reading begins that has to know what stands at a place: at its line, or at a word some way before it.
+fn begin_before(text: &str, at: usize) -> usize {
+    let from = text.floor_char_boundary(at.saturating_sub(BEFORE));
+    let before = &text[from..at];
+    match before.rfind('\n') {
+        Some(line) => from + line + 1,
+        None if from == 0 => 0,
+        None => before.find(' ').map_or(from, |blank| from + blank + 1),
+    }
+}
+
+/// As far as is looked back for the line of a place, in bytes.
+const BEFORE: usize = 160;
+
+/// Adds what is never a mention and begins in `span`; gives where reading ended.
+fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
+    let is_line = span.start == 0 || text.as_bytes()[span.start as usize - 1] == b'\n';
+    let mut place = if is_line { Place::LineStart } else { Place::InSentence };
     let mut previous: Option<char> = None;
     // The one before the previous, which tells a hyphen in a name from a dash.
     let mut earlier: Option<char> = None;
-    let mut word = Span::new(0, 0);
-    let mut at = 0;
-    while let Some(letter) = text[at..].chars().next() {
+    let mut at = span.start as usize;
+    let mut word = Span::new(at, at);
+    while at < span.end as usize
+        && let Some(letter) = text[at..].chars().next()
+    {
         let is_inside = previous.is_some_and(char::is_alphanumeric)
             || (matches!(previous, Some('-' | '.' | ',' | '*' | '/' | '^' | '\'' | '–' | '\u{2011}'))
                 && earlier.is_some_and(char::is_alphanumeric))
             || (previous == Some(':') && earlier.is_some_and(|letter| letter.is_ascii_digit()));
         let is_start = letter.is_alphanumeric() || matches!(letter, '×' | '(' | '.');
         let step = if is_start && !is_inside {
-            step_at(Here { text, at, place, word: word.of(text) }, &mut found)
+            step_at(Here { text, at, place, word: word.of(text) }, found)
         } else if previous == Some('.') && letter.is_uppercase() {
-            glued_heading(text, at, &mut found)
+            glued_heading(text, at, found)
         } else {
             0
         };
@@ -89,7 +136,7 @@ pub fn non_mentions(text: &str) -> Vec<NonMention> {
         previous = last;
         at = end;
     }
-    found
+    at
 }
 
 /// Whether all letters and digits of `span` lie in places of `found`, which [`non_mentions`] gave for `text`.
@@ -381,6 +428,18 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_near_a_place_is_found_as_in_the_whole_text() {
+        let long = "She was well and had no complaints for a long time. ".repeat(20);
+        let text = format!("{long}RESULTS: iron 20 mg PO. {long}\nPMH: gout. {long} BP 142/88");
+        let whole = non_mentions(&text);
+        let spans = whole.iter().map(|one| one.span);
+        assert_eq!(non_mentions_near(&text, spans), whole);
+        let last = whole[whole.len() - 1];
+        assert_eq!(non_mentions_near(&text, [last.span].into_iter()), [last]);
+        assert_eq!(non_mentions_near(&text, [].into_iter()), []);
+    }
+
+    #[test]
     fn hostile_texts_take_linear_time() {
         for part in [
             "1",
@@ -415,6 +474,8 @@ mod tests {
             text in "(\\PC|[0-9]{1,3}|[./:,() \n-]| mg|mL/h| PO| BID|q8h|PMH: |PLAN\n|y/o M|F/45|Mar |BP |x10\\^9/L|µg|% ){0,40}",
         ) {
             let found = non_mentions(&text);
+            let all = Span::new(0, text.len());
+            prop_assert_eq!(&non_mentions_near(&text, [all].into_iter()), &found);
             let mut end = 0;
             for one in &found {
                 prop_assert!(one.span.start >= end && !one.span.is_empty());

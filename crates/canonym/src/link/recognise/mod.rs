@@ -14,19 +14,19 @@ mod typing;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, Reading, readings};
-use self::scan::{Found, LiteralStarts, ScanScratch, Tier, Word, expand, scan, words};
+use self::scan::{Found, ScanScratch, Tier, Word, expand, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, Sensed};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
-use crate::text::abbreviations::{earlier_occurrences, find_abbreviations, occurrences};
-use crate::text::notes::{covers, non_mentions};
+use crate::text::abbreviations::{occurrences, find_abbreviations};
+use crate::text::notes::{covers, non_mentions_near};
 use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
 
@@ -60,7 +60,6 @@ pub struct DictionaryAnnotator {
     mends_typing: bool,
     /// The concept above all others, where there is one: `cell` in an ontology of cells is no mention.
     root: Option<ConceptId>,
-    literal_starts: Arc<OnceLock<LiteralStarts>>,
     scratches: Pool<ScanScratch>,
 }
 
@@ -94,7 +93,6 @@ impl DictionaryAnnotator {
             sense_concepts,
             mends_typing: false,
             root,
-            literal_starts: Arc::default(),
             scratches,
         }
     }
@@ -228,8 +226,7 @@ impl DictionaryAnnotator {
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
-        let starts = self.literal_starts.get_or_init(|| LiteralStarts::new(&self.kb));
-        let found = scan(self.view(), text, words, starts);
+        let found = scan(self.view(), text, words);
         found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
     }
 
@@ -319,9 +316,9 @@ impl Spotted {
     }
 }
 
-/// Drops what stands in headings, doses, dates and the like. Only texts that may have such are looked through.
+/// Drops what stands in headings, doses, dates and the like. Only the text around places that may be such is looked through.
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
-    let may_be = |entry: &T| {
+    let may_be = |entry: &&T| {
         let span = span(entry);
         let (before, inside, behind) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
         let digit = |letter: char| letter.is_ascii_digit();
@@ -331,8 +328,10 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
             || behind.starts_with(':')
             || is_in_capitals(before, inside, behind)
     };
-    if entries.iter().any(may_be) {
-        let outside = non_mentions(text);
+    let mut doubtful: Vec<Span> = entries.iter().filter(may_be).map(&span).collect();
+    if !doubtful.is_empty() {
+        doubtful.sort_unstable();
+        let outside = non_mentions_near(text, doubtful.into_iter());
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
 }
@@ -393,7 +392,6 @@ pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
         return Vec::new();
     }
     let mut uses = occurrences(text, &abbreviations);
-    uses.extend(earlier_occurrences(text, &abbreviations));
     uses.extend(abbreviations.iter().enumerate().map(|(row, abbreviation)| (abbreviation.short, row)));
     uses.sort_unstable();
     uses.dedup_by_key(|(span, _)| *span);

@@ -3,20 +3,16 @@
 //! A window is keyed by the bag of the roots of its tokens, linking words left out, so word order and inflection do
 //! not matter for the lookup; how far window and name agree is measured afterwards as a [`Tier`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::typing::TypingScratch;
 use crate::index::packed::U32s;
-use crate::kb::lexicon::{TokenHashes, bag_key, hash_token};
+use crate::kb::lexicon::{MAX_TOKENS, TokenHashes, bag_key, hash_token};
 use crate::kb::subset::View;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token, tokenize_into};
-use crate::text::words::is_linking_word;
-
-/// The most tokens a window has, linking words left out.
-pub const MAX_TOKENS: usize = 12;
 
 /// The most tokens of a window that is a name letter by letter.
 const MAX_LITERAL: usize = 40;
@@ -147,7 +143,7 @@ fn is_barrier(gap: Gap) -> bool {
 ///
 /// A window may go on across commas, brackets and full stops, and beyond [`MAX_TOKENS`], where the text is a name letter by letter, as
 /// `Burn of leg, unspecified` and `Bacillus sp. A-12`.
-pub fn scan(view: View<'_>, text: &str, words: &[Word], starts: &LiteralStarts) -> Vec<Found> {
+pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
     let table = view.kb.roots();
     let mut found = Vec::new();
     for first in 0..words.len() {
@@ -160,7 +156,7 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word], starts: &LiteralStarts) 
         let may_be_literal = words[first + 1..]
             .iter()
             .find(|word| !word.hashes.linking)
-            .is_some_and(|second| starts.has(start.hashes.root, second.hashes.root));
+            .is_some_and(|second| view.kb.has_literal_start(start.hashes.root, second.hashes.root));
         for (last, word) in words.iter().enumerate().skip(first) {
             is_literal |= last > first && is_barrier(word.token.before) || n_counted == MAX_TOKENS;
             if is_literal && !may_be_literal {
@@ -196,40 +192,6 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word], starts: &LiteralStarts) 
         }
     }
     found
-}
-
-/// How names begin that go on across commas, brackets or full stops, or are long: the roots of their first two words.
-#[derive(Debug, Default)]
-pub struct LiteralStarts(HashSet<u64>);
-
-impl LiteralStarts {
-    /// Those of the names of a knowledge base.
-    pub fn new(kb: &KnowledgeBase) -> LiteralStarts {
-        let mut starts = HashSet::new();
-        for form in (0..kb.n_forms() as u32).map(FormId) {
-            let rows = kb.tokens_of_form(form);
-            let is_long = rows.len() > MAX_TOKENS;
-            let is_signed =
-                || kb.names_of_form(form).any(|name| kb.name(name).contains([',', '.', ':', ';', '(', '[', '{']));
-            if rows.len() < 2 || !is_long && !is_signed() {
-                continue;
-            }
-            let text = kb.forms().get(form.0 as usize);
-            let mut counted = text.split(' ').zip(0..rows.len()).filter(|(word, _)| !is_linking_word(word));
-            if let (Some((_, first)), Some((_, second))) = (counted.next(), counted.next()) {
-                starts.insert(pair(kb.token_root(rows.get(first)), kb.token_root(rows.get(second))));
-            }
-        }
-        LiteralStarts(starts)
-    }
-
-    fn has(&self, first: u64, second: u64) -> bool {
-        !self.0.is_empty() && self.0.contains(&pair(first, second))
-    }
-}
-
-fn pair(first: u64, second: u64) -> u64 {
-    first.rotate_left(17) ^ second
 }
 
 /// The forms of names that a window is letter by letter, capitals apart.

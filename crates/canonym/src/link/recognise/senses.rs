@@ -4,6 +4,7 @@
 //! form, so it works with any terminology that has such a name. For each use of a form the senses are compared by a log-linear model:
 //! the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and whether the document spells the long form out.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -24,16 +25,22 @@ const TOPICS: &str = include_str!("../../../../../assets/topics.tsv");
 /// What a sense is in the inventory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sense {
-    /// Its names, as a terminology might have them; none where it is no concept.
-    pub long_forms: Vec<Box<str>>,
     /// Its share of all uses of the form, 0 to 1.
     pub prior: f32,
+    /// Whether it is of a user's file.
+    pub is_own: bool,
+    long_forms: Cow<'static, str>,
     topics: Vec<u8>,
-    cues: Vec<Box<str>>,
-    /// The long forms as words in small letters.
-    spelled: Vec<Box<str>>,
+    cues: &'static str,
     /// Its number in the inventory.
     number: u32,
+}
+
+impl Sense {
+    /// Its names, as a terminology might have them; none where it is no concept.
+    pub fn long_forms(&self) -> impl Iterator<Item = &str> {
+        parts(&self.long_forms).filter(|name| *name != "-")
+    }
 }
 
 /// A form with its senses.
@@ -56,6 +63,8 @@ pub struct Sensed {
     pub span: Span,
     /// The concepts that it may mean here, with their names and probabilities, most probable first.
     pub concepts: Vec<(ConceptId, NameId, f32)>,
+    /// Whether a user's file says what the form means.
+    pub is_own: bool,
 }
 
 /// The concepts of senses in one knowledge base, looked up once each.
@@ -67,6 +76,13 @@ impl SenseConcepts {
     pub fn new(inventory: &SenseInventory) -> SenseConcepts {
         SenseConcepts((0..inventory.n_senses).map(|_| OnceLock::new()).collect())
     }
+}
+
+/// Bits that tell which words stand in a text.
+const N_BITS: usize = 4096;
+
+fn bit(hash: u64) -> usize {
+    hash as usize % N_BITS
 }
 
 /// Words on either side in which cues are near.
@@ -114,11 +130,11 @@ impl SenseInventory {
                 inventory.add(
                     form,
                     Sense {
-                        long_forms: long_forms.split('|').filter(|name| *name != "-").map(Into::into).collect(),
                         prior: prior.parse::<f32>().expect("a test reads the embedded inventory") / 100.0,
+                        is_own: false,
+                        long_forms: long_forms.into(),
                         topics: topics.split(',').filter_map(of_topic).collect(),
-                        cues: cues.split('|').filter(|cue| !cue.is_empty()).map(Into::into).collect(),
-                        spelled: Vec::new(),
+                        cues,
                         number: 0,
                     },
                 );
@@ -163,18 +179,14 @@ impl SenseInventory {
                 own.push(form.into());
                 inventory.remove(form);
             }
-            let long_forms = parts(long_forms).filter(|name| *name != "-").map(Into::into).collect();
+            let long_forms = Cow::Owned(long_forms.to_owned());
             let prior = prior / 100.0;
-            inventory.add(
-                form,
-                Sense { long_forms, prior, topics: Vec::new(), cues: Vec::new(), spelled: Vec::new(), number: 0 },
-            );
+            inventory.add(form, Sense { prior, is_own: true, long_forms, topics: Vec::new(), cues: "", number: 0 });
         }
         Ok(inventory)
     }
 
     fn add(&mut self, form: &str, mut sense: Sense) {
-        sense.spelled = sense.long_forms.iter().map(|long| long.to_lowercase().into()).collect();
         sense.number = self.n_senses as u32;
         self.n_senses += 1;
         let forms = self.forms.entry(key(first_word(form))).or_default();
@@ -293,7 +305,9 @@ impl SenseInventory {
                 None => odds.push((None, weight)),
             }
         }
-        for (concept, name) in &named {
+        // What a user says of a form is all that it means.
+        let is_own = senses.iter().any(|sense| sense.is_own);
+        for (concept, name) in named.iter().filter(|_| !is_own) {
             if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
                 let weight = UNLISTED * if is_preferred(*concept) { PREFERRED } else { 1.0 };
                 sum += weight;
@@ -309,7 +323,7 @@ impl SenseInventory {
             }
         }
         of_concept.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-        Sensed { span, concepts: of_concept }
+        Sensed { span, concepts: of_concept, is_own }
     }
 }
 
@@ -366,7 +380,7 @@ fn is_capitalised(written: &str, form: &str) -> bool {
 fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
-    for long in &sense.long_forms {
+    for long in sense.long_forms() {
         let of_long = words(kb, long, &mut scratch);
         let Some(found) = lookup(view, long, &of_long) else { continue };
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
@@ -393,6 +407,8 @@ struct Surroundings {
     starts: Vec<u32>,
     /// The words by their hashes, sorted, with their places.
     places: Vec<(u64, u32)>,
+    /// A bit for each word, by its hash: most cues stand nowhere in a text.
+    has: [u64; N_BITS / 64],
     /// For each topic how much of the document is of it, against the mean topic.
     topics: Vec<f32>,
 }
@@ -420,20 +436,30 @@ impl Surroundings {
             small.push(' ');
         }
         places.sort_unstable();
+        let mut has = [0; N_BITS / 64];
+        places.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
         let total: f32 = counts.iter().sum();
         let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
         let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
         let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
-        Surroundings { small, starts, places, topics }
+        Surroundings { small, starts, places, has, topics }
     }
 
-    /// Where some words stand, from a place on: the places of their first.
-    fn places<'a>(&'a self, words: &'a str, from: usize) -> impl Iterator<Item = usize> + 'a {
+    /// Where the first of some words stands, sorted by place; other words may follow it there.
+    fn firsts(&self, words: &str) -> &[(u64, u32)] {
         let first = words.split(' ').next().unwrap_or(words);
         let hash = xxh3_64(first.as_bytes());
-        let from = self.places.partition_point(|known| *known < (hash, from as u32));
-        let same = self.places[from..].iter().take_while(move |(other, _)| *other == hash).take(MOST_PLACES);
-        same.map(|(_, place)| *place as usize).filter(move |place| {
+        if self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) == 0 {
+            return &[];
+        }
+        let from = self.places.partition_point(|(known, _)| *known < hash);
+        let n = self.places[from..].partition_point(|(known, _)| *known == hash);
+        &self.places[from..from + n]
+    }
+
+    /// The places of `firsts` at which all of the words stand.
+    fn places<'a>(&'a self, words: &'a str, firsts: &'a [(u64, u32)]) -> impl Iterator<Item = usize> + 'a {
+        firsts.iter().take(MOST_PLACES).map(|(_, place)| *place as usize).filter(move |place| {
             let rest = &self.small[self.starts[*place] as usize..];
             rest.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
         })
@@ -443,20 +469,28 @@ impl Surroundings {
     fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
-        for cue in &sense.cues {
+        for cue in parts(sense.cues) {
+            let firsts = self.firsts(cue);
+            if firsts.is_empty() {
+                continue;
+            }
             // The form itself is no cue, but a cue may go on beyond it.
             let is_other = |place: &usize| !at.contains(place) || !at.contains(&(place + cue.split(' ').count() - 1));
             let until = at.end + NEAR;
-            let mut around = self.places(cue, at.start.saturating_sub(NEAR)).take_while(|place| *place < until);
+            let from = firsts.partition_point(|(_, place)| (*place as usize) + NEAR < at.start);
+            let mut around = self.places(cue, &firsts[from..]).take_while(|place| *place < until);
             if around.any(|place| is_other(&place)) {
                 cues += near;
-            } else if self.places(cue, 0).any(|place| is_other(&place)) {
+            } else if self.places(cue, firsts).any(|place| is_other(&place)) {
                 cues += far;
             }
         }
         let topic = sense.topics.iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
         let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
-        let is_spelled = sense.spelled.iter().any(|long| self.places(long, 0).next().is_some());
+        let is_spelled = sense.long_forms().map(str::to_lowercase).any(|long| {
+            let firsts = self.firsts(&long);
+            self.places(&long, firsts).next().is_some()
+        });
         let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
         sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + topic + spelled
     }
