@@ -246,8 +246,9 @@ impl Pipeline {
             }
             self.choose(place);
             self.drop_lookalikes(place);
-            // What corpora used an undefined short form for says little of other texts.
-            if !is_acronym(&place.name) {
+            // What corpora used an undefined short form for says little of other texts, and a name of one concept means that concept.
+            let is_name = place.spotted.as_ref().is_some_and(Spotted::is_unambiguous);
+            if !is_name && !is_acronym(&place.name) {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
             }
         }
@@ -364,7 +365,7 @@ impl Pipeline {
         let best = spotted.readings[0].0.concept;
         let is_sense = spotted.best().0.sense.is_some();
         let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
-        let tagger_alone = spotted.readings[0].1 < LEAST_READ;
+        let tagger_alone = spotted.readings[0].1 < LEAST_READ && !spotted.is_unambiguous();
         if !is_sense && (agrees || tagger_alone) {
             return;
         }
@@ -428,6 +429,7 @@ impl Pipeline {
         decision.least_link = self.least_link().min(decision.least_link);
         let mut given: Vec<Place> = places.into_iter().filter(|place| decision.gives(place)).collect();
         if !self.config.nested {
+            nesting::drop_inside_names(&mut given);
             given = unmixed(given, |place| place, &decision);
         }
         given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
@@ -449,24 +451,34 @@ impl Pipeline {
         link.candidates.truncate(self.config.top_k.max(1));
         // A concept has the type that its knowledge base says, a mention without one that of the tagger.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
-        let mention = Mention { spans: place.spans.clone(), semantic_type, score: probability };
+        // A link is as likely as place and concept are right, a mention without one as its place is.
+        let score = if link.nil { self::probability(&self.decision.mention, &place.evidence) } else { probability };
+        let mention = Mention { spans: place.spans.clone(), semantic_type, score };
         LinkedMention { mention, link }
     }
 }
 
-/// Of places that share text the ones that most speaks for; those in pieces clash with none. `place` tells of which place an entry is.
+/// Of places that share text the ones that most speaks for, exact names of several words and one concept before all others; those in pieces clash with none, nor does the cause that a longer name begins with.
+/// `place` tells of which place an entry is.
 fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
     let weight = |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
-    weighed.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let rank = |(weight, entry): &(f32, T)| (place(entry).is_name_of_words(), *weight);
+    weighed.sort_by(|left, right| {
+        let ((left, of_left), (right, of_right)) = (rank(left), rank(right));
+        right.cmp(&left).then(of_right.total_cmp(&of_left))
+    });
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     weighed.retain(|(_, entry)| {
-        let Place { span, spans, .. } = place(entry);
-        let is_free = spans.len() > 1 || taken.range(..span.end).next_back().is_none_or(|(_, end)| *end <= span.start);
-        if is_free && spans.len() == 1 {
-            taken.insert(span.start, span.end);
-        }
-        is_free
+        let place = place(entry);
+        let span = place.span;
+        let Some((start, _)) = taken.range(..span.end).next_back().filter(|(_, end)| **end > span.start) else {
+            if place.spans.len() == 1 {
+                taken.insert(span.start, span.end);
+            }
+            return true;
+        };
+        place.spans.len() > 1 || place.is_cause() && *start == span.start
     });
     weighed.into_iter().map(|(_, entry)| entry).collect()
 }
@@ -481,6 +493,16 @@ impl Place {
     /// Whether it is an exact name of several words, of one concept or more.
     fn is_phrase(&self) -> bool {
         self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact())
+    }
+
+    /// Whether it is an exact name of several words that one concept has.
+    fn is_name_of_words(&self) -> bool {
+        self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_unambiguous())
+    }
+
+    /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.
+    fn is_cause(&self) -> bool {
+        self.spotted.as_ref().is_some_and(|spotted| spotted.is_cause)
     }
 
     fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> Place {

@@ -38,21 +38,87 @@ pub(super) fn drop_pieces(places: &mut Vec<Place>) {
         spans.sort_unstable();
         spans
     };
-    let mut phrases = spans(&|place| place.is_phrase() && place.spans.len() == 1);
+    let phrases = Phrases::of(places, Place::is_phrase);
     let mut hulls = spans(&|place| place.spans.len() > 1);
-    // The end of a phrase becomes the furthest so far, that of a hull the nearest from there on.
-    for at in 1..phrases.len() {
-        phrases[at].end = phrases[at].end.max(phrases[at - 1].end);
-    }
+    // The end of a hull becomes the nearest from there on.
     for at in (1..hulls.len()).rev() {
         hulls[at - 1].end = hulls[at - 1].end.min(hulls[at].end);
     }
     places.retain(|place| {
         let span = place.span;
-        let before = phrases.partition_point(|phrase| phrase.start <= span.start);
-        let is_inside = before > 0 && phrases[before - 1].end >= span.end;
+        let is_inside = phrases.hold(span);
         let next = hulls.partition_point(|hull| hull.start < span.start);
         let holds = hulls.get(next).is_some_and(|hull| hull.end <= span.end);
         place.spotted.is_some() || !is_inside && !holds
     });
+}
+
+/// Drops what stands inside an exact name of several words that has one concept, but for the cause that it begins with.
+pub(super) fn drop_inside_names(places: &mut Vec<Place>) {
+    let names = Phrases::of(places, Place::is_name_of_words);
+    places.retain(|place| place.spans.len() > 1 || place.is_cause() || !names.hold_inside(place.span));
+}
+
+/// The spans of some places, sorted, and for each the furthest end so far.
+struct Phrases(Vec<(Span, u32)>);
+
+impl Phrases {
+    fn of(places: &[Place], wanted: impl Fn(&Place) -> bool) -> Phrases {
+        let is_one = |place: &&Place| place.spans.len() == 1 && wanted(place);
+        let mut spans: Vec<(Span, u32)> = places.iter().filter(is_one).map(|place| (place.span, 0)).collect();
+        spans.sort_unstable();
+        let mut furthest = 0;
+        for (span, end) in &mut spans {
+            furthest = furthest.max(span.end);
+            *end = furthest;
+        }
+        Phrases(spans)
+    }
+
+    /// Whether one of them holds a span.
+    fn hold(&self, span: Span) -> bool {
+        let n = self.0.partition_point(|(phrase, _)| phrase.start <= span.start);
+        n > 0 && self.0[n - 1].1 >= span.end
+    }
+
+    /// Whether one of them that is longer holds a span.
+    fn hold_inside(&self, span: Span) -> bool {
+        let n_before = self.0.partition_point(|(phrase, _)| phrase.start < span.start);
+        let n = self.0.partition_point(|(phrase, _)| phrase.start <= span.start);
+        n_before > 0 && self.0[n_before - 1].1 >= span.end || n > n_before && self.0[n - 1].0.end > span.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym::text::tokens::tokenize;
+
+    use super::*;
+
+    fn place(start: usize, end: usize) -> Place {
+        Place::new(&"x".repeat(100), vec![Span::new(start, end)], &[])
+    }
+
+    #[test]
+    fn the_likeliest_longer_mention_is_found() {
+        let text = "severe chronic kidney disease today";
+        let tokens = tokenize(text);
+        let mark = |first, last, probability| Marked { first, last, probability };
+        let mut places =
+            vec![Place::new(text, vec![Span::new(15, 29)], &[]), Place::new(text, vec![Span::new(30, 35)], &[])];
+        let marked = vec![mark(1, 3, 0.4), mark(0, 3, 0.6), mark(2, 3, 0.9), mark(3, 4, 0.8)];
+        find_longer(&mut places, &tokens, marked);
+        assert_eq!((places[0].inside, places[1].inside), (0.6, 0.8));
+        assert_eq!(places[0].inside_name, 0.0);
+    }
+
+    #[test]
+    fn phrases_hold_what_stands_inside_them() {
+        let all = [place(10, 20), place(12, 15), place(30, 40), place(30, 35)];
+        let phrases = Phrases::of(&all, |_| true);
+        assert!(phrases.hold(Span::new(10, 20)) && phrases.hold(Span::new(14, 18)) && !phrases.hold(Span::new(18, 22)));
+        assert!(!phrases.hold_inside(Span::new(10, 20)) && phrases.hold_inside(Span::new(12, 15)));
+        assert!(phrases.hold_inside(Span::new(30, 35)) && !phrases.hold_inside(Span::new(30, 40)));
+        assert!(!Phrases::of(&[], |_| true).hold(Span::new(0, 1)));
+    }
 }

@@ -15,7 +15,7 @@ use super::recognise::common::frequency;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
-use crate::text::words::{is_linking_word, noun_of, parts_of};
+use crate::text::words::{is_linking_word, is_prefix, noun_of, parts_of};
 
 const KNOWN: &[u8] = include_bytes!("../../../../assets/known-words.bin");
 
@@ -70,6 +70,9 @@ pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
 /// Whether a mention has a rare word, a number or a symbol that is another one than the words of a name, so that the two only look alike.
 pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let is_symbol = is_acronym(mention.trim());
+    let hyphened = mention.split_whitespace().filter_map(|word| word.split_once('-'));
+    let prefixes: Vec<String> =
+        hyphened.filter(|(prefix, _)| is_prefix(prefix)).map(|(prefix, _)| prefix.to_lowercase()).collect();
     let (mention, name) = (fold(mention), fold(name));
     let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -89,7 +92,11 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] if WordFilter::embedded().has(word) => of_name.iter().any(|other| is_rare(other) && !same(other, word)),
         _ => false,
     };
-    of_mention.iter().any(is_other) || is_shortened()
+    // `non-diabetic` is the contrary of diabetes; `post-operative pain` has its prefix in `Pain, Postoperative`.
+    let mut prefixes = prefixes.iter();
+    of_mention.iter().any(is_other)
+        || is_shortened()
+        || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
 /// Makes a link abstain where its first candidate only looks like the name that was asked for.
@@ -223,6 +230,20 @@ mod tests {
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
         }
+    }
+
+    #[test]
+    fn a_prefix_makes_another_word() {
+        let kb = kb(&["Diabetes Mellitus", "Hypertension", "Eclampsia", "Pain, Postoperative", "Fever"]);
+        for (mention, name) in [
+            ("non-diabetic", "Diabetes Mellitus"),
+            ("Anti-hypertensive", "Hypertension"),
+            ("pre-eclampsia", "Eclampsia"),
+        ] {
+            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+        assert!(!only_looks_alike(&kb, "post-operative pain", "Pain, Postoperative"));
+        assert!(!only_looks_alike(&kb, "a fever", "Fever"));
     }
 
     #[test]

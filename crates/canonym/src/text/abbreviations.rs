@@ -111,7 +111,11 @@ fn uses(
     for (start, c) in text.char_indices() {
         let starts_word = c.is_alphanumeric() && !previous.is_some_and(char::is_alphanumeric);
         previous = Some(c);
-        if start < resume || !starts_word || !begins[usize::from(text.as_bytes()[start])] || is_suffix_of_symbol(&text[..start]) {
+        if start < resume
+            || !starts_word
+            || !begins[usize::from(text.as_bytes()[start])]
+            || is_suffix_of_symbol(&text[..start])
+        {
             continue;
         }
         let ends = text[start..].char_indices().take(longest).map(|(at, c)| start + at + c.len_utf8());

@@ -25,7 +25,7 @@ use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
-use crate::text::abbreviations::{occurrences, find_abbreviations};
+use crate::text::abbreviations::{find_abbreviations, occurrences};
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
