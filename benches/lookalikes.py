@@ -18,6 +18,8 @@ import linking
 
 HERE = linking.ROOT / "benches"
 LEAST_SCORE = 0.3
+# `CD36 antigens` and `smad7 protein` are the things that CD36 and SMAD7 are asked for.
+KINDS = ("antigen", "antigens", "chemokine", "protein", "proteins")
 SENTENCES = {
     "drug": "She has been taking {} since the spring.",
     "disease": "His father was found to have {} ten years ago.",
@@ -38,9 +40,11 @@ def known(tested, kb):
 
 
 def has_part(names, name):
-    """Whether a terminology has the name or some words of it that stand together."""
+    """Whether a terminology has the name, some words of it that stand together, or the name as a plural or with a word that says its kind."""
     words = linking.words_of(name)
-    return any(words[first:last] in names for first in range(len(words)) for last in range(first + 1, len(words) + 1))
+    kinds = [words[:-1] + (words[-1] + "s",), *(words + (kind,) for kind in KINDS), *((kind,) + words for kind in KINDS)]
+    parts = [words[first:last] for first in range(len(words)) for last in range(first + 1, len(words) + 1)]
+    return any(part in names for part in parts + kinds)
 
 
 def mesh_without(tested, asked):

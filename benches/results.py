@@ -336,7 +336,7 @@ def dev_queries(corpus):
 
 
 def map_names():
-    """The queries of both development parts, then every name of MEDIC with one typing error."""
+    """The queries of both development parts, then every name of MEDIC with one misspelling."""
     rng = random.Random(SEED)
     names = [query for corpus in BIOSYN for query in dev_queries(corpus)]
     with open(DATA / MEDIC, encoding="utf-8") as file:

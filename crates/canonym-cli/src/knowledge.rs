@@ -355,7 +355,7 @@ pub fn pipeline(
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
     let linker = hybrid(kb, models, bundle, LinkConfig { top_k: config.top_k, min_score: 0.0 }, subset.clone())?;
     let recognise = RecogniseConfig { top_k: config.top_k, min_score: Some(LEAST_READ), nested: config.nested };
-    let dictionary = models.dictionary(kb, recognise).within(subset).mending_typing();
+    let dictionary = models.dictionary(kb, recognise).within(subset).correcting_spelling();
     let decide = (manifest.decision, config);
     Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
 }

@@ -1,6 +1,6 @@
 //! What the default model says of everyday sentences, with the starter. Scores are not told: they move with every fit of the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -134,4 +134,77 @@ fn drugs_are_not_taken_for_those_that_look_like_them() {
 fn names_alone_keep_their_prefixes() {
     let answer = lines(&Workplace::new(), &["map", "-"], "pre-eclampsia\n");
     assert_eq!(concept(&answer[0]), Some(PRE_ECLAMPSIA));
+}
+
+/// The starter, from which names are taken.
+const STARTER: &str = include_str!("../../../../assets/starter.tsv");
+
+/// Sentences that a name is put into.
+const CARRIERS: [&str; 4] = [
+    "She was treated for {} last year.",
+    "We found {} in most of them.",
+    "There was a discussion of {} at the meeting.",
+    "His {} was noted again.",
+];
+
+/// A link: from the first to the last character, and its concept.
+type Linked = (u64, u64, String);
+
+fn links(document: &Value) -> Vec<Linked> {
+    let annotations = document["annotations"].as_array().unwrap().iter();
+    let link = |one: &Value| {
+        let spans = one["spans"].as_array().unwrap();
+        let (start, end) = (spans[0][0].as_u64().unwrap(), spans[spans.len() - 1][1].as_u64().unwrap());
+        Some((start, end, concept(one)?.to_owned()))
+    };
+    annotations.filter_map(link).collect()
+}
+
+/// Whether a link, or a longer one that holds it, is among others.
+fn is_kept((start, end, id): &Linked, others: &[Linked]) -> bool {
+    others.iter().any(|(from, to, other)| {
+        let is_longer = from <= start && to >= end && to - from > end - start;
+        is_longer || (from, to, other) == (start, end, id)
+    })
+}
+
+#[test]
+fn what_the_dictionary_links_by_a_name_of_one_concept_the_default_links() {
+    let mut owners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for line in STARTER.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        for name in fields[2].split('|').chain([fields[1]]).filter(|name| !name.is_empty()) {
+            owners.entry(name.to_lowercase()).or_default().insert(fields[0]);
+            names.push((name, fields[0]));
+        }
+    }
+    let is_sampled =
+        |(row, (name, _)): &(usize, (&str, &str))| row % 17 == 3 && owners[&name.to_lowercase()].len() == 1;
+    let sample: Vec<(&str, &str)> = names.into_iter().enumerate().filter(is_sampled).map(|(_, named)| named).collect();
+    let sentence = |(row, (name, _)): (usize, &(&str, &str))| {
+        let text = CARRIERS[row % CARRIERS.len()].replace("{}", name);
+        json!({"id": row.to_string(), "text": text}).to_string() + "\n"
+    };
+    let input: String = sample.iter().enumerate().map(sentence).collect();
+    let place = Workplace::new();
+    let by = |model| lines(&place, &["link", "--model", model, "--to", "jsonl", "--format", "jsonl", "-"], &input);
+    let (of_default, of_words) = (by("default"), by("lexical"));
+    assert!(sample.len() > 800 && of_default.len() == sample.len() && of_words.len() == sample.len());
+    let mut lost: Vec<String> = Vec::new();
+    let mut n_words = 0;
+    for ((name, id), (default, words)) in sample.iter().zip(of_default.iter().zip(&of_words)) {
+        let kept = links(default);
+        let is_of_name = |(start, end, other): &Linked| other == id && (end - start) as usize == name.chars().count();
+        for link in links(words).iter().filter(|link| is_of_name(link)) {
+            n_words += usize::from(!name.contains(' '));
+            if !is_kept(link, &kept) {
+                lost.push(format!("{name} {id}: {kept:?}"));
+            }
+        }
+    }
+    // No reading of the context speaks against a name of several words; single words such as `protein` it may turn down.
+    let n_phrases = lost.iter().filter(|told| told.split(" MESH:").next().unwrap().contains(' ')).count();
+    assert_eq!(n_phrases, 0, "{}", lost.join("\n"));
+    assert!(100 * lost.len() <= n_words, "{} of {n_words}: {}", lost.len(), lost.join("\n"));
 }

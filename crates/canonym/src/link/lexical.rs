@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
-use super::lookalike::abstain;
+use super::lookalike::judge;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, Linker, Marked};
 use crate::Result;
@@ -144,7 +144,7 @@ pub fn where_named<T: AsRef<str>>(
     let may: Vec<bool> = names.iter().map(|name| may_name(kb, name.as_ref())).collect();
     let named: Vec<&str> = names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| name.as_ref()).collect();
     let mut links = if named.is_empty() { Vec::new() } else { link(&named)? };
-    named.iter().zip(&mut links).for_each(|(name, link)| abstain(kb, name, link));
+    named.iter().zip(&mut links).for_each(|(name, link)| judge(kb, name, link));
     let mut links = links.into_iter();
     let next = |may: bool| may.then(|| links.next()).flatten().unwrap_or(Link { candidates: Vec::new(), nil: true });
     Ok(may.into_iter().map(next).collect())

@@ -1,7 +1,7 @@
 //! Whether a name only looks like another one: cefuroxime is no cefotaxime, although most of its letters agree.
 //!
 //! Nearness by letters or by vectors proposes candidates; it does not make two names the same. A rare word of a mention has to stand in the
-//! name of the concept, by its root, by its parts (`nephropathy`, `kidney disease`) or as a typing error. A typing error is a word that no
+//! name of the concept, by its root, by its parts (`nephropathy`, `kidney disease`) or as a misspelling. A misspelling is a word that no
 //! terminology knows and that a few slips of the fingers or of the ear turn into a word of the name. Words that are known are listed in
 //! `assets/known-words.bin`, a Bloom filter (Bloom 1970) over the words of open terminologies.
 
@@ -25,7 +25,7 @@ const N_HASHES: u64 = 7;
 /// Words that stand in more than so many of a thousand abstracts are no names of their own.
 const COMMON: u16 = 5;
 
-/// Shorter words have no typing errors that can be told from other words.
+/// Shorter words have no misspellings that can be told from other words.
 const SHORTEST: usize = 5;
 
 /// A set of words that may hold a few more than were put in.
@@ -84,8 +84,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let is_numbered = word.contains(|letter: char| letter.is_ascii_digit());
         let is_met = of_name.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
-        let is_mistyped = || of_name.iter().any(|other| is_typing_error(kb, word, other));
-        !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_mistyped())
+        let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
+        !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_misspelt())
     };
     // A word that is a name somewhere else is no short way of saying a longer name with another rare word.
     let is_shortened = || match of_mention.as_slice() {
@@ -99,14 +99,35 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
-/// Makes a link abstain where its first candidate only looks like the name that was asked for.
-pub fn abstain(kb: &KnowledgeBase, name: &str, link: &mut Link) {
-    let first = link.candidates.first().and_then(|first| first.name);
-    if first.is_some_and(|first| only_looks_alike(kb, name, kb.name(first))) {
+/// Whether a name was asked for with spelling errors: word for word the same, but for words that are another one misspelt.
+pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
+    let (asked, name) = (fold(asked), fold(name));
+    let mut n_misspelt = 0;
+    let agrees = |(one, other): (&str, &str)| {
+        let is_misspelt = one != other && is_misspelling(kb, one, other);
+        n_misspelt += usize::from(is_misspelt);
+        one == other || is_misspelt
+    };
+    asked.split(' ').count() == name.split(' ').count()
+        && asked.split(' ').zip(name.split(' ')).all(agrees)
+        && n_misspelt > 0
+}
+
+/// Judges the first candidate of a link by the letters of the name that was asked for: the link abstains where it only looks alike, and is
+/// likelier than vectors say where the name was misspelt.
+pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
+    let Some(first) = link.candidates.first_mut() else { return };
+    let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
+    if only_looks_alike(kb, name, of_first) {
         link.nil = true;
         link.candidates.iter_mut().for_each(|candidate| candidate.score *= DISTRUST);
+    } else if is_misspelt_name(kb, name, of_first) {
+        first.score = first.score.max(MISSPELT);
     }
 }
+
+/// Misspelt names are at least as likely.
+const MISSPELT: f32 = 0.6;
 
 /// What is left of the probability of candidates that only look alike.
 const DISTRUST: f32 = 0.1;
@@ -119,7 +140,7 @@ fn is_rare(word: &str) -> bool {
 }
 
 /// Whether a word that no terminology knows is another word, mistyped; both are folded.
-pub fn is_typing_error(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
+pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
     let (n, m) = (word.chars().count(), meant.chars().count());
     if n < SHORTEST || m < SHORTEST || n.abs_diff(m) > 2 {
         return false;
@@ -209,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_things_are_no_typing_errors() {
+    fn names_of_other_things_are_no_misspellings() {
         let names = ["Cefotaxime", "Hydroxyurea", "Sulfasalazine", "Ibuprofen", "Diabetes Mellitus", "Prednisone"];
         let kb = kb(&names);
         for (mention, name) in [
@@ -229,6 +250,18 @@ mod tests {
             ("predinsone", "Prednisone"),
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+    }
+
+    #[test]
+    fn names_are_misspelt_word_for_word() {
+        let kb = kb(&["Asthma", "Diabetes Mellitus", "Prednisone"]);
+        assert!(
+            is_misspelt_name(&kb, "diabetis mellitus", "Diabetes Mellitus")
+                && is_misspelt_name(&kb, "astmah", "Asthma")
+        );
+        for (asked, name) in [("Asthma", "Asthma"), ("diabetis", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
+            assert!(!is_misspelt_name(&kb, asked, name), "{asked} {name}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The text protocol of BioSyn, for numbers that are comparable with published ones.
 //!
-//! The steps for a query are abbreviations, composite mentions, lower case, typing errors and punctuation; a
+//! The steps for a query are abbreviations, composite mentions, lower case, misspellings and punctuation; a
 //! name of a dictionary gets lower case and punctuation only. It is no better than the protocol: the linkers use
 //! [`normalise`](crate::text::normalise) and [`composite`](crate::text::composite).
 //!
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// The largest file of typing errors, in bytes.
+/// The largest file of misspellings, in bytes.
 const MAX_TYPO_FILE: u64 = 16 << 20;
 
 /// Passes over a text at most while abbreviations are replaced within their replacements.
@@ -47,7 +47,7 @@ pub fn read_typos(path: &Path) -> Result<HashMap<String, String>> {
     if size > MAX_TYPO_FILE {
         return Err(Error::limit(
             path,
-            format!("a file of typing errors has at most {MAX_TYPO_FILE} bytes, this one {size}"),
+            format!("a file of misspellings has at most {MAX_TYPO_FILE} bytes, this one {size}"),
         ));
     }
     let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
@@ -73,7 +73,7 @@ pub fn normalise_name(name: &str) -> String {
     without_punctuation(&name.to_lowercase(), |c| c.is_ascii_punctuation())
 }
 
-/// A query: lower case, typing errors, and punctuation except `|`.
+/// A query: lower case, misspellings, and punctuation except `|`.
 pub fn normalise_query(query: &str, typos: &HashMap<String, String>) -> String {
     let lower = query.to_lowercase();
     let tokens: Vec<&str> =

@@ -2,12 +2,12 @@
 //!
 //! `context.tsv` was used to write the rules, `context-held-out.tsv` was not: it was written first and measured last.
 //! That measurement missed one mention of 73, which `were negative for` denies (recall of negation 25 of 26); the rule
-//! was then mended. Both files are made up by the authors of the rules, so the figures tell that constructions are
+//! was then corrected. Both files are made up by the authors of the rules, so the figures tell that constructions are
 //! known, and nothing of how often the rules are right on real notes.
 //!
 //! `context-notes.tsv` and `context-notes-held-out.tsv` do the same for the shorthand of notes. The held-out file was
 //! written before the rules; its first measurement missed one mention of 75, a relative's after `no hx of`, and that
-//! rule was then mended. The rules before these found 12 of its 27 denials, and 9 of the 18 mentions that they took for
+//! rule was then corrected. The rules before these found 12 of its 27 denials, and 9 of the 18 mentions that they took for
 //! past were.
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ mod coordination;
 pub mod fit;
 pub mod scan;
 pub mod senses;
-mod typing;
+mod spelling;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -57,7 +57,7 @@ pub struct DictionaryAnnotator {
     subset: Option<Arc<Subset>>,
     inventory: Arc<SenseInventory>,
     sense_concepts: SenseConcepts,
-    mends_typing: bool,
+    corrects_spelling: bool,
     /// The concept above all others, where there is one: `cell` in an ontology of cells is no mention.
     root: Option<ConceptId>,
     scratches: Pool<ScanScratch>,
@@ -91,16 +91,16 @@ impl DictionaryAnnotator {
             subset: None,
             inventory,
             sense_concepts,
-            mends_typing: false,
+            corrects_spelling: false,
             root,
             scratches,
         }
     }
 
-    /// The same annotator, which reads words that nobody knows as typing errors. It takes more time.
+    /// The same annotator, which also corrects misspellings. It takes more time.
     #[must_use]
-    pub fn mending_typing(self) -> DictionaryAnnotator {
-        DictionaryAnnotator { mends_typing: true, ..self }
+    pub fn correcting_spelling(self) -> DictionaryAnnotator {
+        DictionaryAnnotator { corrects_spelling: true, ..self }
     }
 
     /// The same annotator with another inventory of senses.
@@ -162,10 +162,12 @@ impl DictionaryAnnotator {
         let uses = short_forms(text);
         let unlikely = UNLIKELY * self.threshold();
         let mut spotted = self.read_all(text, &words, |_| true);
-        if self.mends_typing
-            && let Some((mended, is_mended)) = typing::mended(&self.kb, text, &words, &mut scratch.typing)
+        if self.corrects_spelling
+            && let Some((corrected, is_corrected)) = spelling::corrected(&self.kb, text, &words, &mut scratch.spelling)
         {
-            spotted.extend(self.read_all(text, &mended, |found| is_mended[found.first..=found.last].contains(&true)));
+            spotted.extend(
+                self.read_all(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true)),
+            );
         }
         if let Some(expanded) = expand(&words, &uses) {
             let meant = self.read_all(text, &expanded, |found| found.expanded);

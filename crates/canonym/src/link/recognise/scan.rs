@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::typing::TypingScratch;
+use super::spelling::SpellingScratch;
 use crate::index::packed::U32s;
 use crate::kb::lexicon::{MAX_TOKENS, TokenHashes, bag_key, hash_token};
 use crate::kb::subset::View;
@@ -76,7 +76,7 @@ pub struct ScanScratch {
     tokens: Vec<Token>,
     folded: String,
     remembered: HashMap<Box<str>, (TokenHashes, bool, u16)>,
-    pub(super) typing: TypingScratch,
+    pub(super) spelling: SpellingScratch,
 }
 
 /// The words of a text.

@@ -54,6 +54,8 @@ pub struct SenseInventory {
     topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
     n_topics: usize,
     n_senses: usize,
+    /// The topic of what is neither medicine nor biology.
+    everyday: Option<u8>,
 }
 
 /// One use of a form.
@@ -99,6 +101,12 @@ const TOPIC_WEIGHT: f32 = 0.9;
 const SPELLED_OUT: f32 = 4.0;
 /// Words of a topic that a document needs to be of it.
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
+/// The weight of meanings that no sense of the inventory covers, where a document is of neither medicine nor biology.
+const GENERAL: f32 = 6.0;
+/// Words from which on a document tells what it is about.
+const ENOUGH_WORDS: f32 = 12.0;
+/// Words of medicine and biology that make the weight of other meanings fall to a third.
+const FEW_SPECIFIC: f32 = 1.0;
 /// The share of uses that no sense of the inventory covers, at least.
 const OTHER: f32 = 0.03;
 /// The share of uses for a concept that the knowledge base calls so and the inventory does not know.
@@ -121,6 +129,7 @@ impl SenseInventory {
                     .for_each(|word| topics_of.entry(xxh3_64(word.as_bytes())).or_default().push(topic as u8));
             }
             inventory.topics_of = Arc::new(topics_of);
+            inventory.everyday = names.iter().position(|name| *name == "everyday").map(|topic| topic as u8);
             for line in SENSES.lines() {
                 let fields: Vec<&str> = line.split('\t').collect();
                 let &[form, long_forms, prior, topics, cues] = fields.as_slice() else {
@@ -245,7 +254,8 @@ impl SenseInventory {
             let document = document.get_or_insert_with(|| Surroundings::new(text, words, self));
             let written = span.of(text);
             let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
-            found.push(self.sensed(view, (span, written, form), senses, &scores, concepts));
+            let other = if senses.len() > 1 { GENERAL * document.general } else { 0.0 };
+            found.push(self.sensed(view, (span, written, form), senses, (&scores, other), concepts));
         }
         found
     }
@@ -274,7 +284,7 @@ impl SenseInventory {
         view: View<'_>,
         (span, written, form): (Span, &str, &str),
         senses: &[Sense],
-        scores: &[f32],
+        (scores, other): (&[f32], f32),
         concepts: &SenseConcepts,
     ) -> Sensed {
         let mut named: Vec<(ConceptId, NameId)> = Vec::new();
@@ -291,7 +301,7 @@ impl SenseInventory {
             named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
         };
         let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
-        let mut sum = OTHER.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>());
+        let mut sum = OTHER.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
         for (sense, score) in senses.iter().zip(scores) {
             let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
             let mut weight = score.exp();
@@ -411,6 +421,8 @@ struct Surroundings {
     has: [u64; N_BITS / 64],
     /// For each topic how much of the document is of it, against the mean topic.
     topics: Vec<f32>,
+    /// How far the document seems to be of something else than medicine and biology, 0 to 1: it has words, and few of them are of any such topic.
+    general: f32,
 }
 
 impl Surroundings {
@@ -419,6 +431,7 @@ impl Surroundings {
         let mut starts = Vec::with_capacity(words.len());
         let mut places = Vec::with_capacity(words.len());
         let mut counts = vec![0.0f32; inventory.n_topics];
+        let mut n_specific = 0;
         small.push(' ');
         for (place, word) in words.iter().enumerate() {
             let begin = small.len();
@@ -432,6 +445,7 @@ impl Surroundings {
             if let Some(topics) = inventory.topics_of.get(&places[place].0) {
                 let share = 1.0 / topics.len() as f32;
                 topics.iter().for_each(|topic| counts[usize::from(*topic)] += share);
+                n_specific += usize::from(topics.iter().all(|topic| Some(*topic) != inventory.everyday));
             }
             small.push(' ');
         }
@@ -442,7 +456,9 @@ impl Surroundings {
         let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
         let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
         let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
-        Surroundings { small, starts, places, has, topics }
+        let is_told = (words.len() as f32 / ENOUGH_WORDS).min(1.0);
+        let general = is_told * (-(n_specific as f32) / FEW_SPECIFIC).exp();
+        Surroundings { small, starts, places, has, topics, general }
     }
 
     /// Where the first of some words stands, sorted by place; other words may follow it there.

@@ -1,4 +1,4 @@
-//! Typing errors in text: a word that no terminology knows is read as the word of the knowledge base that it was meant to be.
+//! Correction of misspellings: a word that no terminology has is replaced by the word of the knowledge base that it misspells.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::scan::Word;
 use crate::index::grams::GramScratch;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::{TokenHashes, hash_token};
-use crate::link::lookalike::{is_known_word, is_typing_error, slips};
+use crate::link::lookalike::{is_known_word, is_misspelling, slips};
 use crate::text::normalise::fold;
 
 /// Words with fewer letters are left as they are.
@@ -20,23 +20,23 @@ const MAX_REMEMBERED: usize = 1 << 15;
 
 /// What a thread keeps from document to document.
 #[derive(Debug, Default)]
-pub(super) struct TypingScratch {
+pub(super) struct SpellingScratch {
     // Made when it is needed: it is large.
     grams: Option<Box<GramScratch>>,
     remembered: HashMap<Box<str>, Option<TokenHashes>>,
 }
 
-/// The words of a text with typing errors mended, and which of them were; `None` where there is none.
-pub(super) fn mended(
+/// The words of a text with misspellings corrected, and which of them were; `None` where there is none.
+pub(super) fn corrected(
     kb: &KnowledgeBase,
     text: &str,
     words: &[Word],
-    scratch: &mut TypingScratch,
+    scratch: &mut SpellingScratch,
 ) -> Option<(Vec<Word>, Vec<bool>)> {
     if scratch.remembered.len() > MAX_REMEMBERED {
         scratch.remembered.clear();
     }
-    let mut mended = Vec::new();
+    let mut corrected = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let written = word.token.span.of(text);
         let is_word = written.len() >= SHORTEST
@@ -55,19 +55,19 @@ pub(super) fn mended(
             }
         };
         if let Some(hashes) = meant {
-            mended.push((at, hashes));
+            corrected.push((at, hashes));
         }
     }
-    if mended.is_empty() {
+    if corrected.is_empty() {
         return None;
     }
     let mut all = words.to_vec();
-    let mut is_mended = vec![false; words.len()];
-    for (at, hashes) in mended {
+    let mut is_corrected = vec![false; words.len()];
+    for (at, hashes) in corrected {
         all[at] = Word { hashes, known: true, ..all[at] };
-        is_mended[at] = true;
+        is_corrected[at] = true;
     }
-    Some((all, is_mended))
+    Some((all, is_corrected))
 }
 
 /// Whether a word is glued to another one, as letters to digits.
@@ -84,7 +84,7 @@ fn meant(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<To
     let names = kb.grams().search(word, N_NAMES, scratch);
     let forms = names.iter().map(|hit| kb.forms().get(hit.row as usize));
     let cost = |other: &&str| slips(word, other, f32::MAX);
-    let near = forms.flat_map(|form| form.split(' ')).filter(|other| is_typing_error(kb, word, other));
+    let near = forms.flat_map(|form| form.split(' ')).filter(|other| is_misspelling(kb, word, other));
     let best = near.min_by(|one, other| cost(one).total_cmp(&cost(other)).then_with(|| one.cmp(other)))?;
     Some(hash_token(best))
 }
