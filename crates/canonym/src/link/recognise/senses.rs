@@ -103,8 +103,8 @@ const SPELLED_OUT: f32 = 4.0;
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
 /// The weight of meanings that no sense of the inventory covers, where a document is of neither medicine nor biology.
 const GENERAL: f32 = 6.0;
-/// Words from which on a document tells what it is about.
-const ENOUGH_WORDS: f32 = 12.0;
+/// A document of the first number of words or fewer does not tell what it is about, one of the second number does.
+const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
 /// Words of medicine and biology that make the weight of other meanings fall to a third.
 const FEW_SPECIFIC: f32 = 1.0;
 /// The share of uses that no sense of the inventory covers, at least.
@@ -254,7 +254,8 @@ impl SenseInventory {
             let document = document.get_or_insert_with(|| Surroundings::new(text, words, self));
             let written = span.of(text);
             let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
-            let other = if senses.len() > 1 { GENERAL * document.general } else { 0.0 };
+            let has_other = senses.iter().any(|sense| sense.long_forms().next().is_none());
+            let other = if has_other { GENERAL * document.general } else { 0.0 };
             found.push(self.sensed(view, (span, written, form), senses, (&scores, other), concepts));
         }
         found
@@ -456,7 +457,8 @@ impl Surroundings {
         let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
         let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
         let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
-        let is_told = (words.len() as f32 / ENOUGH_WORDS).min(1.0);
+        let (few, enough) = ENOUGH_WORDS;
+        let is_told = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
         let general = is_told * (-(n_specific as f32) / FEW_SPECIFIC).exp();
         Surroundings { small, starts, places, has, topics, general }
     }
