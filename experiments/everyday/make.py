@@ -6,7 +6,8 @@
 `names-….jsonl`: other sentences with names of terminologies that `carriers.pubtator` has not seen, with their ids: what evidence is weighed on.
 `dev.jsonl`: the texts of `dev/`, with the ids of their mentions.
 `typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept whose name it is.
-Terminologies that are left out on purpose, so that a new one can be tried: HPO, ICD-10-CM, EFO, Cellosaurus, MONDO, UBERON of 2026 and CL of 2026.
+Terminologies of which the tagger learns no name, so that a new one can be tried: HPO, ICD-10-CM, EFO, Cellosaurus, and the releases of 2026 of MONDO,
+UBERON and CL. The last three are new in part only: the tagger knows names of DOID, MeSH and of earlier releases of UBERON and CL.
 """
 
 import collections
