@@ -244,6 +244,11 @@ impl DictionaryAnnotator {
         let is_cause = is_cause(text, words, found.last);
         let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, readings };
         spotted.sort();
+        let (best, _) = spotted.best();
+        if best.tier >= Tier::Ordered && !found.expanded {
+            spotted.span = whole_name(text, span, self.kb.name(best.name));
+            spotted.spans = vec![spotted.span];
+        }
         Some(spotted)
     }
 
@@ -422,6 +427,21 @@ pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String 
 /// What follows the hyphen behind a cause.
 const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
 
+/// A place with what its name has at either end and the lookup leaves out: the brackets of `(Z)-ligustilide` and `nickel(3+)`, the letter of
+/// `Budlein A`.
+fn whole_name(text: &str, span: Span, name: &str) -> Span {
+    let written = span.of(text);
+    if name.len() <= written.len() {
+        return span;
+    }
+    let Some(at) = name.to_ascii_lowercase().find(&written.to_ascii_lowercase()) else { return span };
+    let (lead, trail) = (&name[..at], &name[at + written.len()..]);
+    let (before, behind) = (&text[..span.start as usize], &text[span.end as usize..]);
+    let (Some(before), Some(behind)) = (before.strip_suffix(lead), behind.strip_prefix(trail)) else { return span };
+    let is_cut = before.ends_with(char::is_alphanumeric) || behind.starts_with(char::is_alphanumeric);
+    if is_cut { span } else { Span::new(before.len(), text.len() - behind.len()) }
+}
+
 /// Whether a place that ends with a word is the cause of what follows.
 fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
     let next = words.get(last + 1).filter(|next| next.token.before == Gap::Hyphen);
@@ -456,5 +476,24 @@ impl Annotator for DictionaryAnnotator {
         let annotate =
             |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_take_their_brackets_and_last_letters_along() {
+        let check = |text: &str, found: &str, name: &str, expected: &str| {
+            let start = text.find(found).unwrap();
+            assert_eq!(whole_name(text, Span::new(start, start + found.len()), name).of(text), expected);
+        };
+        check("of (z)-ligustilide", "z)-ligustilide", "(Z)-ligustilide", "(z)-ligustilide");
+        check("with nickel(3+) and", "nickel(3", "nickel(3+)", "nickel(3+)");
+        check("Budlein A is", "Budlein", "Budlein A", "Budlein A");
+        check("Budlein and", "Budlein", "Budlein A", "Budlein");
+        check("Budlein AB", "Budlein", "Budlein A", "Budlein");
+        check("éa Fever", "Fever", "Fever of éa", "Fever");
     }
 }

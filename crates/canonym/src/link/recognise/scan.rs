@@ -15,7 +15,7 @@ use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token, tokenize_into};
 
 /// The most tokens of a window that is a name letter by letter.
-const MAX_LITERAL: usize = 40;
+const MAX_LITERAL: usize = 160;
 
 /// Tokens that a thread remembers before it starts afresh.
 const MAX_REMEMBERED: usize = 1 << 18;
