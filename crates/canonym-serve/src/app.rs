@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
+use crate::abandon;
 use crate::api::lint::Lint;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
@@ -110,6 +111,7 @@ pub struct App {
     /// Disagreements by document.
     places: Mutex<HashMap<i64, Places>>,
     stopping: watch::Sender<bool>,
+    keys: watch::Sender<()>,
 }
 
 /// Where the model of a training goes.
@@ -158,6 +160,7 @@ impl App {
             engines: Mutex::default(),
             places: Mutex::default(),
             stopping: watch::Sender::new(false),
+            keys: watch::Sender::new(()),
         });
         if runs_jobs {
             Runner::start(&app);
@@ -178,6 +181,17 @@ impl App {
     /// From now on people have to log in.
     pub fn accounts_exist(&self) {
         self.has_accounts.store(true, Ordering::Relaxed);
+        self.keys_changed();
+    }
+
+    /// Somebody logged out, or may do something else than before: streams look again who listens.
+    pub fn keys_changed(&self) {
+        self.keys.send_replace(());
+    }
+
+    /// Tells when that happens.
+    pub fn keys(&self) -> watch::Receiver<()> {
+        self.keys.subscribe()
     }
 
     /// Whether somebody may let others in: without that a server that others can reach does not start.
@@ -206,7 +220,8 @@ impl App {
         work: impl FnOnce(&App) -> ApiResult<T> + Send + 'static,
     ) -> ApiResult<T> {
         let app = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&app)).await;
+        let request = abandon::REQUEST.try_with(Arc::clone).ok();
+        let done = tokio::task::spawn_blocking(move || abandon::during(request, || work(&app))).await;
         done.unwrap_or_else(|error| Err(ApiError::internal(&error)))
     }
 

@@ -4,8 +4,10 @@
 //! refused. What changes something needs the header `X-Canonym`, which a page from elsewhere cannot send, and an `Origin`, where there is one, that is
 //! this server. Tokens are not sent by browsers on their own and need neither.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -13,6 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::abandon::{self, Waiting};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::people::key_hash;
@@ -30,6 +33,9 @@ const OPEN: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json
 /// Questions that are posted because they are long; they change nothing.
 const QUESTIONS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
 
+/// How long a change is waited for that is being kept when its time is over.
+const COMMIT: Duration = Duration::from_secs(30);
+
 const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; \
     object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
@@ -38,19 +44,35 @@ pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next
     let started = Instant::now();
     let method = request.method().clone();
     let mut response = match admit(&app, &mut request).await {
-        Ok(()) => match tokio::time::timeout(app.config.timeout, next.run(request)).await {
-            Ok(response) => response,
-            Err(_) => {
-                let seconds = app.config.timeout.as_secs();
-                let error = ApiError::unavailable(format!("the request took more than {seconds} s"));
-                error.hint("send less at once, or try again later").into_response()
-            }
-        },
+        Ok(()) => in_time(app.config.timeout, next.run(request)).await,
         Err(error) => error.into_response(),
     };
     protect(response.headers_mut());
     app.metrics.answered(method.as_str(), response.status().as_u16(), started.elapsed());
     response
+}
+
+/// The answer to a request, or that it took too long. What was given up changes nothing; where a change is being kept, the answer is waited for.
+async fn in_time(timeout: Duration, answer: impl Future<Output = Response>) -> Response {
+    let waiting = Arc::new(Waiting::default());
+    // Where the client leaves, all of this is dropped.
+    let _client = abandon::Client(waiting.clone());
+    let mut answer = pin!(abandon::REQUEST.scope(waiting.clone(), answer));
+    if let Ok(response) = tokio::time::timeout(timeout, &mut answer).await {
+        return response;
+    }
+    let seconds = timeout.as_secs();
+    if waiting.abandon() {
+        return ApiError::unavailable(format!("the request took more than {seconds} s"))
+            .hint("nothing was changed; send less at once, or try again later")
+            .into_response();
+    }
+    match tokio::time::timeout(COMMIT, &mut answer).await {
+        Ok(response) => response,
+        Err(_) => ApiError::unavailable(format!("the request took more than {seconds} s, and may have been done"))
+            .hint("read again what it was to change")
+            .into_response(),
+    }
 }
 
 fn protect(headers: &mut HeaderMap) {
@@ -87,13 +109,16 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
             .hint("add the header, or send a token as `Authorization: Bearer …`"));
     }
     let is_open = !path.starts_with("/api/") || OPEN.contains(&path) || is_probe(path);
-    let session = cookie(headers);
+    let session = cookie(headers, COOKIE);
+    let client = client(request);
     let key = match (token, session) {
         (Some(token), _) => Some((key_hash(token.trim()), "token")),
         (None, Some(session)) => Some((key_hash(session), "session")),
         (None, None) => None,
     };
-    let person = app.blocking(move |app| who(app, key)).await?;
+    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(Key(key.clone()));
+    let person = app.blocking(move |app| who(app, &Key(key))).await?;
     match person {
         Some(person) => {
             request.extensions_mut().insert(person);
@@ -108,24 +133,46 @@ fn is_probe(path: &str) -> bool {
     matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
 }
 
+/// Where a request comes from: the other end of its connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+/// The address of the one who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Client(pub IpAddr);
+
+fn client(request: &Request) -> Client {
+    Client(request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip()))
+}
+
+/// The hash and kind of the key with which somebody asks.
+#[derive(Debug, Clone)]
+pub struct Key(pub Option<(String, &'static str)>);
+
 /// Who asks: the holder of a key, or where there are no accounts the one who works at this machine.
-fn who(app: &App, key: Option<(String, &'static str)>) -> ApiResult<Option<Person>> {
-    if !app.has_accounts() {
-        return app.store.read(people::local).map(Some);
-    }
-    let Some((hash, kind)) = key else { return Ok(None) };
+pub fn who(app: &App, key: &Key) -> ApiResult<Option<Person>> {
     let now = app.now();
-    app.store.read(|connection| people::by_key(connection, &hash, kind, now))
+    app.store.read(|connection| {
+        // Another process may have added the first account.
+        if !app.has_accounts() && people::has_accounts(connection)? {
+            app.accounts_exist();
+        }
+        match &key.0 {
+            _ if !app.has_accounts() => people::local(connection).map(Some),
+            Some((hash, kind)) => people::by_key(connection, hash, kind, now),
+            None => Ok(None),
+        }
+    })
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The key of a login.
-pub fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// The value of a cookie.
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = text(headers, header::COOKIE.as_str())?;
-    cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether a name and port name this machine.

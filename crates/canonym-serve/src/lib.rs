@@ -5,6 +5,7 @@
 //!
 //! Offsets are bytes inside and code points in the interface; [`spans`] converts.
 
+pub mod abandon;
 pub mod api;
 pub mod app;
 pub mod assets;

@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use serde::Deserialize;
 
 use super::{Ask, At, bytes};
+use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
@@ -262,6 +263,7 @@ pub fn for_each_document(
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         for kept in &page {
+            abandon::check()?;
             let mut document = kept.beside.restore(&kept.external_id, &kept.text);
             let marks = documents::marks(connection, kept.id)?;
             let mut shown: Vec<&MarkState> =

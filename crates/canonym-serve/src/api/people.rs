@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{At, Json, within};
+use super::{At, Json, bytes, json, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::{Admin, COOKIE, cookie};
-use crate::people::{checked_name, hash, key_hash, new_key, verify};
+use crate::guard::{Admin, COOKIE, Client, cookie};
+use crate::people::{MAX_NAME, MAX_PASSWORD, Visitor, checked_name, hash, key_hash, new_key, verify};
 use crate::store::people::{self, Person, PersonChange, Role};
 use crate::wire::{LoggedIn, Login, NewPassword, NewPerson, NewToken, People, PersonPatch, Token, Tokens};
 
@@ -20,41 +20,92 @@ const MAX_DAYS: usize = 3650;
 /// How long a login lasts, in seconds.
 const SESSION: i64 = 7 * 24 * 3600;
 
+/// The cookie of a browser in which somebody logged in once; it lets nobody in.
+const DEVICE: &str = "canonym_device";
+
+/// How long such a browser is known, in seconds, and how many of one person are.
+const DEVICE_SECONDS: i64 = 180 * 24 * 3600;
+const MAX_DEVICES: usize = 20;
+
+/// The longest body of a login, in bytes.
+const MAX_LOGIN: usize = 8 << 10;
+
 /// `POST /login`: a name and a password for a cookie.
-pub async fn login(State(app): State<Arc<App>>, Json(login): Json<Login>) -> ApiResult<Response> {
-    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
-    let (person, key) = app
+pub async fn login(
+    State(app): State<Arc<App>>,
+    axum::Extension(client): axum::Extension<Client>,
+    headers: HeaderMap,
+    request: Request,
+) -> ApiResult<Response> {
+    let login: Login = json(&bytes(request, MAX_LOGIN).await?)?;
+    let name = login.name.trim().to_owned();
+    if name.len() > MAX_NAME || login.password.len() > MAX_PASSWORD {
+        return Err(ApiError::bad(format!("a name has at most {MAX_NAME} bytes, a password {MAX_PASSWORD}")));
+    }
+    let device = cookie(&headers, DEVICE).map(key_hash);
+    let (known, attempt, is_known_device) = app
         .blocking(move |app| {
             let now = app.now();
-            let name = login.name.trim();
-            app.limiter.attempt(name, now)?;
-            let known = app.store.read(|connection| people::by_name(connection, name))?;
+            let (known, owner) = app.store.read(|connection| {
+                let owner = match &device {
+                    Some(device) => people::by_key(connection, device, "device", now)?,
+                    None => None,
+                };
+                Ok((people::by_name(connection, &name)?, owner))
+            })?;
+            let own = device.filter(|_| owner.is_some_and(|owner| owner.name == name));
+            let visitor = own.as_deref().map_or(Visitor::Stranger(client.0), Visitor::Known);
+            Ok((known, app.limiter.attempt(&name, visitor, now)?, own.is_some()))
+        })
+        .await?;
+    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let (person, key, device) = app
+        .blocking(move |app| {
+            let now = app.now();
             let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
             let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
                 return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
-                    .hint("try again; after five failures one has to wait a minute"));
+                    .hint("try again; after five failures one has to wait some seconds"));
             };
-            app.limiter.succeeded(name);
+            app.limiter.succeeded(attempt);
             let (key, key_hash) = new_key()?;
+            let (device, device_hash) = new_key()?;
             app.store.write(|transaction| {
                 people::remove_key(transaction, "", now)?;
-                people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(now + SESSION * 1000)))
+                let until = now + SESSION * 1000;
+                people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(until)))?;
+                if !is_known_device {
+                    let until = now + DEVICE_SECONDS * 1000;
+                    people::add_device(transaction, person.id, (&device_hash, MAX_DEVICES), now, until)?;
+                }
+                Ok(())
             })?;
-            Ok((person, key))
+            Ok((person, key, device))
         })
         .await?;
-    let cookie = format!("{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION}");
-    Ok(([(header::SET_COOKIE, cookie)], axum::Json(LoggedIn { user: person })).into_response())
+    let session = set_cookie(&app, COOKIE, &key, ("/", SESSION))?;
+    let mut response = ([(header::SET_COOKIE, session)], axum::Json(LoggedIn { user: person })).into_response();
+    if !is_known_device {
+        let device = set_cookie(&app, DEVICE, &device, ("/api/v1/login", DEVICE_SECONDS))?;
+        response.headers_mut().append(header::SET_COOKIE, device);
+    }
+    Ok(response)
+}
+
+fn set_cookie(_: &App, name: &str, value: &str, (path, seconds): (&str, i64)) -> ApiResult<HeaderValue> {
+    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={seconds}");
+    HeaderValue::try_from(cookie).map_err(|error| ApiError::internal(&error))
 }
 
 /// `POST /logout`: the cookie is worth nothing any more.
 pub async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> ApiResult<Response> {
-    if let Some(key) = cookie(&headers) {
+    if let Some(key) = cookie(&headers, COOKIE) {
         let hash = key_hash(key);
         app.blocking(move |app| app.store.write(|transaction| people::remove_key(transaction, &hash, app.now())))
             .await?;
+        app.keys_changed();
     }
-    let gone = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    let gone = set_cookie(&app, COOKIE, "", ("/", 0))?;
     Ok((StatusCode::OK, [(header::SET_COOKIE, gone)], axum::Json(serde_json::json!({}))).into_response())
 }
 
@@ -121,7 +172,9 @@ pub async fn change(
             people::get(transaction, id)
         })
     });
-    Ok(axum::Json(person.await?))
+    let person = person.await?;
+    app.keys_changed();
+    Ok(axum::Json(person))
 }
 
 /// `POST /password`: a new password of one's own. It ends other logins and all tokens.
@@ -132,18 +185,18 @@ pub async fn password(
     Json(new): Json<NewPassword>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
     let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
-    let this = cookie(&headers).map(key_hash).unwrap_or_default();
+    let this = cookie(&headers, COOKIE).map(key_hash).unwrap_or_default();
     app.blocking(move |app| {
         if !app.has_accounts() {
             return Err(ApiError::conflict("nobody has a password here")
                 .hint("an admin adds accounts; from then on everybody has to log in"));
         }
-        app.limiter.attempt(&person.name, app.now())?;
+        let attempt = app.limiter.attempt(&person.name, Visitor::Known(&format!("person {}", person.id)), app.now())?;
         let known = app.store.read(|connection| people::by_name(connection, &person.name))?;
         if !verify(&new.old, known.as_ref().and_then(|(_, hash)| hash.as_deref())) {
             return Err(ApiError::bad("the password until now is wrong").hint("nothing was changed; try again"));
         }
-        app.limiter.succeeded(&person.name);
+        app.limiter.succeeded(attempt);
         let change = PersonChange { password: Some(hash(&new.new)?), ..PersonChange::default() };
         app.store.write(|transaction| {
             people::change(transaction, person.id, &change)?;
@@ -151,6 +204,7 @@ pub async fn password(
         })
     })
     .await?;
+    app.keys_changed();
     Ok(axum::Json(serde_json::json!({})))
 }
 
@@ -176,6 +230,7 @@ pub async fn revoke(
         }
     })
     .await?;
+    app.keys_changed();
     Ok(axum::Json(serde_json::json!({})))
 }
 

@@ -15,8 +15,11 @@ pub mod projects;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
+use serde::de::DeserializeOwned;
 
+use crate::abandon;
 use crate::error::{ApiError, ApiResult};
 
 /// The file in the folder of data.
@@ -33,6 +36,9 @@ const MAX_STATEMENTS: usize = 64;
 
 /// What a connection holds of the file in memory, in KiB.
 const CACHE: i64 = 8 << 10;
+
+/// Steps of SQLite between two looks whether anybody still waits for the answer.
+const STEPS: std::ffi::c_int = 10_000;
 
 /// The opened file.
 #[derive(Debug)]
@@ -51,7 +57,7 @@ impl Store {
             canonym::Error::artifact(&path, error.to_string()).with_hint("give another folder with `--data`")
         };
         let mut writer = Connection::open(&path).map_err(failed)?;
-        configure(&writer).map_err(failed)?;
+        configure(&mut writer).map_err(failed)?;
         migrate(&mut writer, &path)?;
         Ok(Store { path, writer: Mutex::new(writer), readers: Mutex::default() })
     }
@@ -61,6 +67,7 @@ impl Store {
         let mut connection = lock(&self.writer);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let value = work(&transaction)?;
+        abandon::commit()?;
         transaction.commit()?;
         Ok(value)
     }
@@ -71,11 +78,11 @@ impl Store {
         let mut reader = match waiting {
             Some(reader) => reader,
             None => {
-                let reader = Connection::open_with_flags(
+                let mut reader = Connection::open_with_flags(
                     &self.path,
                     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
                 )?;
-                configure(&reader)?;
+                configure(&mut reader)?;
                 reader
             }
         };
@@ -95,13 +102,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
+fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     // A negative number counts KiB.
     connection.pragma_update(None, "cache_size", -CACHE)?;
+    connection.progress_handler(STEPS, Some(abandon::is_abandoned))?;
     connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     Ok(())
 }
@@ -131,6 +139,15 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
     })?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
     transaction.commit().map_err(failed)
+}
+
+/// JSON in a column of the row `id` of a table; an error where it is damaged.
+pub fn stored<T: DeserializeOwned>(row: &Row<'_>, column: usize, (table, id): (&str, i64)) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let message = format!("row {id} of `{table}` cannot be read: {error}");
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, message.into())
+    })
 }
 
 /// The value of the only row, or 404.

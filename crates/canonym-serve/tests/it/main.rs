@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod archives;
+mod attacked;
 mod described;
 mod disagreements;
 mod durable;

@@ -196,6 +196,12 @@ impl Server {
         Server::with(Ruled::new("first", rules()), None, config(folder))
     }
 
+    /// A server for which no time passes.
+    pub fn at_one_time(folder: &Path) -> Server {
+        let config = ServeConfig { clock: Clock::of(|| 1_700_000_000_000), ..config(folder) };
+        Server::with(Ruled::new("first", rules()), None, config)
+    }
+
     pub fn with(engine: Arc<dyn Engine>, trainer: Option<Arc<dyn Trainer>>, config: ServeConfig) -> Server {
         let app = App::open(engine, trainer, config).unwrap();
         let router = canonym_serve::api::router(&app);

@@ -1,0 +1,234 @@
+//! What an attacker of the server tried, point by point.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use axum::http::{Method, Request, StatusCode};
+use canonym_serve::abandon::{self, Waiting};
+use canonym_serve::guard::Peer;
+use serde_json::json;
+use tokio_stream::StreamExt;
+use tower::ServiceExt;
+
+use crate::flow::CORPUS;
+use crate::people::{PASSWORD, login, number_of, three};
+use crate::support::{Ruled, Server, config, rules};
+
+#[tokio::test]
+async fn a_new_password_by_the_command_line_ends_logins_and_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let [ada, ..] = three(&server).await;
+    let token = ada.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
+    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
+    script.get("/projects").await;
+    server.app.put_admin("ada", "another horse").unwrap();
+    for gone in [&ada, &script] {
+        assert_eq!(gone.fail(Method::GET, "/projects", "").await.0, 401);
+    }
+}
+
+/// The status of a login from an address.
+async fn login_from(server: &Server, address: [u8; 4], cookie: &str, (name, password): (&str, &str)) -> StatusCode {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/v1/login")
+        .header("host", "127.0.0.1:7878")
+        .header("x-canonym", "1")
+        .header("cookie", cookie)
+        .extension(Peer(SocketAddr::from((address, 4711))))
+        .body(Body::from(json!({"name": name, "password": password}).to_string()));
+    server.router.clone().oneshot(request.unwrap()).await.unwrap().status()
+}
+
+#[tokio::test]
+async fn strangers_cannot_keep_anybody_from_logging_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::at_one_time(folder.path());
+    server.app.put_admin("ada", PASSWORD).unwrap();
+    let (stranger, home) = ([203, 0, 113, 9], [198, 51, 100, 7]);
+    let body = json!({"name": "ada", "password": PASSWORD}).to_string();
+    let answer = server.send(Method::POST, "/api/v1/login", body).await;
+    let device = answer.headers().get_all("set-cookie").iter().nth(1).unwrap().to_str().unwrap().to_owned();
+    assert!(device.contains("HttpOnly; SameSite=Strict; Path=/api/v1/login"), "{device}");
+    let device = device.split(';').next().unwrap();
+    // Many names, and one again and again.
+    let mut statuses = Vec::new();
+    for row in 0..60 {
+        statuses.push(login_from(&server, stranger, "", (&format!("name {row}"), "wrong horse")).await);
+        statuses.push(login_from(&server, stranger, "", ("ada", "wrong horse")).await);
+    }
+    assert!(statuses.iter().filter(|status| **status == 401).count() <= 40, "{statuses:?}");
+    assert_eq!(statuses.last().unwrap(), &StatusCode::TOO_MANY_REQUESTS);
+    // Others are not kept out, and a browser that is known not even from the address of the attack.
+    assert_eq!(login_from(&server, home, "", ("ada", PASSWORD)).await, 200);
+    assert_eq!(login_from(&server, stranger, "", ("ada", PASSWORD)).await, 429);
+    assert_eq!(login_from(&server, stranger, device, ("ada", PASSWORD)).await, 200);
+    // Being known lets nobody in, and is of one person.
+    assert_eq!(login_from(&server, home, device, ("ada", "wrong horse")).await, 401);
+    assert_eq!(login_from(&server, stranger, device, ("name 3", "wrong horse")).await, 429);
+    let known = server.asked_with(&[("cookie", &device.replace("canonym_device", "canonym_session"))]);
+    assert_eq!(known.fail(Method::GET, "/projects", "").await.0, 401);
+}
+
+#[tokio::test]
+async fn names_and_passwords_are_bounded_before_anything_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    server.app.put_admin("ada", PASSWORD).unwrap();
+    let body = |name: &str, password: &str| json!({"name": name, "password": password}).to_string();
+    for (long, status) in [(100, 400), (1_000_000, 413)] {
+        let name = "x".repeat(long);
+        assert_eq!(server.fail(Method::POST, "/login", body(&name, "wrong horse")).await.0, status);
+        let password = "x".repeat(20 * long);
+        assert_eq!(server.fail(Method::POST, "/login", body("ada", &password)).await.0, status);
+    }
+    login(&server, "ada").await;
+}
+
+/// A stream of events, of which the first line was read.
+async fn listen(server: &Server) -> BodyDataStream {
+    let response = server.send(Method::GET, "/api/v1/events", Body::empty()).await;
+    assert_eq!(response.status(), 200);
+    let mut stream = response.into_body().into_data_stream();
+    assert_eq!(&stream.next().await.unwrap().unwrap()[..], b": listening\n\n");
+    stream
+}
+
+/// Reads what is left of a stream that ends.
+async fn ends(mut stream: BodyDataStream, of: &str) {
+    let rest = async { while stream.next().await.is_some() {} };
+    tokio::time::timeout(Duration::from_secs(10), rest).await.unwrap_or_else(|_| panic!("the stream of {of} goes on"));
+}
+
+#[tokio::test]
+async fn streams_end_with_the_login_of_the_one_who_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let local = listen(&server).await;
+    let [ada, cyd, ann] = three(&server).await;
+    ends(local, "the time before accounts").await;
+    let mut stays = listen(&ada).await;
+
+    let streams = [listen(&ann).await, listen(&cyd).await];
+    ann.post("/logout", json!({})).await;
+    let path = format!("/people/{}", number_of(&ada, "cyd").await);
+    ada.patch(&path, json!({"is_active": false})).await;
+    for (stream, of) in streams.into_iter().zip(["a logout", "a deactivation"]) {
+        ends(stream, of).await;
+    }
+    ada.patch(&path, json!({"is_active": true})).await;
+    let cyd = login(&server, "cyd").await;
+    let elsewhere = login(&server, "cyd").await;
+    let stream = listen(&elsewhere).await;
+    cyd.post("/password", json!({"old": PASSWORD, "new": "another horse"})).await;
+    ends(stream, "a new password").await;
+    let token = ada.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
+    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
+    let stream = listen(&script).await;
+    let id = ada.get("/tokens").await["tokens"][0]["id"].as_str().unwrap().to_owned();
+    ada.delete(&format!("/tokens/{id}")).await;
+    ends(stream, "a token").await;
+    // Who may still listen does.
+    ada.project(CORPUS).await;
+    while !String::from_utf8_lossy(&stays.next().await.unwrap().unwrap()).starts_with("event: import") {}
+}
+
+#[tokio::test]
+async fn a_change_that_was_answered_as_too_late_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.timeout = Duration::from_millis(300);
+    let server = Server::with(Ruled::new("first", rules()), None, config);
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    let before = server.document(id).await;
+    // Somebody else writes all the time.
+    let (held, holds) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let app = server.app.clone();
+    let other = std::thread::spawn(move || {
+        app.store.write(|_| {
+            held.send(()).unwrap();
+            released.recv().unwrap();
+            Ok(())
+        })
+    });
+    holds.recv().unwrap();
+    let body = json!({"decisions": [{"kind": "add", "spans": [[0, 1]]}]}).to_string();
+    let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
+    assert_eq!(status, 503);
+    assert!(answer["error"]["hint"].as_str().unwrap().contains("nothing was changed"), "{answer}");
+    release.send(()).unwrap();
+    other.join().unwrap().unwrap();
+    // What waited for its turn has it before the runtime ends; none of it is kept.
+    tokio::task::spawn_blocking(|| ()).await.unwrap();
+    server.app.store.write(|_| Ok(())).unwrap();
+    assert_eq!(server.document(id).await, before);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
+    let waiting = Arc::new(Waiting::default());
+    assert!(waiting.abandon());
+    let read = abandon::during(Some(waiting), || {
+        server.app.store.read(|connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?))
+    });
+    assert_eq!(read.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+    // What is being kept cannot be given up any more.
+    let waiting = Arc::new(Waiting::default());
+    abandon::during(Some(waiting.clone()), || server.app.store.write(|_| Ok(()))).unwrap();
+    assert!(!waiting.abandon());
+}
+
+#[tokio::test]
+async fn damaged_rows_are_told_and_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.decide(ids[0], json!({"kind": "add", "spans": [[0, 1]]})).await;
+    server.predict(project).await;
+    let damage = |sql: &str| server.app.store.write(|transaction| Ok(transaction.execute(sql, [])?)).unwrap();
+    let asks = [
+        (
+            "UPDATE events SET changes = '{\"ma' WHERE kind = 'add'",
+            Method::POST,
+            format!("/documents/{}/undo", ids[0]),
+            "events",
+        ),
+        (
+            "UPDATE events SET changes = '' WHERE kind = 'import'",
+            Method::GET,
+            format!("/documents/{}/history", ids[0]),
+            "events",
+        ),
+        ("UPDATE jobs SET curve = '[1'", Method::GET, "/jobs/1".to_owned(), "jobs"),
+        ("UPDATE documents SET beside = '[]' WHERE id = 2", Method::GET, "/documents/2".to_owned(), "documents"),
+        ("UPDATE marks SET body = '{}' WHERE document_id = 3", Method::GET, "/documents/3".to_owned(), "marks"),
+    ];
+    for (sql, method, path, table) in asks {
+        assert!(damage(sql) > 0, "{sql}");
+        let response = server.send(method, &format!("/api/v1{path}"), "").await;
+        assert_eq!(response.status(), 500, "{sql}");
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(answer["error"]["code"], "damaged");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(&format!("`{table}`")), "{answer}");
+    }
+    // Nothing was taken back of what could not be read.
+    assert_eq!(
+        server.document(ids[0]).await["marks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|mark| mark["source"] == "USER")
+            .count(),
+        1
+    );
+}
