@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,8 +20,8 @@ use crate::lane::{Lane, LaneConfig};
 use crate::marks::disagree::{Place, places};
 use crate::metrics::Metrics;
 use crate::people::{Desks, Limiter};
-use crate::store::{Store, events, jobs, models, people, projects};
-use crate::times::Clock;
+use crate::store::{Store, events, folder, jobs, models, people, projects};
+use crate::times::{Clock, Millis};
 
 /// How the server works.
 #[derive(Debug, Clone)]
@@ -43,7 +44,8 @@ pub struct ServeConfig {
     pub clock: Clock,
     /// Whether jobs run by themselves; tests run them one by one.
     pub runs_jobs: bool,
-    /// Whether jobs that are said to run were those of a program that ended; not so for one that only looks in.
+    /// Whether the folder of data is this program's: no other server may use it, and jobs that are said to run were those of one that ended. Not so
+    /// for a program that only looks in.
     pub owns_jobs: bool,
 }
 
@@ -70,6 +72,9 @@ const SIDE_QUESTIONS: usize = 2;
 
 /// Imports at a time, and threads that wait for the hash of a password.
 const AT_ONCE: usize = 2;
+
+/// How long it is believed that the disk takes what is written.
+const PROBED: Millis = 5_000;
 
 /// Disagreements of a document, with its version.
 type Places = (i64, Arc<Vec<Place>>);
@@ -112,6 +117,10 @@ pub struct App {
     places: Mutex<HashMap<i64, Places>>,
     stopping: watch::Sender<bool>,
     keys: watch::Sender<()>,
+    /// When it was last looked whether decisions can be kept, and what was found.
+    probed: Mutex<Option<(Millis, ApiResult<()>)>>,
+    /// Keeps other servers out of the folder of data.
+    _lock: Option<File>,
 }
 
 /// Where the model of a training goes.
@@ -127,6 +136,7 @@ impl App {
         config: ServeConfig,
     ) -> canonym::Result<Arc<App>> {
         let store = Store::open(&config.data)?;
+        let lock = if config.owns_jobs { Some(folder::lock(&config.data)?) } else { None };
         let now = config.clock.now();
         let prepared = store.write(|transaction| {
             people::ensure_local(transaction, now)?;
@@ -161,6 +171,8 @@ impl App {
             places: Mutex::default(),
             stopping: watch::Sender::new(false),
             keys: watch::Sender::new(()),
+            probed: Mutex::default(),
+            _lock: lock,
         });
         if runs_jobs {
             Runner::start(&app);
@@ -212,6 +224,16 @@ impl App {
     /// What tells the terminology from others.
     pub fn kb_fingerprint(&self) -> String {
         format!("{:032x}", self.engine.kb().container().fingerprint())
+    }
+
+    /// Whether what people decide can be kept; it is looked at most every few seconds, since it writes.
+    pub fn probe(&self) -> ApiResult<()> {
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now();
+        match probed.as_ref() {
+            Some((at, known)) if (0..PROBED).contains(&(now - at)) => known.clone(),
+            _ => probed.insert((now, self.store.probe())).1.clone(),
+        }
     }
 
     /// Runs what blocks on a thread that may.

@@ -5,6 +5,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 
+/// The code of an error of SQLite that finds its file damaged.
+pub const DATABASE_DAMAGED: &str = "database_damaged";
+
 /// The result of what answers a request.
 pub type ApiResult<T> = Result<T, ApiError>;
 
@@ -160,7 +163,9 @@ impl From<rusqlite::Error> for ApiError {
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => abandoned(),
             Some(ErrorCode::DiskFull) => ApiError::unavailable("the disk is full").hint(format!("{again} room")),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ApiError::damaged(&error),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                ApiError { code: DATABASE_DAMAGED, ..ApiError::damaged(&error) }
+            }
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
                 tracing::error!("the database cannot be used: {error}");
                 ApiError::unavailable("the database cannot be used").hint("the log of the server says why")

@@ -6,21 +6,25 @@
 pub mod derived;
 pub mod documents;
 pub mod events;
+pub mod folder;
 pub mod jobs;
 pub mod models;
 pub mod pace;
 pub mod people;
 pub mod projects;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
 use serde::de::DeserializeOwned;
 
+use self::folder::Opened;
 use crate::abandon;
-use crate::error::{ApiError, ApiResult};
+use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 
 /// The file in the folder of data.
 pub const FILE: &str = "canonym.sqlite";
@@ -44,32 +48,57 @@ const STEPS: std::ffi::c_int = 10_000;
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
+    opened: Opened,
+    /// SQLite found the file damaged: nothing is written any more.
+    is_damaged: AtomicBool,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
 }
 
 impl Store {
-    /// Opens the file in `folder`, which is made where it is missing, and brings it to the newest version.
+    /// Opens the file in `folder`, which is made where it is missing, checks it and brings it to the newest version.
     pub fn open(folder: &Path) -> canonym::Result<Store> {
-        std::fs::create_dir_all(folder).map_err(|error| canonym::Error::io("create", folder, error))?;
-        let path = folder.join(FILE);
+        let path = folder::prepare(folder)?;
         let failed = |error: rusqlite::Error| {
-            canonym::Error::artifact(&path, error.to_string()).with_hint("give another folder with `--data`")
+            canonym::Error::artifact(&path, error.to_string())
+                .with_hint("look with `canonym doctor --data FOLDER`, or give another folder with `--data`")
         };
         let mut writer = Connection::open(&path).map_err(failed)?;
         configure(&mut writer).map_err(failed)?;
+        let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
+        if found != "ok" {
+            return Err(canonym::Error::artifact(&path, format!("it is damaged: {found}"))
+                .with_hint("bring back a copy made with `canonym backup`; `canonym doctor --data FOLDER` tells more"));
+        }
         migrate(&mut writer, &path)?;
-        Ok(Store { path, writer: Mutex::new(writer), readers: Mutex::default() })
+        let opened = Opened::of(&path)?;
+        Ok(Store {
+            path,
+            opened,
+            is_damaged: AtomicBool::new(false),
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+        })
     }
 
     /// Runs `work` in a transaction that is committed where it succeeds and leaves nothing where it fails.
     pub fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> ApiResult<T>) -> ApiResult<T> {
-        let mut connection = lock(&self.writer);
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let value = work(&transaction)?;
-        abandon::commit()?;
-        transaction.commit()?;
-        Ok(value)
+        self.write_with(lock(&self.writer), work)
+    }
+
+    fn write_with<T>(
+        &self,
+        mut connection: MutexGuard<'_, Connection>,
+        work: impl FnOnce(&Transaction<'_>) -> ApiResult<T>,
+    ) -> ApiResult<T> {
+        self.check()?;
+        self.noted((|| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            abandon::commit()?;
+            transaction.commit()?;
+            Ok(value)
+        })())
     }
 
     /// Runs `work` on one state of the file, whatever is written meanwhile.
@@ -78,6 +107,7 @@ impl Store {
         let mut reader = match waiting {
             Some(reader) => reader,
             None => {
+                self.check()?;
                 let mut reader = Connection::open_with_flags(
                     &self.path,
                     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -88,13 +118,55 @@ impl Store {
         };
         let value = {
             let transaction = reader.transaction()?;
-            work(&transaction)
+            self.noted(work(&transaction))
         };
         let mut readers = lock(&self.readers);
         if readers.len() < MAX_READERS {
             readers.push(reader);
         }
         value
+    }
+
+    /// Fails where what is written would be lost: SQLite keeps on writing into a file that was removed.
+    fn check(&self) -> ApiResult<()> {
+        if self.is_damaged.load(Ordering::Relaxed) {
+            return Err(ApiError::unavailable("the database is damaged")
+                .hint("nothing was changed; stop the server and look with `canonym doctor --data FOLDER`"));
+        }
+        match self.opened.missing() {
+            None => Ok(()),
+            Some(file) => {
+                tracing::error!("{} was removed or replaced", file.display());
+                Err(ApiError::unavailable("the database was removed or replaced while the server used it")
+                    .hint("nothing was changed; stop the server, bring the file back, and start again"))
+            }
+        }
+    }
+
+    fn noted<T>(&self, result: ApiResult<T>) -> ApiResult<T> {
+        if result.as_ref().is_err_and(|error| error.code == DATABASE_DAMAGED) {
+            self.is_damaged.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Whether what people decide can be kept: writes to the disk, unless somebody does so just now.
+    pub fn probe(&self) -> ApiResult<()> {
+        let writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.check(),
+        };
+        self.check()?;
+        let mut start = [0; 16];
+        let read = std::fs::File::open(&self.path).and_then(|mut file| file.read_exact(&mut start));
+        if read.is_err() || start != *b"SQLite format 3\0" {
+            self.is_damaged.store(true, Ordering::Relaxed);
+        }
+        self.write_with(writer, |transaction| {
+            transaction.execute("UPDATE counters SET next = next WHERE name = 'mark'", [])?;
+            Ok(())
+        })
     }
 }
 

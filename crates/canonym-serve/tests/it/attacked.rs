@@ -8,6 +8,7 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::{Method, Request, StatusCode};
 use canonym_serve::abandon::{self, Waiting};
 use canonym_serve::guard::Peer;
+use canonym_serve::{App, ServeConfig};
 use serde_json::json;
 use tokio_stream::StreamExt;
 use tower::ServiceExt;
@@ -231,4 +232,143 @@ async fn damaged_rows_are_told_and_change_nothing() {
             .count(),
         1
     );
+}
+
+#[tokio::test]
+async fn the_first_admin_closes_a_server_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    server.get("/projects").await;
+    // Another process, as `canonym serve --add-admin` is.
+    let looks_in = ServeConfig { owns_jobs: false, ..config(folder.path()) };
+    let other = App::open(Ruled::new("first", rules()), None, looks_in).unwrap();
+    other.put_admin("ada", PASSWORD).unwrap();
+    assert_eq!(server.fail(Method::GET, "/projects", "").await.0, 401);
+    assert_eq!(server.get("/about").await["needs_login"], true);
+    login(&server, "ada").await.get("/projects").await;
+}
+
+#[tokio::test]
+async fn a_folder_of_data_has_one_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
+    server.app.store.write(|transaction| canonym_serve::store::jobs::start(transaction, 1, 0)).unwrap();
+    let error = App::open(Ruled::new("first", rules()), None, config(folder.path())).unwrap_err();
+    assert!(error.to_string().contains(&format!("another server uses it, process {}", std::process::id())), "{error}");
+    assert!(error.hint().is_some());
+    assert_eq!(server.get("/jobs/1").await["state"], "RUNNING");
+    drop(server);
+    assert_eq!(Server::new(folder.path()).get("/jobs/1").await["state"], "FAILED");
+}
+
+#[tokio::test]
+async fn the_end_of_a_job_is_kept_as_soon_as_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let sql = |sql: &str| server.app.store.write(|transaction| Ok(transaction.execute_batch(sql)?)).unwrap();
+    sql("CREATE TRIGGER full BEFORE UPDATE OF ended_at ON jobs BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
+    server.run_jobs().await;
+    assert_eq!(server.get("/jobs/1").await["state"], "RUNNING");
+    sql("DROP TRIGGER full");
+    server.run_jobs().await;
+    assert_eq!(server.get("/jobs/1").await["state"], "SUCCEEDED");
+    // One that cannot be read is not the next one for ever.
+    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
+    sql("UPDATE jobs SET settings = '{' WHERE id = 2");
+    server.run_jobs().await;
+    sql("UPDATE jobs SET settings = 'null' WHERE id = 2");
+    assert_eq!(server.get("/jobs/2").await["state"], "FAILED");
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_that_would_be_lost() {
+    for gone in ["canonym.sqlite", "canonym.sqlite-wal"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::new(folder.path());
+        let project = server.project(CORPUS).await;
+        let id = server.documents(project).await[0];
+        server.get("/ready").await;
+        std::fs::rename(folder.path().join(gone), folder.path().join("elsewhere")).unwrap();
+        let body = json!({"decisions": [{"kind": "add", "spans": [[0, 1]]}]}).to_string();
+        let path = format!("/documents/{id}/decisions");
+        assert_eq!(server.fail(Method::POST, &path, body.clone()).await.0, 503, "{gone}");
+        std::fs::write(folder.path().join(gone), "something else").unwrap();
+        assert_eq!(server.fail(Method::POST, &path, body.clone()).await.0, 503, "{gone}");
+        for _ in 0..5 {
+            server.app.now();
+        }
+        assert_eq!(server.fail(Method::GET, "/ready", "").await.0, 503, "{gone}");
+        // What comes back whole goes on.
+        std::fs::rename(folder.path().join("elsewhere"), folder.path().join(gone)).unwrap();
+        server.post(&path, serde_json::from_str(&body).unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    server
+        .app
+        .store
+        .write(|transaction| {
+            let n: i64 = transaction.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            Ok(transaction.query_row(&format!("PRAGMA max_page_count = {n}"), [], |_| Ok(()))?)
+        })
+        .unwrap();
+    let text = "x".repeat(9_000);
+    let path = format!("/documents/{id}/comments");
+    let (status, answer) = loop {
+        let body = json!({"text": text}).to_string();
+        let answer = server.send(Method::POST, &format!("/api/v1{path}"), body.clone()).await;
+        if !answer.status().is_success() {
+            break server.fail(Method::POST, &path, body).await;
+        }
+    };
+    assert_eq!((status, &answer["error"]["message"]), (503, &json!("the disk is full")));
+    assert_eq!(server.get(&format!("/projects/{project}")).await["n_documents"], 3);
+}
+
+#[test]
+fn a_damaged_database_is_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || App::open(Ruled::new("first", rules()), None, config(folder.path()));
+    drop(open().unwrap());
+    let path = folder.path().join("canonym.sqlite");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.len() - 4096;
+    bytes[at..at + 200].fill(0xff);
+    std::fs::write(&path, bytes).unwrap();
+    let error = open().unwrap_err();
+    assert!(error.to_string().contains("damaged") || error.to_string().contains("malformed"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("canonym doctor")), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_folder_of_data_is_closed_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("a/b");
+    let open = || App::open(Ruled::new("first", rules()), None, config(&data));
+    let app = open().unwrap();
+    let mode = |name: &str| std::fs::metadata(data.join(name)).unwrap().permissions().mode() & 0o777;
+    let modes = ["", "canonym.sqlite", "canonym.sqlite-wal", "canonym.lock"].map(mode);
+    assert_eq!(modes.map(|mode| format!("{mode:o}")), ["700", "600", "600", "600"]);
+    drop(app);
+    for (name, wide, closed) in [("", 0o755, 0o700), ("canonym.sqlite", 0o644, 0o600)] {
+        std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(wide)).unwrap();
+        let error = open().unwrap_err();
+        assert!(
+            error.to_string().contains("others may read it") && error.hint().is_some_and(|hint| hint.contains("chmod"))
+        );
+        std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(closed)).unwrap();
+    }
+    open().unwrap();
 }

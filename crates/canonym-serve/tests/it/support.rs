@@ -187,6 +187,11 @@ pub fn clock() -> Clock {
     Clock::of(move || now.fetch_add(1000, Ordering::Relaxed))
 }
 
+/// A folder that its owner alone may read, and an empty database for nobody else.
+pub fn private(folder: &Path) {
+    canonym_serve::store::folder::prepare(folder).unwrap();
+}
+
 pub fn config(folder: &Path) -> ServeConfig {
     ServeConfig { clock: clock(), runs_jobs: false, ..ServeConfig::new(folder) }
 }
