@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,7 @@ use crate::api::lint::Lint;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
+use crate::guard::PublicUrl;
 use crate::jobs::Runner;
 use crate::lane::{Lane, LaneConfig};
 use crate::marks::disagree::{Place, places};
@@ -30,6 +32,10 @@ pub struct ServeConfig {
     pub data: PathBuf,
     /// Whether only this machine can reach the server: then the name by which it is called must be one of this machine.
     pub is_loopback: bool,
+    /// How people call the server where a proxy stands in front of it.
+    pub public_url: Option<PublicUrl>,
+    /// Proxies that tell from where a request comes.
+    pub trusted_proxies: Vec<IpAddr>,
     /// How long a request may take.
     pub timeout: Duration,
     /// The longest body of a request that links, in bytes.
@@ -55,6 +61,8 @@ impl ServeConfig {
         ServeConfig {
             data: data.into(),
             is_loopback: true,
+            public_url: None,
+            trusted_proxies: Vec::new(),
             timeout: Duration::from_secs(120),
             max_link_bytes: 8 << 20,
             max_upload_bytes: 64 << 20,
@@ -75,6 +83,9 @@ const AT_ONCE: usize = 2;
 
 /// How long it is believed that the disk takes what is written.
 const PROBED: Millis = 5_000;
+
+/// Whole files that may be held in memory while they are sent.
+const UPLOADS: usize = 4;
 
 /// Disagreements of a document, with its version.
 type Places = (i64, Arc<Vec<Place>>);
@@ -104,7 +115,9 @@ pub struct App {
     /// Questions beside the lane.
     pub side: Semaphore,
     /// Files that are imported at a time: each is held in memory.
-    pub imports: Semaphore,
+    pub imports: Arc<Semaphore>,
+    /// KiB of files that are being sent.
+    pub uploads: Arc<Semaphore>,
     /// Threads that wait for the hash of a password.
     pub doors: Semaphore,
     /// Who works on which document.
@@ -150,6 +163,7 @@ impl App {
             std::fs::remove_dir_all(&folder).map_err(|error| canonym::Error::io("remove", &folder, error))?;
         }
         let runs_jobs = config.runs_jobs;
+        let uploads = UPLOADS * config.max_upload_bytes.div_ceil(1024);
         let app = Arc::new(App {
             lane: Lane::new(engine.clone(), config.lane),
             engine,
@@ -162,7 +176,8 @@ impl App {
             runner: Runner::default(),
             base_model,
             side: Semaphore::new(SIDE_QUESTIONS),
-            imports: Semaphore::new(AT_ONCE),
+            imports: Arc::new(Semaphore::new(AT_ONCE)),
+            uploads: Arc::new(Semaphore::new(uploads)),
             doors: Semaphore::new(AT_ONCE),
             desks: Desks::default(),
             lint: Mutex::default(),

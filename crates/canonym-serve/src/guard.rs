@@ -92,12 +92,15 @@ fn protect(headers: &mut HeaderMap) {
 async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     let headers = request.headers();
     let host = text(headers, header::HOST.as_str()).or_else(|| request.uri().authority().map(|host| host.as_str()));
-    if app.config.is_loopback && !host.is_none_or(is_this_machine) {
+    let public = app.config.public_url.as_ref();
+    let is_public = |host: &str| public.is_some_and(|public| public.host().eq_ignore_ascii_case(host));
+    if app.config.is_loopback && !host.is_none_or(|host| is_this_machine(host) || is_public(host)) {
         return Err(ApiError::forbidden("the server was called by the name of another machine")
-            .hint("call it as 127.0.0.1 or localhost"));
+            .hint("call it as 127.0.0.1 or localhost; for a proxy, start it with `--public-url`"));
     }
     if let (Some(origin), Some(host)) = (text(headers, header::ORIGIN.as_str()), host)
         && origin.split_once("://").map(|(_, rest)| rest) != Some(host)
+        && public.is_none_or(|public| !public.0.eq_ignore_ascii_case(origin))
     {
         return Err(ApiError::forbidden("the request comes from a page of another server"));
     }
@@ -110,7 +113,7 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     }
     let is_open = !path.starts_with("/api/") || OPEN.contains(&path) || is_probe(path);
     let session = cookie(headers, COOKIE);
-    let client = client(request);
+    let client = client(request, &app.config.trusted_proxies);
     let key = match (token, session) {
         (Some(token), _) => Some((key_hash(token.trim()), "token")),
         (None, Some(session)) => Some((key_hash(session), "session")),
@@ -133,6 +136,36 @@ fn is_probe(path: &str) -> bool {
     matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
 }
 
+/// How people call the server, such as `https://links.example.org`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+impl std::str::FromStr for PublicUrl {
+    type Err = ApiError;
+
+    fn from_str(text: &str) -> ApiResult<PublicUrl> {
+        let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        let is_host = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ', '\\']);
+        match host.is_some_and(is_host) {
+            true => Ok(PublicUrl(origin)),
+            false => Err(ApiError::bad(format!("`{text}` is no address of a server"))
+                .hint("give scheme and name without a path, such as https://links.example.org")),
+        }
+    }
+}
+
+impl PublicUrl {
+    fn host(&self) -> &str {
+        self.0.split_once("://").map_or(&self.0, |(_, host)| host)
+    }
+
+    /// Whether what goes there is encrypted.
+    pub fn is_https(&self) -> bool {
+        self.0.starts_with("https://")
+    }
+}
+
 /// Where a request comes from: the other end of its connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
@@ -141,8 +174,17 @@ pub struct Peer(pub SocketAddr);
 #[derive(Debug, Clone, Copy)]
 pub struct Client(pub IpAddr);
 
-fn client(request: &Request) -> Client {
-    Client(request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip()))
+/// A proxy adds the address of who asked it to `X-Forwarded-For`; what stands before that of the first one that is not trusted is hearsay.
+fn client(request: &Request, trusted: &[IpAddr]) -> Client {
+    let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip());
+    let values = request.headers().get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+    let told: Vec<&str> = values.flat_map(|value| value.split(',')).collect();
+    let mut client = peer.to_canonical();
+    for address in told.iter().rev() {
+        let (true, Ok(address)) = (trusted.contains(&client), address.trim().parse::<IpAddr>()) else { break };
+        client = address.to_canonical();
+    }
+    Client(client)
 }
 
 /// The hash and kind of the key with which somebody asks.
@@ -226,6 +268,34 @@ impl<S: Send + Sync> FromRequestParts<S> for Admin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_address_of_a_client_is_told_by_proxies_that_are_trusted_alone() {
+        let trusted: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        let of = |peer: &str, told: &[&str]| {
+            let mut request = Request::builder().extension(Peer(format!("{peer}:80").parse().unwrap()));
+            for value in told {
+                request = request.header("x-forwarded-for", *value);
+            }
+            client(&request.body(axum::body::Body::empty()).unwrap(), &trusted).0.to_string()
+        };
+        assert_eq!(of("203.0.113.9", &["192.0.2.1"]), "203.0.113.9");
+        assert_eq!(of("127.0.0.1", &[]), "127.0.0.1");
+        assert_eq!(of("127.0.0.1", &["192.0.2.1"]), "192.0.2.1");
+        assert_eq!(of("127.0.0.1", &["1.1.1.1, 192.0.2.1", "10.0.0.2"]), "192.0.2.1");
+        assert_eq!(of("127.0.0.1", &["192.0.2.1, nonsense"]), "127.0.0.1");
+        assert_eq!(of("[::ffff:127.0.0.1]", &["2001:db8::1"]), "2001:db8::1");
+    }
+
+    #[test]
+    fn a_public_address_is_scheme_and_name() {
+        let of = |text: &str| text.parse::<PublicUrl>();
+        assert_eq!(of("https://Links.example.org/").unwrap().host(), "links.example.org");
+        assert!(!of("http://links.example.org:8080").unwrap().is_https());
+        for text in ["links.example.org", "ftp://x", "https://", "https://x/path", "https://user@x", "https://x y"] {
+            assert!(of(text).unwrap_err().hint.is_some(), "{text}");
+        }
+    }
 
     #[test]
     fn names_of_this_machine_are_known() {

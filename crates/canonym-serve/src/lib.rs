@@ -9,6 +9,7 @@ pub mod abandon;
 pub mod api;
 pub mod app;
 pub mod assets;
+pub mod connections;
 pub mod engine;
 pub mod error;
 pub mod events;
@@ -35,9 +36,6 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-/// Seconds that requests at hand have to end after the server was asked to stop.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// Answers requests at `address` until [`App::stop`] is called; then the requests at hand are finished and jobs are stopped. `listening` hears where
 /// the server is, which a port of 0 leaves open.
 pub fn run(app: &Arc<App>, address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
@@ -45,31 +43,9 @@ pub fn run(app: &Arc<App>, address: SocketAddr, listening: impl FnOnce(SocketAdd
     let ended = runtime.block_on(async {
         let listener = TcpListener::bind(address).await?;
         listening(listener.local_addr()?);
-        serve(listener, app.clone()).await
+        connections::serve(listener, app.clone()).await
     });
     // What still runs on a thread of its own is a prediction or a training; the next start says that it was stopped.
     runtime.shutdown_timeout(Duration::from_millis(500));
     ended
-}
-
-/// Answers requests on `listener` until [`App::stop`] is called.
-pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> {
-    let router = api::router(&app);
-    let stopped = |app: &Arc<App>| {
-        let mut stopping = app.stopping();
-        async move {
-            // Where the sender is gone there is nothing left to wait for.
-            let _ = stopping.wait_for(|stops| *stops).await;
-        }
-    };
-    let (soon, at_last) = (stopped(&app), stopped(&app));
-    let answers = axum::serve(listener, router).with_graceful_shutdown(soon);
-    let too_long = async {
-        at_last.await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        ended = answers => ended,
-        () = too_long => Ok(()),
-    }
 }

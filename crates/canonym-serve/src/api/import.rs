@@ -17,7 +17,7 @@ use canonym::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
 
-use super::{Ask, At, bytes};
+use super::{Ask, At, held_bytes};
 use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
@@ -55,12 +55,16 @@ pub async fn import(
     Ask(query): Ask<ImportQuery>,
     request: Request<Body>,
 ) -> ApiResult<axum::Json<ImportReport>> {
-    let _place = app.imports.try_acquire().map_err(|_| ApiError::busy("other files are being imported", 2))?;
-    let bytes = bytes(request, app.config.max_upload_bytes).await?;
+    // A slow upload holds what it has sent, and no place.
+    let (bytes, held) = held_bytes(request, app.config.max_upload_bytes, Some(&app.uploads)).await?;
+    let place = app.imports.clone().try_acquire_owned();
+    let place = place.map_err(|_| ApiError::busy("other files are being imported", 2))?;
     let report = app.blocking(move |app| {
+        // Both are held until the work ends, also where the client has left.
+        let _held = (held, place);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
-        let (read, mut report) = read(bytes.into(), &query, limits)?;
+        let (read, mut report) = read(bytes, &query, limits)?;
         keep(app, (project, person.id), read, &mut report)?;
         if report.n_documents == 0 {
             let first = report.problems.first().cloned();

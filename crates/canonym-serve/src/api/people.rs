@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::{At, Json, bytes, json, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::{Admin, COOKIE, Client, cookie};
+use crate::guard::{Admin, COOKIE, Client, PublicUrl, cookie};
 use crate::people::{MAX_NAME, MAX_PASSWORD, Visitor, checked_name, hash, key_hash, new_key, verify};
 use crate::store::people::{self, Person, PersonChange, Role};
 use crate::wire::{LoggedIn, Login, NewPassword, NewPerson, NewToken, People, PersonPatch, Token, Tokens};
@@ -92,8 +92,10 @@ pub async fn login(
     Ok(response)
 }
 
-fn set_cookie(_: &App, name: &str, value: &str, (path, seconds): (&str, i64)) -> ApiResult<HeaderValue> {
-    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={seconds}");
+fn set_cookie(app: &App, name: &str, value: &str, (path, seconds): (&str, i64)) -> ApiResult<HeaderValue> {
+    let is_secure = app.config.public_url.as_ref().is_some_and(PublicUrl::is_https);
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={seconds}{secure}");
     HeaderValue::try_from(cookie).map_err(|error| ApiError::internal(&error))
 }
 

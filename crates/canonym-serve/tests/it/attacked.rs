@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use axum::body::{Body, BodyDataStream};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::{Method, Request, StatusCode};
 use canonym_serve::abandon::{self, Waiting};
 use canonym_serve::guard::Peer;
 use canonym_serve::{App, ServeConfig};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
 use tower::ServiceExt;
 
 use crate::flow::CORPUS;
@@ -371,4 +373,96 @@ fn the_folder_of_data_is_closed_to_others() {
         std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(closed)).unwrap();
     }
     open().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_finish_asking_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(canonym_serve::connections::serve(listener, server.app.clone()));
+    let ask = async |text: &str| {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        // The clock runs ahead wherever everybody waits.
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    assert!(
+        ask("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.starts_with("HTTP/1.1 200")
+    );
+    let cut_off = ask("GET /health HTTP/1.1\r\nHost: loc").await;
+    assert!(!cut_off.contains("200"), "{cut_off}");
+    let head = "POST /api/v1/projects HTTP/1.1\r\nHost: localhost\r\nX-Canonym: 1\r\nConnection: close\r\n";
+    let slow = ask(&format!("{head}Content-Length: 100\r\n\r\n{{\"name\"")).await;
+    assert!(slow.starts_with("HTTP/1.1 400") && slow.contains("too slowly"), "{slow}");
+    server.app.stop();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn slow_uploads_keep_nobody_from_importing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
+        let request = Request::post(format!("/api/v1/projects/{project}/import?format=text"))
+            .header("host", "localhost")
+            .header("x-canonym", "1")
+            .body(Body::from_stream(ReceiverStream::new(receiver)));
+        let answer = tokio::spawn(server.router.clone().oneshot(request.unwrap()));
+        sender.send(Ok("Pain".into())).await.unwrap();
+        // It was taken: there is room for the next.
+        sender.send(Ok(" ".into())).await.unwrap();
+        slow.push((sender, answer));
+    }
+    server.project(CORPUS).await;
+    // What all of them may hold together is bounded.
+    let room = server.app.uploads.available_permits();
+    let much = server.app.uploads.clone().try_acquire_many_owned(room as u32).unwrap();
+    let path = format!("/projects/{project}/import?format=text");
+    assert_eq!(server.fail(Method::POST, &path, "Pain.").await.0, 429);
+    drop(much);
+    for (sender, answer) in slow {
+        drop(sender);
+        drop(answer.await.unwrap().unwrap());
+    }
+    assert_eq!(server.app.uploads.available_permits(), room + 20);
+}
+
+#[tokio::test]
+async fn behind_a_proxy_the_server_has_another_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = ServeConfig {
+        public_url: Some("https://links.example.org".parse().unwrap()),
+        trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
+        ..config(folder.path())
+    };
+    let server = Server::with(Ruled::new("first", rules()), None, config);
+    server.app.put_admin("ada", PASSWORD).unwrap();
+    let page = ("origin", "https://links.example.org");
+    let body = json!({"name": "ada", "password": PASSWORD}).to_string();
+    // Proxies hand the name on, or call the server by that of this machine.
+    for host in ["links.example.org", "127.0.0.1:7878"] {
+        let asked = server.asked_with(&[("host", host), page, ("x-canonym", "1")]);
+        let answer = asked.send(Method::POST, "/api/v1/login", body.clone()).await;
+        assert_eq!(answer.status(), 200, "{host}");
+        assert!(
+            answer.headers().get_all("set-cookie").iter().all(|cookie| cookie.to_str().unwrap().ends_with("; Secure"))
+        );
+    }
+    for (host, origin) in [
+        ("evil.example", page.1),
+        ("links.example.org", "http://links.example.org"),
+        ("links.example.org", "https://evil.example"),
+    ] {
+        let asked = server.asked_with(&[("host", host), ("origin", origin), ("x-canonym", "1")]);
+        let status = asked.send(Method::POST, "/api/v1/login", body.clone()).await.status();
+        // A name with another scheme is the same server, asked without TLS on the way.
+        assert_eq!(status, if origin.starts_with("http://links") { 200 } else { 403 }, "{host} {origin}");
+    }
 }
