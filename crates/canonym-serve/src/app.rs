@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::abandon;
 use crate::api::lint::Lint;
+use crate::audit::Audit;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
@@ -130,6 +131,8 @@ pub struct App {
     places: Mutex<HashMap<i64, Places>>,
     stopping: watch::Sender<bool>,
     keys: watch::Sender<()>,
+    /// Who came in, and who may do what.
+    pub audit: Audit,
     /// When it was last looked whether decisions can be kept, and what was found.
     probed: Mutex<Option<(Millis, ApiResult<()>)>>,
     /// Keeps other servers out of the folder of data.
@@ -163,6 +166,7 @@ impl App {
             std::fs::remove_dir_all(&folder).map_err(|error| canonym::Error::io("remove", &folder, error))?;
         }
         let runs_jobs = config.runs_jobs;
+        let audit = Audit::new(&config.data);
         let uploads = UPLOADS * config.max_upload_bytes.div_ceil(1024);
         let app = Arc::new(App {
             lane: Lane::new(engine.clone(), config.lane),
@@ -186,6 +190,7 @@ impl App {
             places: Mutex::default(),
             stopping: watch::Sender::new(false),
             keys: watch::Sender::new(()),
+            audit,
             probed: Mutex::default(),
             _lock: lock,
         });
@@ -229,10 +234,11 @@ impl App {
     /// Adds an admin, or gives one a new password.
     pub fn put_admin(&self, name: &str, password: &str) -> ApiResult<()> {
         let name = crate::people::checked_name(name)?;
-        let hash = crate::people::hash(password)?;
+        let hash = crate::people::hash(crate::people::checked_password(password, name)?)?;
         let now = self.now();
         self.store.write(|transaction| people::put(transaction, name, (people::Role::Admin, &hash), now))?;
         self.accounts_exist();
+        self.audit.note(now, ("command line", None), "admin put", name);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ pub mod abandon;
 pub mod api;
 pub mod app;
 pub mod assets;
+pub mod audit;
 pub mod connections;
 pub mod engine;
 pub mod error;
@@ -41,6 +42,9 @@ use tokio::net::TcpListener;
 pub fn run(app: &Arc<App>, address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
+        // A limit of the system on the size of files is an error of the write, as a full disk is, and no end of the program. SIGXFSZ is 25 there.
+        #[cfg(target_os = "linux")]
+        let _limit = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(25))?;
         let listener = TcpListener::bind(address).await?;
         listening(listener.local_addr()?);
         connections::serve(listener, app.clone()).await

@@ -33,6 +33,59 @@ const OF_NAME: Millis = 40;
 /// Slots in which failures are counted. Names and addresses that share one are not told apart; which do is a secret of the process.
 const SLOTS: usize = 1 << 16;
 
+/// Passwords that everybody tries first, without digits and signs behind them.
+const COMMON: [&str; 24] = [
+    "password",
+    "passwort",
+    "passw0rd",
+    "letmein",
+    "welcome",
+    "qwerty",
+    "qwertyui",
+    "qwertyuiop",
+    "qwertz",
+    "qwertzui",
+    "asdfghjk",
+    "asdfghjkl",
+    "iloveyou",
+    "admin",
+    "administrator",
+    "changeme",
+    "default",
+    "secret",
+    "master",
+    "monkey",
+    "dragon",
+    "sunshine",
+    "princess",
+    "canonym",
+];
+
+/// Different characters that a password has at least.
+const MIN_DIFFERENT: usize = 4;
+
+/// A password that is not the first to be guessed.
+pub fn checked_password<'a>(password: &'a str, name: &str) -> ApiResult<&'a str> {
+    let different: std::collections::BTreeSet<char> =
+        password.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let word = password.trim().to_lowercase();
+    let word = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
+    let is_common = COMMON.contains(&word) || word == name.to_lowercase() || is_counted(password);
+    if different.len() < MIN_DIFFERENT || is_common {
+        return Err(
+            ApiError::bad("this password is easily guessed").hint("take some words that do not belong together")
+        );
+    }
+    Ok(password)
+}
+
+/// Whether each character is the one before it and one more, or one less, as in `12345678`.
+fn is_counted(password: &str) -> bool {
+    let letters: Vec<i64> = password.trim().chars().map(|letter| i64::from(u32::from(letter))).collect();
+    let step = |step: i64| letters.windows(2).filter(|pair| pair[1] - pair[0] == step).count();
+    step(1).max(step(-1)) + 2 >= letters.len()
+}
+
 /// The hash of a password, by Argon2id with a salt of its own.
 pub fn hash(password: &str) -> ApiResult<String> {
     if password.chars().count() < MIN_PASSWORD || password.len() > MAX_PASSWORD {
@@ -80,13 +133,76 @@ fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
 /// A name as it is kept.
 pub fn checked_name(name: &str) -> ApiResult<&str> {
     let name = name.trim();
-    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(ApiError::bad(format!("a name is a line of 1 to {MAX_NAME} bytes")));
+    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(is_unseen) || name.contains("  ") {
+        return Err(ApiError::bad(format!("a name is a line of 1 to {MAX_NAME} bytes, all of which can be seen")));
+    }
+    let scripts = [0x41..0x250, 0x370..0x400, 0x400..0x530];
+    let n_scripts = scripts
+        .iter()
+        .filter(|script| name.chars().any(|letter| letter.is_alphabetic() && script.contains(&u32::from(letter))));
+    if n_scripts.count() > 1 {
+        return Err(ApiError::bad("the name mixes Latin, Greek or Cyrillic letters, which look alike")
+            .hint("use those of one alphabet"));
     }
     if name == crate::store::people::LOCAL {
         return Err(ApiError::bad("`local` is the one who works where there are no accounts").hint("take another name"));
     }
     Ok(name)
+}
+
+/// Whether a character shows nothing, or changes how others are shown.
+fn is_unseen(letter: char) -> bool {
+    let hidden = [
+        0xad..=0xad,
+        0x34f..=0x34f,
+        0x61c..=0x61c,
+        0x115f..=0x1160,
+        0x17b4..=0x17b5,
+        0x180b..=0x180f,
+        0x200b..=0x200f,
+        0x2028..=0x202e,
+        0x2060..=0x206f,
+        0x3164..=0x3164,
+        0xfe00..=0xfe0f,
+        0xfeff..=0xfeff,
+        0xffa0..=0xffa0,
+        0xfff0..=0xfffc,
+        0x1d173..=0x1d17a,
+        0xe0000..=0xe0fff,
+    ];
+    letter.is_control()
+        || (letter.is_whitespace() && letter != ' ')
+        || hidden.iter().any(|range| range.contains(&u32::from(letter)))
+}
+
+/// How a name looks: names that look alike are one. Letters of other alphabets that look like Latin ones are those.
+pub fn looks(name: &str) -> String {
+    const ALIKE: [(&str, char); 20] = [
+        ("аα", 'a'),
+        ("вβ", 'b'),
+        ("сϲ", 'c'),
+        ("ԁ", 'd'),
+        ("еε", 'e'),
+        ("һ", 'h'),
+        ("іιı", 'i'),
+        ("јϳ", 'j'),
+        ("кκ", 'k'),
+        ("ӏ1|", 'l'),
+        ("м", 'm'),
+        ("п", 'n'),
+        ("оοσ0", 'o'),
+        ("рρ", 'p'),
+        ("ѕ", 's'),
+        ("тτ", 't'),
+        ("υ", 'u'),
+        ("νѵ", 'v'),
+        ("хχ", 'x'),
+        ("уγ", 'y'),
+    ];
+    let plain = name.to_lowercase();
+    let alike =
+        |letter: char| ALIKE.iter().find(|(others, _)| others.contains(letter)).map_or(letter, |(_, latin)| *latin);
+    plain.chars().map(alike).collect()
 }
 
 /// A key of 256 random bits, and the hash that is kept of it.
@@ -224,6 +340,39 @@ mod tests {
         assert!(!verify("wrong horse", Some(&kept)));
         assert!(!verify("correct horse", None));
         assert!(hash("short").is_err());
+    }
+
+    #[test]
+    fn passwords_that_are_tried_first_are_refused() {
+        for guessed in [
+            "        ",
+            "aaaaaaaa",
+            "password",
+            "Password1!",
+            "12345678",
+            "qwertyui",
+            "ada12345",
+            "abababab",
+            "87654321",
+        ] {
+            assert!(checked_password(guessed, "ada").unwrap_err().hint.is_some(), "{guessed}");
+        }
+        checked_password("correct horse", "ada").unwrap();
+    }
+
+    #[test]
+    fn names_that_cannot_be_told_apart_by_eye_are_refused_or_one() {
+        for odd in ["a\u{200b}da", "a\u{202e}da", "\u{3164}", "ada\u{a0}x", "a\u{ad}da", "аda", "adα", "a  b", "a\nb"]
+        {
+            assert!(checked_name(odd).is_err(), "{odd:?}");
+        }
+        for name in ["ada", "Ada Lovelace", "Ада", "Ελένη", "李小龙", "José"] {
+            checked_name(name).unwrap();
+        }
+        assert_eq!(looks("аԁа"), looks("ada"));
+        assert_eq!(looks("ADA"), looks("ada"));
+        assert_eq!(looks("bi11"), looks("bill"));
+        assert_ne!(looks("ada"), looks("adam"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::{Ask, At, held_bytes};
 use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::Curator;
+use crate::guard::{Client, Curator};
 use crate::marks::{Change, Changes, MarkState, Source, convert};
 use crate::store::events::{self, NewEvent};
 use crate::store::people::Person;
@@ -204,7 +204,8 @@ pub struct ExportQuery {
 /// `GET /projects/{p}/export`: all documents in one file; brat, which has two files a document, as a zip.
 pub async fn export(
     State(app): State<Arc<App>>,
-    _: Person,
+    person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     At(project): At<i64>,
     Ask(query): Ask<ExportQuery>,
 ) -> ApiResult<Response> {
@@ -212,7 +213,7 @@ pub async fn export(
         .blocking(move |app| {
             let format: CorpusFormat = query.format.as_deref().unwrap_or("pubtator").parse()?;
             let sources = sources(query.sources.as_deref())?;
-            app.store.read(|connection| {
+            let exported = app.store.read(|connection| {
                 let project = projects::get(connection, project)?;
                 let ending = match format {
                     CorpusFormat::Pubtator => "pubtator",
@@ -232,7 +233,9 @@ pub async fn export(
                     .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
                     .collect();
                 Ok((bytes, format!("{name}.{ending}")))
-            })
+            })?;
+            app.audit.note(app.now(), (&person.name, Some(client.0)), "export", &format!("project {project}"));
+            Ok(exported)
         })
         .await?;
     let disposition = format!("attachment; filename=\"{name}\"");

@@ -10,12 +10,17 @@ use super::{At, Json, bytes, json, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, COOKIE, Client, PublicUrl, cookie};
-use crate::people::{MAX_NAME, MAX_PASSWORD, Visitor, checked_name, hash, key_hash, new_key, verify};
+use crate::people::{
+    MAX_NAME, MAX_PASSWORD, Visitor, checked_name, checked_password, hash, key_hash, looks, new_key, verify,
+};
 use crate::store::people::{self, Person, PersonChange, Role};
 use crate::wire::{LoggedIn, Login, NewPassword, NewPerson, NewToken, People, PersonPatch, Token, Tokens};
 
 /// Days for which a token may be made.
 const MAX_DAYS: usize = 3650;
+
+/// Tokens that somebody may have.
+const MAX_TOKENS: usize = 100;
 
 /// How long a login lasts, in seconds.
 const SESSION: i64 = 7 * 24 * 3600;
@@ -43,6 +48,7 @@ pub async fn login(
         return Err(ApiError::bad(format!("a name has at most {MAX_NAME} bytes, a password {MAX_PASSWORD}")));
     }
     let device = cookie(&headers, DEVICE).map(key_hash);
+    let login_name = name.clone();
     let (known, attempt, is_known_device) = app
         .blocking(move |app| {
             let now = app.now();
@@ -64,6 +70,7 @@ pub async fn login(
             let now = app.now();
             let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
             let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
+                app.audit.note(now, (&login_name, Some(client.0)), "login refused", "");
                 return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
                     .hint("try again; after five failures one has to wait some seconds"));
             };
@@ -80,6 +87,7 @@ pub async fn login(
                 }
                 Ok(())
             })?;
+            app.audit.note(now, (&person.name, Some(client.0)), "login", "");
             Ok((person, key, device))
         })
         .await?;
@@ -120,16 +128,22 @@ pub async fn all(State(app): State<Arc<App>>, _: Person) -> ApiResult<axum::Json
 /// `POST /people`: adds somebody. From the first on, everybody has to log in, so the first is an admin.
 pub async fn add(
     State(app): State<Arc<App>>,
-    _: Admin,
+    admin: Admin,
+    axum::Extension(client): axum::Extension<Client>,
     Json(new): Json<NewPerson>,
 ) -> ApiResult<(StatusCode, axum::Json<Person>)> {
     let person = app.blocking(move |app| {
         let name = checked_name(&new.name)?;
-        let hash = hash(&new.password)?;
+        let hash = hash(checked_password(&new.password, name)?)?;
         let now = app.now();
         let person = app.store.write(|transaction| {
             if people::by_name(transaction, name)?.is_some() {
                 return Err(ApiError::conflict(format!("there is somebody called `{name}`")).hint("take another name"));
+            }
+            let seen = looks(name);
+            if let Some(other) = people::all(transaction)?.into_iter().find(|other| looks(&other.name) == seen) {
+                return Err(ApiError::conflict(format!("the name looks like that of `{}`", other.name))
+                    .hint("take another name"));
             }
             if new.role != Role::Admin && !people::has_admin(transaction)? {
                 return Err(ApiError::conflict("the first account has to be one of an admin")
@@ -138,6 +152,8 @@ pub async fn add(
             people::put(transaction, name, (new.role, &hash), now)
         })?;
         app.accounts_exist();
+        let what = format!("{} as {}", person.name, person.role.word());
+        app.audit.note(now, (&admin.0.name, Some(client.0)), "person added", &what);
         Ok(person)
     });
     Ok((StatusCode::CREATED, axum::Json(person.await?)))
@@ -147,13 +163,27 @@ pub async fn add(
 pub async fn change(
     State(app): State<Arc<App>>,
     admin: Admin,
+    axum::Extension(client): axum::Extension<Client>,
     At(id): At<i64>,
     Json(patch): Json<PersonPatch>,
 ) -> ApiResult<axum::Json<Person>> {
     let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let person = app.blocking(move |app| {
-        let password = patch.password.as_deref().map(hash).transpose()?;
-        app.store.write(|transaction| {
+        let of = app.store.read(|connection| people::get(connection, id))?;
+        let password =
+            patch.password.as_deref().map(|password| hash(checked_password(password, &of.name)?)).transpose()?;
+        let what = format!(
+            "{}: role {}, {}{}",
+            of.name,
+            patch.role.map_or("as before", Role::word),
+            match patch.is_active {
+                Some(true) => "active",
+                Some(false) => "not active",
+                None => "active as before",
+            },
+            if password.is_some() { ", new password" } else { "" }
+        );
+        let person = app.store.write(|transaction| {
             let before = people::get(transaction, id)?;
             if before.name == people::LOCAL {
                 return Err(ApiError::bad("`local` is the one who works where there are no accounts")
@@ -172,7 +202,9 @@ pub async fn change(
                 people::remove_keys(transaction, id, "")?;
             }
             people::get(transaction, id)
-        })
+        })?;
+        app.audit.note(app.now(), (&admin.0.name, Some(client.0)), "person changed", &what);
+        Ok(person)
     });
     let person = person.await?;
     app.keys_changed();
@@ -183,6 +215,7 @@ pub async fn change(
 pub async fn password(
     State(app): State<Arc<App>>,
     person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     headers: HeaderMap,
     Json(new): Json<NewPassword>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
@@ -199,11 +232,16 @@ pub async fn password(
             return Err(ApiError::bad("the password until now is wrong").hint("nothing was changed; try again"));
         }
         app.limiter.succeeded(attempt);
-        let change = PersonChange { password: Some(hash(&new.new)?), ..PersonChange::default() };
+        let change = PersonChange {
+            password: Some(hash(checked_password(&new.new, &person.name)?)?),
+            ..PersonChange::default()
+        };
         app.store.write(|transaction| {
             people::change(transaction, person.id, &change)?;
             people::remove_keys(transaction, person.id, &this)
-        })
+        })?;
+        app.audit.note(app.now(), (&person.name, Some(client.0)), "password changed", &person.name);
+        Ok(())
     })
     .await?;
     app.keys_changed();
@@ -223,11 +261,15 @@ pub async fn tokens(State(app): State<Arc<App>>, person: Person) -> ApiResult<ax
 pub async fn revoke(
     State(app): State<Arc<App>>,
     person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     At(id): At<String>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
     app.blocking(move |app| {
         match app.store.write(|transaction| people::remove_token(transaction, person.id, &id))? {
-            true => Ok(()),
+            true => {
+                app.audit.note(app.now(), (&person.name, Some(client.0)), "token revoked", &id);
+                Ok(())
+            }
             false => Err(ApiError::not_found("you have no such token").hint("GET /api/v1/tokens lists them")),
         }
     })
@@ -240,6 +282,7 @@ pub async fn revoke(
 pub async fn token(
     State(app): State<Arc<App>>,
     person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     Json(new): Json<NewToken>,
 ) -> ApiResult<(StatusCode, axum::Json<Token>)> {
     let token = app.blocking(move |app| {
@@ -248,7 +291,14 @@ pub async fn token(
         let (token, hash) = new_key()?;
         let now = app.now();
         let end = days.map(|days| now + days as i64 * 24 * 3_600_000);
-        app.store.write(|transaction| people::add_key(transaction, (&hash, "token", &name), person.id, (now, end)))?;
+        app.store.write(|transaction| {
+            if people::tokens(transaction, person.id, now)?.len() >= MAX_TOKENS {
+                return Err(ApiError::conflict(format!("you have {MAX_TOKENS} tokens already"))
+                    .hint("revoke those that are not used; GET /api/v1/tokens lists them"));
+            }
+            people::add_key(transaction, (&hash, "token", &name), person.id, (now, end))
+        })?;
+        app.audit.note(now, (&person.name, Some(client.0)), "token made", &name);
         Ok(Token { name, token })
     });
     Ok((StatusCode::CREATED, axum::Json(token.await?)))

@@ -36,7 +36,7 @@ pub fn prepare(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Opens a file that is made for its owner alone where it is missing.
-fn private(path: &Path, options: &mut OpenOptions) -> Result<File> {
+pub fn private(path: &Path, options: &mut OpenOptions) -> Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path).map_err(|error| Error::io("open", path, error))

@@ -41,6 +41,9 @@ const MAX_STATEMENTS: usize = 64;
 /// What a connection holds of the file in memory, in KiB.
 const CACHE: i64 = 8 << 10;
 
+/// What of the log of changes stays on the disk, in bytes.
+const MAX_LOG: i64 = 64 << 20;
+
 /// Steps of SQLite between two looks whether anybody still waits for the answer.
 const STEPS: std::ffi::c_int = 10_000;
 
@@ -179,6 +182,8 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
+    // After a large import the log is cut back when it is next written over.
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     // A negative number counts KiB.
     connection.pragma_update(None, "cache_size", -CACHE)?;
     connection.progress_handler(STEPS, Some(abandon::is_abandoned))?;

@@ -21,7 +21,8 @@ pub enum Role {
 }
 
 impl Role {
-    fn word(self) -> &'static str {
+    /// Its word.
+    pub fn word(self) -> &'static str {
         match self {
             Role::Annotator => "annotator",
             Role::Curator => "curator",

@@ -466,3 +466,65 @@ async fn behind_a_proxy_the_server_has_another_name() {
         assert_eq!(status, if origin.starts_with("http://links") { 200 } else { 403 }, "{host} {origin}");
     }
 }
+
+#[tokio::test]
+async fn who_came_in_and_who_may_do_what_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let [ada, cyd, _] = three(&server).await;
+    let project = ada.project(CORPUS).await;
+    server.fail(Method::POST, "/login", json!({"name": "ada", "password": "wrong horse"}).to_string()).await;
+    let path = format!("/people/{}", number_of(&ada, "ann").await);
+    ada.patch(&path, json!({"role": "curator"})).await;
+    cyd.text(&format!("/projects/{project}/export?format=jsonl")).await;
+    cyd.post("/tokens", json!({"name": "script"})).await;
+    let record = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = record.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let did = |who: &str, did: &str, what: &str| {
+        let found = lines.iter().any(|line| line["who"] == who && line["did"] == did && line["what"] == what);
+        assert!(found, "{who} {did} {what}: {record}");
+    };
+    did("command line", "admin put", "ada");
+    did("ada", "login", "");
+    did("ada", "login refused", "");
+    did("ada", "person added", "cyd as curator");
+    did("ada", "person changed", "ann: role curator, active as before");
+    did("cyd", "export", &format!("project {project}"));
+    did("cyd", "token made", "script");
+    assert!(!record.contains("horse"));
+}
+
+#[tokio::test]
+async fn small_holes_are_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    // A token is of somebody, also where nobody has an account.
+    let wrong = server.asked_with(&[("authorization", "Bearer 00")]);
+    assert_eq!(wrong.fail(Method::GET, "/projects", "").await.0, 401);
+    let own = server.post("/tokens", json!({"name": "own"})).await["token"].as_str().unwrap().to_owned();
+    server.asked_with(&[("authorization", &format!("Bearer {own}"))]).get("/projects").await;
+    let [ada, cyd, _] = three(&server).await;
+    for row in 0..100 {
+        cyd.post("/tokens", json!({"name": format!("script {row}")})).await;
+    }
+    assert_eq!(cyd.fail(Method::POST, "/tokens", json!({"name": "more"}).to_string()).await.0, 409);
+    let person =
+        |name: &str, password: &str| json!({"name": name, "password": password, "role": "curator"}).to_string();
+    for (name, password, status) in [
+        ("bob", "        ", 400),
+        ("bob", "password", 400),
+        ("b\u{200b}ob", PASSWORD, 400),
+        ("Ada", PASSWORD, 409),
+        ("аԁа", PASSWORD, 409),
+    ] {
+        assert_eq!(ada.fail(Method::POST, "/people", person(name, password)).await.0, status, "{name} {password}");
+    }
+    let path = format!("/people/{}", number_of(&ada, "cyd").await);
+    assert_eq!(ada.fail(Method::PATCH, &path, json!({"password": "12345678"}).to_string()).await.0, 400);
+    assert!(server.app.put_admin("eve", "password").is_err());
+    // Methods that clients make up are counted as one.
+    for row in 0..50 {
+        server.send(Method::from_bytes(format!("M{row}").as_bytes()).unwrap(), "/health", "").await;
+    }
+    assert!(!server.text("/metrics").await.contains("M4"));
+}
