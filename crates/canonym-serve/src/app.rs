@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::abandon;
 use crate::api::lint::Lint;
 use crate::audit::Audit;
+use crate::care::MODELS;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
@@ -141,7 +142,7 @@ pub struct App {
 
 /// Where the model of a training goes.
 pub fn model_folder(data: &Path, job: i64) -> PathBuf {
-    data.join("models").join(format!("job-{job}"))
+    data.join(MODELS).join(format!("job-{job}"))
 }
 
 impl App {
@@ -274,6 +275,12 @@ impl App {
         Ok((model, self.engine_of_model(model)?))
     }
 
+    /// Where a model lies: in the folder of data, which may be a copy that stands elsewhere than when the model was made.
+    pub fn model_path(&self, kept: &Path) -> PathBuf {
+        let here = kept.file_name().map(|name| self.config.data.join(MODELS).join(name));
+        here.filter(|here| here.is_dir()).unwrap_or_else(|| kept.to_owned())
+    }
+
     fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
         if let Some(engine) = self.engines().get(&model) {
             return Ok(engine.clone());
@@ -282,7 +289,7 @@ impl App {
         let engine = match (&kept.folder, &self.trainer) {
             // A model of an earlier start has no folder of its own; that of this start takes its place.
             (None, _) => self.engine.clone(),
-            (Some(folder), Some(trainer)) => trainer.open(folder).map_err(|error| {
+            (Some(folder), Some(trainer)) => trainer.open(&self.model_path(folder)).map_err(|error| {
                 let hint = "use an older model of the project";
                 ApiError::unavailable(format!("the model {} cannot be opened: {error}", kept.model.name)).hint(hint)
             })?,

@@ -272,7 +272,13 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     if let Some(above) = folder.parent() {
         std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
     }
-    let training = Training { documents, parent: parent_folder, output: folder.clone(), settings, seed: job.id as u64 };
+    let training = Training {
+        documents,
+        parent: parent_folder.map(|folder| app.model_path(&folder)),
+        output: folder.clone(),
+        settings,
+        seed: job.id as u64,
+    };
     let mut told = |progress: Progress| {
         if let Err(error) = tell(app, job, &progress) {
             tracing::warn!("the progress of job {} cannot be kept: {error}", job.id);

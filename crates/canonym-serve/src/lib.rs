@@ -10,6 +10,7 @@ pub mod api;
 pub mod app;
 pub mod assets;
 pub mod audit;
+pub mod care;
 pub mod connections;
 pub mod engine;
 pub mod error;

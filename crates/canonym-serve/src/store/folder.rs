@@ -43,17 +43,25 @@ pub fn private(path: &Path, options: &mut OpenOptions) -> Result<File> {
 }
 
 /// An error where others than the owner may read a file or folder.
-#[cfg(unix)]
 fn refuse_open(path: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let Ok(metadata) = std::fs::metadata(path) else { return Ok(()) };
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 {
+    if !is_open(path) {
         return Ok(());
     }
-    let error = Error::artifact(path, format!("others may read it: its mode is {mode:03o}"));
-    let folder = if metadata.is_dir() { path } else { path.parent().unwrap_or(path) };
-    Err(error.with_hint(format!("close it with `chmod -R go= {}`", folder.display())))
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let hint = format!("close it with `chmod -R go= {}`, or `canonym doctor --repair`", folder.display());
+    Err(Error::artifact(path, "others than its owner may read it").with_hint(hint))
+}
+
+/// Whether others than the owner may do anything with a file or folder.
+#[cfg(unix)]
+pub fn is_open(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+pub fn is_open(_: &Path) -> bool {
+    false
 }
 
 /// Takes from others than the owner what they may do with a file or folder.
@@ -69,11 +77,6 @@ pub fn close(path: &Path) -> Result<()> {
 
 #[cfg(not(unix))]
 pub fn close(_: &Path) -> Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn refuse_open(_: &Path) -> Result<()> {
     Ok(())
 }
 

@@ -32,6 +32,9 @@ pub const FILE: &str = "canonym.sqlite";
 /// What each version of the file adds to the one before. A row is never changed: a new one follows.
 const MIGRATIONS: [&str; 3] = [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql")];
 
+/// The version of the file that this program writes.
+pub const VERSION: i64 = MIGRATIONS.len() as i64;
+
 /// Connections that read while one writes.
 const MAX_READERS: usize = 8;
 

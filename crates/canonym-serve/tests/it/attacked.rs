@@ -368,7 +368,8 @@ fn the_folder_of_data_is_closed_to_others() {
         std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(wide)).unwrap();
         let error = open().unwrap_err();
         assert!(
-            error.to_string().contains("others may read it") && error.hint().is_some_and(|hint| hint.contains("chmod"))
+            error.to_string().contains("others than its owner may read it")
+                && error.hint().is_some_and(|hint| hint.contains("chmod"))
         );
         std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(closed)).unwrap();
     }

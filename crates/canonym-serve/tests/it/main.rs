@@ -4,6 +4,7 @@
 
 mod archives;
 mod attacked;
+mod care;
 mod described;
 mod disagreements;
 mod durable;
