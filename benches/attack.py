@@ -154,16 +154,22 @@ def logins():
         project(it)
         held("the first admin is added beside the server", add_admin(it.data, "ada") == 0)
         held("a running server is closed by it", it.json("GET", "/projects")[0] == 401)
+        # The first hashes of passwords take the memory that all others use again.
+        for row in range(25):
+            it.ask("POST", "/api/v1/login", {"name": f"first {row}", "password": "wrong horse"})
         before = it.memory()
         statuses = {}
         for row in range(40):
-            status = it.ask("POST", "/api/v1/login", {"name": f"{row}" + "x" * 900_000, "password": "x"})[0]
+            try:
+                status = it.ask("POST", "/api/v1/login", {"name": f"{row}" + "x" * 900_000, "password": "x"})[0]
+            except OSError:
+                status = "cut off"
             statuses[status] = statuses.get(status, 0) + 1
         for row in range(400):
             status = it.ask("POST", "/api/v1/login", {"name": f"name {row}", "password": "wrong horse"})[0]
             statuses[status] = statuses.get(status, 0) + 1
         grown = it.memory() - before
-        held("a flood of names takes no memory and no attempts of others", grown < 100 and statuses.get(401, 0) <= 40, f"{grown} MiB more, {statuses}")
+        held("a flood of names takes no memory and no attempts of others", grown < 60 and statuses.get(401, 0) <= 40, f"{grown} MiB more, {statuses}")
         # The address used up its attempts; they come back within seconds.
         status = None
         for _ in range(40):

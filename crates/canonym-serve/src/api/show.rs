@@ -201,7 +201,7 @@ mod tests {
         let spans = [(0, 9), (2, 4), (4, 6), (3, 5), (8, 12), (12, 13), (0, 1), (10, 11)];
         let sources = ["GOLD", "PRED", "USER"];
         let marks: Vec<MarkState> = (0..24)
-            .map(|row: usize| mark(sources[row % 3], spans[row * 5 % 8], if row % 4 == 0 { "A" } else { "B" }))
+            .map(|row: usize| mark(sources[row % 3], spans[row * 5 % 8], if row.is_multiple_of(4) { "A" } else { "B" }))
             .collect();
         let listed: Vec<(i64, &MarkState)> = (0..).zip(&marks).collect();
         let found = across(&listed, disagrees);
