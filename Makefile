@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz deny
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz attack deny
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -60,6 +60,11 @@ bench-ambiguous:
 fuzz:
 	$(CARGO) build --profile fuzz -p canonym-fuzz
 	ulimit -v 8388608 && target/fuzz/canonym-fuzz --seconds $(SECONDS_EACH)
+
+# Attacks servers of our own on this machine: kills, floods, slow clients, damage. Some minutes; loopback alone.
+attack:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/attack.py --binary $(BINARY)
 
 # Licences and banned crates; `cargo install cargo-deny --locked` takes about four minutes on two cores.
 deny:

@@ -1,6 +1,7 @@
 //! The command line of canonym: one file a command, thin over the library.
 
 mod borrowed;
+mod care;
 mod compare;
 mod context;
 mod convert;
@@ -68,6 +69,10 @@ enum Command {
     Probe(probe::ProbeArguments),
     /// Serve the HTTP interface and the web application.
     Serve(serve::ServeArguments),
+    /// Copy a folder of data while a server uses it.
+    Backup(care::BackupArguments),
+    /// Check a folder of data that no server uses, and repair it where asked to.
+    Doctor(care::DoctorArguments),
     /// Print the completions of a shell.
     Completions(manual::CompletionsArguments),
     /// Write the manual pages of all commands.
@@ -95,6 +100,8 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Backup(arguments) => care::backup(&arguments),
+        Command::Doctor(arguments) => care::examine(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
         Command::Help(arguments) => help::run(&arguments, Arguments::command()),

@@ -4,11 +4,12 @@ mod engine;
 mod trainer;
 
 use std::io::Read;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym_serve::guard::PublicUrl;
 use canonym_serve::{ApiError, App, ServeConfig};
 
 use self::trainer::ProcessTrainer;
@@ -33,6 +34,12 @@ pub struct ServeArguments {
     /// The address to listen at. Others than this machine are let in only where an account exists.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     bind: String,
+    /// How people call the server where a proxy with TLS stands in front of it, such as https://links.example.org.
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    public_url: Option<PublicUrl>,
+    /// The address of a proxy that is believed from where a request comes (`X-Forwarded-For`); may be given again.
+    #[arg(long, value_name = "ADDRESS")]
+    trusted_proxy: Vec<IpAddr>,
     /// Add an admin, or give one a new password, and end: the password is read from CANONYM_PASSWORD, else from standard input.
     #[arg(long, value_name = "NAME")]
     add_admin: Option<String>,
@@ -47,6 +54,8 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let address = address(&arguments.bind)?;
     let mut config = ServeConfig::new(&arguments.data);
     config.is_loopback = address.ip().is_loopback();
+    config.public_url = arguments.public_url.clone();
+    config.trusted_proxies = arguments.trusted_proxy.iter().map(IpAddr::to_canonical).collect();
     (config.runs_jobs, config.owns_jobs) = (arguments.add_admin.is_none(), arguments.add_admin.is_none());
     // Who only adds somebody needs no large model.
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
@@ -60,9 +69,10 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
         progress::say(&format!("{name} is an admin in {}", arguments.data.display()));
         return Ok(());
     }
-    if !address.ip().is_loopback() && !app.has_admin() {
+    if (!address.ip().is_loopback() || arguments.public_url.is_some()) && !app.has_admin() {
         let message = format!("{address} can be reached by others, and nobody has an account");
-        return Err(usage(message, "add an admin with `canonym serve --add-admin NAME`, or leave `--bind` out"));
+        let hint = "add an admin with `canonym serve --add-admin NAME`, or leave `--bind` and `--public-url` out";
+        return Err(usage(message, hint));
     }
     let stopping = Arc::downgrade(&app);
     interrupt::instead(move || {
@@ -78,6 +88,10 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
         let hint = "another program may be there; give another port with `--bind 127.0.0.1:0`";
         canonym::Error::invalid(format!("cannot listen at {address}: {error}")).with_hint(hint).into()
     })
+}
+
+fn public_url(text: &str) -> Result<PublicUrl, String> {
+    text.parse().map_err(|error: ApiError| format!("{}; {}", error.message, error.hint.unwrap_or_default()))
 }
 
 fn address(text: &str) -> anyhow::Result<SocketAddr> {

@@ -1,6 +1,8 @@
 //! What all requests share.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +11,21 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
+use crate::abandon;
 use crate::api::lint::Lint;
+use crate::audit::Audit;
+use crate::care::MODELS;
 use crate::engine::{Engine, Trainer};
 use crate::error::{ApiError, ApiResult};
 use crate::events::Hub;
+use crate::guard::PublicUrl;
 use crate::jobs::Runner;
 use crate::lane::{Lane, LaneConfig};
 use crate::marks::disagree::{Place, places};
 use crate::metrics::Metrics;
 use crate::people::{Desks, Limiter};
-use crate::store::{Store, events, jobs, models, people, projects};
-use crate::times::Clock;
+use crate::store::{Store, events, folder, jobs, models, people, projects};
+use crate::times::{Clock, Millis};
 
 /// How the server works.
 #[derive(Debug, Clone)]
@@ -28,6 +34,10 @@ pub struct ServeConfig {
     pub data: PathBuf,
     /// Whether only this machine can reach the server: then the name by which it is called must be one of this machine.
     pub is_loopback: bool,
+    /// How people call the server where a proxy stands in front of it.
+    pub public_url: Option<PublicUrl>,
+    /// Proxies that tell from where a request comes.
+    pub trusted_proxies: Vec<IpAddr>,
     /// How long a request may take.
     pub timeout: Duration,
     /// The longest body of a request that links, in bytes.
@@ -42,7 +52,8 @@ pub struct ServeConfig {
     pub clock: Clock,
     /// Whether jobs run by themselves; tests run them one by one.
     pub runs_jobs: bool,
-    /// Whether jobs that are said to run were those of a program that ended; not so for one that only looks in.
+    /// Whether the folder of data is this program's: no other server may use it, and jobs that are said to run were those of one that ended. Not so
+    /// for a program that only looks in.
     pub owns_jobs: bool,
 }
 
@@ -52,6 +63,8 @@ impl ServeConfig {
         ServeConfig {
             data: data.into(),
             is_loopback: true,
+            public_url: None,
+            trusted_proxies: Vec::new(),
             timeout: Duration::from_secs(120),
             max_link_bytes: 8 << 20,
             max_upload_bytes: 64 << 20,
@@ -69,6 +82,12 @@ const SIDE_QUESTIONS: usize = 2;
 
 /// Imports at a time, and threads that wait for the hash of a password.
 const AT_ONCE: usize = 2;
+
+/// How long it is believed that the disk takes what is written.
+const PROBED: Millis = 5_000;
+
+/// Whole files that may be held in memory while they are sent.
+const UPLOADS: usize = 4;
 
 /// Disagreements of a document, with its version.
 type Places = (i64, Arc<Vec<Place>>);
@@ -98,7 +117,9 @@ pub struct App {
     /// Questions beside the lane.
     pub side: Semaphore,
     /// Files that are imported at a time: each is held in memory.
-    pub imports: Semaphore,
+    pub imports: Arc<Semaphore>,
+    /// KiB of files that are being sent.
+    pub uploads: Arc<Semaphore>,
     /// Threads that wait for the hash of a password.
     pub doors: Semaphore,
     /// Who works on which document.
@@ -110,11 +131,18 @@ pub struct App {
     /// Disagreements by document.
     places: Mutex<HashMap<i64, Places>>,
     stopping: watch::Sender<bool>,
+    keys: watch::Sender<()>,
+    /// Who came in, and who may do what.
+    pub audit: Audit,
+    /// When it was last looked whether decisions can be kept, and what was found.
+    probed: Mutex<Option<(Millis, ApiResult<()>)>>,
+    /// Keeps other servers out of the folder of data.
+    _lock: Option<File>,
 }
 
 /// Where the model of a training goes.
 pub fn model_folder(data: &Path, job: i64) -> PathBuf {
-    data.join("models").join(format!("job-{job}"))
+    data.join(MODELS).join(format!("job-{job}"))
 }
 
 impl App {
@@ -125,6 +153,7 @@ impl App {
         config: ServeConfig,
     ) -> canonym::Result<Arc<App>> {
         let store = Store::open(&config.data)?;
+        let lock = if config.owns_jobs { Some(folder::lock(&config.data)?) } else { None };
         let now = config.clock.now();
         let prepared = store.write(|transaction| {
             people::ensure_local(transaction, now)?;
@@ -138,6 +167,8 @@ impl App {
             std::fs::remove_dir_all(&folder).map_err(|error| canonym::Error::io("remove", &folder, error))?;
         }
         let runs_jobs = config.runs_jobs;
+        let audit = Audit::new(&config.data);
+        let uploads = UPLOADS * config.max_upload_bytes.div_ceil(1024);
         let app = Arc::new(App {
             lane: Lane::new(engine.clone(), config.lane),
             engine,
@@ -150,7 +181,8 @@ impl App {
             runner: Runner::default(),
             base_model,
             side: Semaphore::new(SIDE_QUESTIONS),
-            imports: Semaphore::new(AT_ONCE),
+            imports: Arc::new(Semaphore::new(AT_ONCE)),
+            uploads: Arc::new(Semaphore::new(uploads)),
             doors: Semaphore::new(AT_ONCE),
             desks: Desks::default(),
             lint: Mutex::default(),
@@ -158,6 +190,10 @@ impl App {
             engines: Mutex::default(),
             places: Mutex::default(),
             stopping: watch::Sender::new(false),
+            keys: watch::Sender::new(()),
+            audit,
+            probed: Mutex::default(),
+            _lock: lock,
         });
         if runs_jobs {
             Runner::start(&app);
@@ -178,6 +214,17 @@ impl App {
     /// From now on people have to log in.
     pub fn accounts_exist(&self) {
         self.has_accounts.store(true, Ordering::Relaxed);
+        self.keys_changed();
+    }
+
+    /// Somebody logged out, or may do something else than before: streams look again who listens.
+    pub fn keys_changed(&self) {
+        self.keys.send_replace(());
+    }
+
+    /// Tells when that happens.
+    pub fn keys(&self) -> watch::Receiver<()> {
+        self.keys.subscribe()
     }
 
     /// Whether somebody may let others in: without that a server that others can reach does not start.
@@ -188,10 +235,11 @@ impl App {
     /// Adds an admin, or gives one a new password.
     pub fn put_admin(&self, name: &str, password: &str) -> ApiResult<()> {
         let name = crate::people::checked_name(name)?;
-        let hash = crate::people::hash(password)?;
+        let hash = crate::people::hash(crate::people::checked_password(password, name)?)?;
         let now = self.now();
         self.store.write(|transaction| people::put(transaction, name, (people::Role::Admin, &hash), now))?;
         self.accounts_exist();
+        self.audit.note(now, ("command line", None), "admin put", name);
         Ok(())
     }
 
@@ -200,13 +248,24 @@ impl App {
         format!("{:032x}", self.engine.kb().container().fingerprint())
     }
 
+    /// Whether what people decide can be kept; it is looked at most every few seconds, since it writes.
+    pub fn probe(&self) -> ApiResult<()> {
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now();
+        match probed.as_ref() {
+            Some((at, known)) if (0..PROBED).contains(&(now - at)) => known.clone(),
+            _ => probed.insert((now, self.store.probe())).1.clone(),
+        }
+    }
+
     /// Runs what blocks on a thread that may.
     pub async fn blocking<T: Send + 'static>(
         self: &Arc<App>,
         work: impl FnOnce(&App) -> ApiResult<T> + Send + 'static,
     ) -> ApiResult<T> {
         let app = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&app)).await;
+        let request = abandon::REQUEST.try_with(Arc::clone).ok();
+        let done = tokio::task::spawn_blocking(move || abandon::during(request, || work(&app))).await;
         done.unwrap_or_else(|error| Err(ApiError::internal(&error)))
     }
 
@@ -214,6 +273,12 @@ impl App {
     pub fn engine_of(&self, project: i64) -> ApiResult<(i64, Arc<dyn Engine>)> {
         let model = self.store.read(|connection| projects::model(connection, project))?.unwrap_or(self.base_model);
         Ok((model, self.engine_of_model(model)?))
+    }
+
+    /// Where a model lies: in the folder of data, which may be a copy that stands elsewhere than when the model was made.
+    pub fn model_path(&self, kept: &Path) -> PathBuf {
+        let here = kept.file_name().map(|name| self.config.data.join(MODELS).join(name));
+        here.filter(|here| here.is_dir()).unwrap_or_else(|| kept.to_owned())
     }
 
     fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
@@ -224,7 +289,7 @@ impl App {
         let engine = match (&kept.folder, &self.trainer) {
             // A model of an earlier start has no folder of its own; that of this start takes its place.
             (None, _) => self.engine.clone(),
-            (Some(folder), Some(trainer)) => trainer.open(folder).map_err(|error| {
+            (Some(folder), Some(trainer)) => trainer.open(&self.model_path(folder)).map_err(|error| {
                 let hint = "use an older model of the project";
                 ApiError::unavailable(format!("the model {} cannot be opened: {error}", kept.model.name)).hint(hint)
             })?,

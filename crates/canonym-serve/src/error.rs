@@ -5,6 +5,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 
+/// The code of an error of SQLite that finds its file damaged.
+pub const DATABASE_DAMAGED: &str = "database_damaged";
+
 /// The result of what answers a request.
 pub type ApiResult<T> = Result<T, ApiError>;
 
@@ -102,6 +105,14 @@ impl ApiError {
             .hint("the log of the server says why; nothing was changed")
     }
 
+    /// 500: what is stored cannot be read.
+    pub fn damaged(what: &dyn std::fmt::Display) -> ApiError {
+        tracing::error!("the data are damaged: {what}");
+        let message = format!("the stored data are damaged: {what}");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
+            .hint("nothing was changed; stop the server and look with `canonym doctor --data FOLDER`")
+    }
+
     /// The same with what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> ApiError {
@@ -140,9 +151,30 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// 503: nobody waits for the answer any more, so that nothing was done.
+pub fn abandoned() -> ApiError {
+    ApiError::unavailable("the request was given up").hint("nothing was changed; send it again")
+}
+
 impl From<rusqlite::Error> for ApiError {
     fn from(error: rusqlite::Error) -> ApiError {
-        ApiError::internal(&error)
+        use rusqlite::ErrorCode;
+        let again = "nothing was changed; try again when there is";
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => abandoned(),
+            Some(ErrorCode::DiskFull) => ApiError::unavailable("the disk is full").hint(format!("{again} room")),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                ApiError { code: DATABASE_DAMAGED, ..ApiError::damaged(&error) }
+            }
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+                tracing::error!("the database cannot be used: {error}");
+                ApiError::unavailable("the database cannot be used").hint("the log of the server says why")
+            }
+            _ => match error {
+                rusqlite::Error::FromSqlConversionFailure(_, _, cause) => ApiError::damaged(&cause),
+                error => ApiError::internal(&error),
+            },
+        }
     }
 }
 

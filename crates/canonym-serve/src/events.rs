@@ -1,6 +1,6 @@
 //! What happens, told to those who listen: server-sent events.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::app::App;
+use crate::guard::{Key, who};
 
 /// Events that a slow listener may be behind before it misses some.
 const CAPACITY: usize = 256;
@@ -62,10 +63,11 @@ pub struct DocumentVersion {
     pub version: i64,
 }
 
-/// A stream of what happens in a project, or everywhere, until the client leaves or the server stops.
-pub fn stream(app: &Arc<App>, project: Option<i64>) -> Response {
+/// A stream of what happens in a project, or everywhere, until the client leaves, has to log in again, or the server stops.
+pub fn stream(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Response {
     let mut told = app.hub.listen();
-    let mut stopping = app.stopping();
+    let (mut stopping, mut keys) = (app.stopping(), app.keys());
+    let app = Arc::downgrade(app);
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::convert::Infallible>>(16);
     tokio::spawn(async move {
         let mut line = ": listening\n\n".to_owned();
@@ -73,19 +75,34 @@ pub fn stream(app: &Arc<App>, project: Option<i64>) -> Response {
             if sender.send(Ok(Bytes::from(std::mem::take(&mut line)))).await.is_err() {
                 return;
             }
-            line = tokio::select! {
+            let heard = tokio::select! {
                 _ = stopping.wait_for(|stops| *stops) => return,
                 () = sender.closed() => return,
-                () = tokio::time::sleep(HEARTBEAT) => ": alive\n\n".to_owned(),
+                _ = keys.changed() => None,
+                // Keys end in time, and other processes take them away.
+                () = tokio::time::sleep(HEARTBEAT) => None,
                 heard = next(&mut told, project) => match heard {
-                    Some(line) => line,
+                    Some(line) => Some(line),
                     None => return,
                 },
+            };
+            line = match heard {
+                Some(line) => line,
+                None if may_listen(&app, person, &key).await => ": alive\n\n".to_owned(),
+                None => return,
             };
         }
     });
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (headers, Body::from_stream(ReceiverStream::new(receiver))).into_response()
+}
+
+/// Whether somebody may still listen.
+async fn may_listen(app: &Weak<App>, person: i64, key: &Key) -> bool {
+    let Some(app) = app.upgrade() else { return false };
+    let key = key.clone();
+    let now = app.blocking(move |app| who(app, &key)).await;
+    matches!(now, Ok(Some(now)) if now.id == person)
 }
 
 /// The next event of a project. The stream of who missed some ends: browsers connect again, and then read what they show anew.

@@ -30,6 +30,8 @@ const TRAINED: f64 = 0.9;
 /// What the thread of jobs and the requests share.
 #[derive(Debug, Default)]
 pub struct Runner {
+    /// How jobs ended of which it could not be kept.
+    ended: Mutex<Vec<(i64, End)>>,
     cancelled: Mutex<HashSet<i64>>,
     woken: Mutex<bool>,
     wakes: Condvar,
@@ -92,13 +94,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Runs the job that waits longest; whether there was one.
 pub fn run_next(app: &App) -> bool {
     let now = app.now();
+    if !keep_ends(app) {
+        return false;
+    }
     let next = app.store.write(|transaction| {
         let Some(id) = jobs::next(transaction)? else { return Ok(None) };
         jobs::start(transaction, id, now)?;
-        Ok(Some((jobs::get(transaction, id, now)?, jobs::settings(transaction, id)?)))
+        let read = jobs::get(transaction, id, now).and_then(|job| Ok((job, jobs::settings(transaction, id)?)));
+        if let Err(error) = &read {
+            // It would be the next one for ever.
+            jobs::end(transaction, id, &End::Failed(error.message.clone()), now)?;
+        }
+        Ok(Some(read))
     });
     let (job, settings) = match next {
-        Ok(Some(next)) => next,
+        Ok(Some(Ok(next))) => next,
+        Ok(Some(Err(_))) => return true,
         Ok(None) => return false,
         Err(error) => {
             tracing::error!("jobs cannot be read: {error}");
@@ -116,14 +127,32 @@ pub fn run_next(app: &App) -> bool {
         Err(_) => End::Failed("the model panicked; the log of the server says where".to_owned()),
     };
     lock(&app.runner.cancelled).remove(&job.id);
-    let now = app.now();
-    let ended = app.store.write(|transaction| {
-        jobs::end(transaction, job.id, &end, now)?;
-        jobs::get(transaction, job.id, now)
-    });
-    match ended {
-        Ok(job) => app.hub.tell(job.project_id, "job", &job),
-        Err(error) => tracing::error!("the end of job {} cannot be kept: {error}", job.id),
+    lock(&app.runner.ended).push((job.id, end));
+    keep_ends(app);
+    true
+}
+
+/// Keeps how jobs ended, and tells it; `false` where that cannot be done yet.
+fn keep_ends(app: &App) -> bool {
+    let mut ended = lock(&app.runner.ended);
+    while let Some((id, end)) = ended.first() {
+        let now = app.now();
+        let kept = app.store.write(|transaction| {
+            jobs::end(transaction, *id, end, now)?;
+            Ok(jobs::get(transaction, *id, now).ok())
+        });
+        match kept {
+            Ok(job) => {
+                if let Some(job) = job {
+                    app.hub.tell(job.project_id, "job", &job);
+                }
+                ended.remove(0);
+            }
+            Err(error) => {
+                tracing::error!("the end of job {id} cannot be kept yet: {error}");
+                return false;
+            }
+        }
     }
     true
 }
@@ -243,7 +272,13 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     if let Some(above) = folder.parent() {
         std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
     }
-    let training = Training { documents, parent: parent_folder, output: folder.clone(), settings, seed: job.id as u64 };
+    let training = Training {
+        documents,
+        parent: parent_folder.map(|folder| app.model_path(&folder)),
+        output: folder.clone(),
+        settings,
+        seed: job.id as u64,
+    };
     let mut told = |progress: Progress| {
         if let Err(error) = tell(app, job, &progress) {
             tracing::warn!("the progress of job {} cannot be kept: {error}", job.id);

@@ -5,9 +5,13 @@
 //!
 //! Offsets are bytes inside and code points in the interface; [`spans`] converts.
 
+pub mod abandon;
 pub mod api;
 pub mod app;
 pub mod assets;
+pub mod audit;
+pub mod care;
+pub mod connections;
 pub mod engine;
 pub mod error;
 pub mod events;
@@ -34,41 +38,19 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-/// Seconds that requests at hand have to end after the server was asked to stop.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// Answers requests at `address` until [`App::stop`] is called; then the requests at hand are finished and jobs are stopped. `listening` hears where
 /// the server is, which a port of 0 leaves open.
 pub fn run(app: &Arc<App>, address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
+        // A limit of the system on the size of files is an error of the write, as a full disk is, and no end of the program. SIGXFSZ is 25 there.
+        #[cfg(target_os = "linux")]
+        let _limit = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(25))?;
         let listener = TcpListener::bind(address).await?;
         listening(listener.local_addr()?);
-        serve(listener, app.clone()).await
+        connections::serve(listener, app.clone()).await
     });
     // What still runs on a thread of its own is a prediction or a training; the next start says that it was stopped.
     runtime.shutdown_timeout(Duration::from_millis(500));
     ended
-}
-
-/// Answers requests on `listener` until [`App::stop`] is called.
-pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> {
-    let router = api::router(&app);
-    let stopped = |app: &Arc<App>| {
-        let mut stopping = app.stopping();
-        async move {
-            // Where the sender is gone there is nothing left to wait for.
-            let _ = stopping.wait_for(|stops| *stops).await;
-        }
-    };
-    let (soon, at_last) = (stopped(&app), stopped(&app));
-    let answers = axum::serve(listener, router).with_graceful_shutdown(soon);
-    let too_long = async {
-        at_last.await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        ended = answers => ended,
-        () = too_long => Ok(()),
-    }
 }

@@ -1,6 +1,8 @@
 //! Passwords, keys, and how often one may fail to log in.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
@@ -14,18 +16,75 @@ use crate::times::Millis;
 /// The shortest password, in characters.
 const MIN_PASSWORD: usize = 8;
 
-/// The longest password and the longest name, in bytes.
-const MAX_PASSWORD: usize = 1024;
-const MAX_NAME: usize = 64;
+/// The longest password, in bytes.
+pub const MAX_PASSWORD: usize = 1024;
 
-/// Logins that may fail before one has to wait.
-const MAX_FAILURES: u32 = 5;
+/// The longest name, in bytes.
+pub const MAX_NAME: usize = 64;
 
 /// How long failures are remembered.
 const WAIT: Millis = 60_000;
 
-/// Names of which failures are remembered.
-const MAX_NAMES: usize = 10_000;
+/// Logins that may fail in that time: of one name from one address or known browser, from one address, and of one name from all addresses.
+const OF_ONE: Millis = 5;
+const OF_ADDRESS: Millis = 20;
+const OF_NAME: Millis = 40;
+
+/// Slots in which failures are counted. Names and addresses that share one are not told apart; which do is a secret of the process.
+const SLOTS: usize = 1 << 16;
+
+/// Passwords that everybody tries first, without digits and signs behind them.
+const COMMON: [&str; 24] = [
+    "password",
+    "passwort",
+    "passw0rd",
+    "letmein",
+    "welcome",
+    "qwerty",
+    "qwertyui",
+    "qwertyuiop",
+    "qwertz",
+    "qwertzui",
+    "asdfghjk",
+    "asdfghjkl",
+    "iloveyou",
+    "admin",
+    "administrator",
+    "changeme",
+    "default",
+    "secret",
+    "master",
+    "monkey",
+    "dragon",
+    "sunshine",
+    "princess",
+    "canonym",
+];
+
+/// Different characters that a password has at least.
+const MIN_DIFFERENT: usize = 4;
+
+/// A password that is not the first to be guessed.
+pub fn checked_password<'a>(password: &'a str, name: &str) -> ApiResult<&'a str> {
+    let different: std::collections::BTreeSet<char> =
+        password.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let word = password.trim().to_lowercase();
+    let word = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
+    let is_common = COMMON.contains(&word) || word == name.to_lowercase() || is_counted(password);
+    if different.len() < MIN_DIFFERENT || is_common {
+        return Err(
+            ApiError::bad("this password is easily guessed").hint("take some words that do not belong together")
+        );
+    }
+    Ok(password)
+}
+
+/// Whether each character is the one before it and one more, or one less, as in `12345678`.
+fn is_counted(password: &str) -> bool {
+    let letters: Vec<i64> = password.trim().chars().map(|letter| i64::from(u32::from(letter))).collect();
+    let step = |step: i64| letters.windows(2).filter(|pair| pair[1] - pair[0] == step).count();
+    step(1).max(step(-1)) + 2 >= letters.len()
+}
 
 /// The hash of a password, by Argon2id with a salt of its own.
 pub fn hash(password: &str) -> ApiResult<String> {
@@ -74,13 +133,76 @@ fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
 /// A name as it is kept.
 pub fn checked_name(name: &str) -> ApiResult<&str> {
     let name = name.trim();
-    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(ApiError::bad(format!("a name is a line of 1 to {MAX_NAME} bytes")));
+    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(is_unseen) || name.contains("  ") {
+        return Err(ApiError::bad(format!("a name is a line of 1 to {MAX_NAME} bytes, all of which can be seen")));
+    }
+    let scripts = [0x41..0x250, 0x370..0x400, 0x400..0x530];
+    let n_scripts = scripts
+        .iter()
+        .filter(|script| name.chars().any(|letter| letter.is_alphabetic() && script.contains(&u32::from(letter))));
+    if n_scripts.count() > 1 {
+        return Err(ApiError::bad("the name mixes Latin, Greek or Cyrillic letters, which look alike")
+            .hint("use those of one alphabet"));
     }
     if name == crate::store::people::LOCAL {
         return Err(ApiError::bad("`local` is the one who works where there are no accounts").hint("take another name"));
     }
     Ok(name)
+}
+
+/// Whether a character shows nothing, or changes how others are shown.
+fn is_unseen(letter: char) -> bool {
+    let hidden = [
+        0xad..=0xad,
+        0x34f..=0x34f,
+        0x61c..=0x61c,
+        0x115f..=0x1160,
+        0x17b4..=0x17b5,
+        0x180b..=0x180f,
+        0x200b..=0x200f,
+        0x2028..=0x202e,
+        0x2060..=0x206f,
+        0x3164..=0x3164,
+        0xfe00..=0xfe0f,
+        0xfeff..=0xfeff,
+        0xffa0..=0xffa0,
+        0xfff0..=0xfffc,
+        0x1d173..=0x1d17a,
+        0xe0000..=0xe0fff,
+    ];
+    letter.is_control()
+        || (letter.is_whitespace() && letter != ' ')
+        || hidden.iter().any(|range| range.contains(&u32::from(letter)))
+}
+
+/// How a name looks: names that look alike are one. Letters of other alphabets that look like Latin ones are those.
+pub fn looks(name: &str) -> String {
+    const ALIKE: [(&str, char); 20] = [
+        ("аα", 'a'),
+        ("вβ", 'b'),
+        ("сϲ", 'c'),
+        ("ԁ", 'd'),
+        ("еε", 'e'),
+        ("һ", 'h'),
+        ("іιı", 'i'),
+        ("јϳ", 'j'),
+        ("кκ", 'k'),
+        ("ӏ1|", 'l'),
+        ("м", 'm'),
+        ("п", 'n'),
+        ("оοσ0", 'o'),
+        ("рρ", 'p'),
+        ("ѕ", 's'),
+        ("тτ", 't'),
+        ("υ", 'u'),
+        ("νѵ", 'v'),
+        ("хχ", 'x'),
+        ("уγ", 'y'),
+    ];
+    let plain = name.to_lowercase();
+    let alike =
+        |letter: char| ALIKE.iter().find(|(others, _)| others.contains(letter)).map_or(letter, |(_, latin)| *latin);
+    plain.chars().map(alike).collect()
 }
 
 /// A key of 256 random bits, and the hash that is kept of it.
@@ -101,36 +223,82 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Failed logins by name.
-#[derive(Debug, Default)]
-pub struct Limiter(Mutex<HashMap<String, (u32, Millis)>>);
+/// Who tries to log in.
+#[derive(Debug, Clone, Copy)]
+pub enum Visitor<'a> {
+    /// A browser in which this person logged in before, or somebody who is logged in: nobody else can use up their attempts.
+    Known(&'a str),
+    /// Anybody, by address.
+    Stranger(IpAddr),
+}
+
+/// Failed logins, counted in a table of fixed size whatever names and addresses are sent.
+///
+/// A slot holds the time at which all of its failures are forgotten; each failure moves it by a share of a minute. Nobody waits longer than that
+/// share: a stranger can use up the attempts of an address or of a name, never those of a browser that is known.
+#[derive(Debug)]
+pub struct Limiter {
+    keys: RandomState,
+    slots: Mutex<Vec<Millis>>,
+}
+
+impl Default for Limiter {
+    fn default() -> Limiter {
+        Limiter { keys: RandomState::new(), slots: Mutex::new(vec![0; SLOTS]) }
+    }
+}
+
+/// An attempt to log in that counts as failed until [`Limiter::succeeded`] says otherwise, so that many at once do not pass together.
+#[derive(Debug)]
+pub struct Attempt(Vec<(usize, Millis)>);
 
 impl Limiter {
-    fn names(&self) -> std::sync::MutexGuard<'_, HashMap<String, (u32, Millis)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> std::sync::MutexGuard<'_, Vec<Millis>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error where the name failed too often of late. An attempt counts as failed until [`Limiter::succeeded`] says otherwise, so that many
-    /// at once do not pass together.
-    pub fn attempt(&self, name: &str, now: Millis) -> ApiResult<()> {
-        let mut names = self.names();
-        names.retain(|_, (_, at)| now - *at < WAIT);
-        if names.len() >= MAX_NAMES && !names.contains_key(name) {
-            return Err(ApiError::busy("too many logins failed of late", 60));
+    /// An error where too many failed of late; what is refused counts nothing.
+    pub fn attempt(&self, name: &str, visitor: Visitor<'_>, now: Millis) -> ApiResult<Attempt> {
+        let slot = |what: &dyn Fn() -> u64| (what() % SLOTS as u64) as usize;
+        let counted: Vec<(usize, Millis)> = match visitor {
+            Visitor::Known(key) => vec![(slot(&|| self.keys.hash_one((0, key))), OF_ONE)],
+            Visitor::Stranger(address) => {
+                let address = network(address);
+                vec![
+                    (slot(&|| self.keys.hash_one((1, address, name))), OF_ONE),
+                    (slot(&|| self.keys.hash_one((2, address))), OF_ADDRESS),
+                    (slot(&|| self.keys.hash_one((3, name))), OF_NAME),
+                ]
+            }
+        };
+        let mut slots = self.slots();
+        for (slot, limit) in &counted {
+            let wait = slots[*slot].max(now) + WAIT / limit - now - WAIT;
+            if wait > 0 {
+                let seconds = (wait as u64).div_ceil(1000);
+                return Err(ApiError::busy("too many logins failed", seconds));
+            }
         }
-        let (n, at) = names.entry(name.to_owned()).or_insert((0, now));
-        if *n >= MAX_FAILURES {
-            let seconds = ((WAIT - (now - *at)) / 1000).max(1) as u64;
-            return Err(ApiError::busy("too many logins of this name failed", seconds));
+        for (slot, limit) in &counted {
+            slots[*slot] = slots[*slot].max(now) + WAIT / limit;
         }
-        *n += 1;
-        *at = now;
-        Ok(())
+        Ok(Attempt(counted))
     }
 
-    /// Forgets the failures of a name.
-    pub fn succeeded(&self, name: &str) {
-        self.names().remove(name);
+    /// Takes an attempt back.
+    pub fn succeeded(&self, attempt: Attempt) {
+        let mut slots = self.slots();
+        for (slot, limit) in attempt.0 {
+            slots[slot] -= WAIT / limit;
+        }
+    }
+}
+
+/// What one household has of addresses: of the long ones all that begin alike.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
+        address => address,
     }
 }
 
@@ -175,15 +343,71 @@ mod tests {
     }
 
     #[test]
-    fn the_sixth_login_in_a_minute_waits() {
-        let limiter = Limiter::default();
-        for _ in 0..5 {
-            limiter.attempt("ada", 0).unwrap();
+    fn passwords_that_are_tried_first_are_refused() {
+        for guessed in [
+            "        ",
+            "aaaaaaaa",
+            "password",
+            "Password1!",
+            "12345678",
+            "qwertyui",
+            "ada12345",
+            "abababab",
+            "87654321",
+        ] {
+            assert!(checked_password(guessed, "ada").unwrap_err().hint.is_some(), "{guessed}");
         }
-        assert_eq!(limiter.attempt("ada", 1_000).unwrap_err().retry_after, Some(59));
-        limiter.attempt("bob", 1_000).unwrap();
-        limiter.attempt("ada", 60_000).unwrap();
-        limiter.succeeded("ada");
-        limiter.attempt("ada", 60_000).unwrap();
+        checked_password("correct horse", "ada").unwrap();
+    }
+
+    #[test]
+    fn names_that_cannot_be_told_apart_by_eye_are_refused_or_one() {
+        for odd in ["a\u{200b}da", "a\u{202e}da", "\u{3164}", "ada\u{a0}x", "a\u{ad}da", "аda", "adα", "a  b", "a\nb"]
+        {
+            assert!(checked_name(odd).is_err(), "{odd:?}");
+        }
+        for name in ["ada", "Ada Lovelace", "Ада", "Ελένη", "李小龙", "José"] {
+            checked_name(name).unwrap();
+        }
+        assert_eq!(looks("аԁа"), looks("ada"));
+        assert_eq!(looks("ADA"), looks("ada"));
+        assert_eq!(looks("bi11"), looks("bill"));
+        assert_ne!(looks("ada"), looks("adam"));
+    }
+
+    #[test]
+    fn the_sixth_login_in_a_minute_waits_for_a_share_of_it() {
+        let limiter = Limiter::default();
+        let here = Visitor::Stranger([192, 0, 2, 1].into());
+        for _ in 0..5 {
+            limiter.attempt("ada", here, 0).unwrap();
+        }
+        assert_eq!(limiter.attempt("ada", here, 1_000).unwrap_err().retry_after, Some(11));
+        limiter.attempt("bob", here, 1_000).unwrap();
+        let attempt = limiter.attempt("ada", here, 12_000).unwrap();
+        limiter.attempt("ada", here, 12_000).unwrap_err();
+        limiter.succeeded(attempt);
+        limiter.attempt("ada", here, 12_000).unwrap();
+    }
+
+    #[test]
+    fn strangers_use_up_their_own_attempts_and_no_memory() {
+        let limiter = Limiter::default();
+        let (here, home) = (Visitor::Stranger([192, 0, 2, 1].into()), Visitor::Stranger([198, 51, 100, 7].into()));
+        let passed = (0..10_050).filter(|row| limiter.attempt(&format!("name {row}"), here, 0).is_ok()).count();
+        assert!(passed <= OF_ADDRESS as usize, "{passed}");
+        assert_eq!(limiter.slots().len(), SLOTS);
+        limiter.attempt("ada", home, 0).unwrap();
+        // Many addresses use up a name, and still not a browser that is known.
+        let passed =
+            (0..200u8).filter(|row| limiter.attempt("ada", Visitor::Stranger([203, 0, 113, *row].into()), 0).is_ok());
+        assert!(passed.count() < OF_NAME as usize);
+        limiter.attempt("ada", Visitor::Known("a browser"), 0).unwrap();
+        // Addresses of one network are one.
+        let of = |last: u16| Visitor::Stranger([0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into());
+        for last in 0..5 {
+            limiter.attempt("cyd", of(last), 0).unwrap();
+        }
+        limiter.attempt("cyd", of(9), 0).unwrap_err();
     }
 }

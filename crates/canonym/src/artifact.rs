@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,25 @@ pub fn remove_unfinished() {
     std::mem::forget(paths);
 }
 
+/// A name beside `path` that nobody can know before.
+fn temporary_beside(path: &Path, name: &std::ffi::OsStr) -> PathBuf {
+    // Each state has keys of its own, out of randomness of the system.
+    let secret = RandomState::new().hash_one(std::process::id());
+    path.with_file_name(format!(".{}.{}-{secret:016x}.tmp", name.to_string_lossy(), std::process::id()))
+}
+
+/// Waits until the disk has the name of a file that was renamed to `path`. Some file systems sync no folders; the rename has happened all the same.
+#[cfg(unix)]
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(folder) = File::open(folder) {
+        folder.sync_all().ok();
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) {}
+
 /// A file that appears under its name only when [`AtomicFile::commit`] is called.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -60,9 +80,10 @@ impl AtomicFile {
             let error = Error::invalid(format!("{} exists and is not a regular file", path.display()));
             return Err(error.with_hint("give the name of a file to write"));
         }
-        let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+        let temporary = temporary_beside(path, name);
         unfinished().push(temporary.clone());
-        match File::create(&temporary) {
+        // Nothing that is there already is written into, and no link is followed.
+        match File::create_new(&temporary) {
             Ok(file) => Ok(AtomicFile {
                 path: path.to_path_buf(),
                 temporary,
@@ -84,6 +105,8 @@ impl AtomicFile {
         let mut paths = unfinished();
         std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
         paths.retain(|other| *other != self.temporary);
+        drop(paths);
+        sync_folder(&self.path);
         Ok(())
     }
 
@@ -135,7 +158,7 @@ impl AtomicFolder {
                 return Err(error.with_hint("give the name of a new folder; nothing is written over"));
             }
         }
-        let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+        let temporary = temporary_beside(path, name);
         unfinished().push(temporary.clone());
         let folder = AtomicFolder { path: path.to_path_buf(), temporary };
         match std::fs::create_dir(&folder.temporary) {
@@ -155,6 +178,7 @@ impl AtomicFolder {
         std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
         paths.retain(|other| *other != self.temporary);
         drop(paths);
+        sync_folder(&self.path);
         Ok(())
     }
 }
@@ -492,6 +516,22 @@ mod tests {
         writer.section("letters", [&b"abc"[..]]).unwrap();
         let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
         assert_eq!(error.to_string(), "cannot use sample: it has format 4, and this program reads up to 3");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn temporary_names_are_not_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        // What was there under the old name of the process is not written into.
+        let (planted, victim) = (format!(".out.{}.tmp", std::process::id()), folder.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.path().join(planted)).unwrap();
+        let (mut one, two) = (AtomicFile::create(&path).unwrap(), AtomicFile::create(&path).unwrap());
+        assert_ne!(one.temporary, two.temporary);
+        one.write_all(b"new").unwrap();
+        one.commit().unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]

@@ -24,8 +24,8 @@ fn end_build(place: &Workplace, signal: &str) -> Option<i32> {
     place.write("many.kb", "old");
     let mut command = place.command(&["kb", "build", "many.tsv", "--out", "many.kb"]);
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let unfinished = format!(".many.kb.{}.tmp", child.id());
-    while running(&mut child) && !place.path(&unfinished).exists() {
+    let unfinished = format!(".many.kb.{}-", child.id());
+    while running(&mut child) && !place.names().iter().any(|name| name.starts_with(&unfinished)) {
         std::thread::yield_now();
     }
     Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();

@@ -182,3 +182,51 @@ fn others_are_let_in_only_where_somebody_has_an_account() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stderr).contains("ada is an admin in canonym-data"));
 }
+
+#[test]
+fn a_folder_of_data_is_copied_while_it_is_used_and_examined_when_it_is_not() {
+    let place = Workplace::with_shapes();
+    let (mut child, address) = start(&place);
+    assert!(ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}").starts_with("HTTP/1.1 201"));
+    let told = |arguments: &[&str]| {
+        let output = place.run(arguments, "");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let second = ["serve", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0", "--data", "kept"];
+    let (status, _, message) = told(&second);
+    assert!(status == Some(1) && message.contains(&format!("process {}", child.id())), "{message}");
+    let (status, _, message) = told(&["backup", "--data", "kept", "--out", "copy"]);
+    assert!(status == Some(0) && message.contains("copied kept to copy, with 0 trained models"), "{message}");
+    assert!(told(&["doctor", "--data", "kept"]).2.contains("another server uses it"));
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    for data in ["kept", "copy"] {
+        let (status, faults, message) = told(&["doctor", "--data", data]);
+        assert_eq!((status, faults.as_str()), (Some(0), ""), "{message}");
+        assert!(message.contains(&format!("{data} is in order")), "{message}");
+    }
+    std::fs::create_dir_all(place.path("copy/models/job-7")).unwrap();
+    let (status, faults, message) = told(&["doctor", "--data", "copy"]);
+    assert_eq!((status, faults.as_str()), (Some(1), "fault\tcopy/models/job-7 is of no model\n"), "{message}");
+    assert!(message.contains("hint: `canonym doctor --repair` mends"), "{message}");
+    let (status, faults, _) = told(&["doctor", "--data", "copy", "--repair"]);
+    assert_eq!((status, faults.as_str()), (Some(0), "repaired\tcopy/models/job-7 is of no model\n"));
+    assert!(!place.path("copy/models/job-7").exists());
+    assert!(told(&["backup", "--data", "none", "--out", "other"]).2.contains("hint: "));
+}
+
+#[test]
+fn a_public_name_needs_an_account_and_no_path() {
+    let place = Workplace::with_shapes();
+    let run = |url: &str| {
+        let arguments =
+            ["serve", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0", "--public-url", url];
+        let output = place.run(&arguments, "");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (status, message) = run("https://links.example.org/canonym");
+    assert!(status == Some(2) && message.contains("is no address of a server"), "{message}");
+    let (status, message) = run("https://links.example.org");
+    assert!(status == Some(2) && message.contains("nobody has an account"), "{message}");
+}

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::show::{document, marks, names};
 use super::{At, Json, Maybe};
+use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
@@ -303,6 +304,7 @@ fn places_alike(connection: &Connection, project: i64, request: &AlikeRequest) -
     }
     let mut among = Vec::new();
     for number in documents::numbers(connection, project)? {
+        abandon::check()?;
         if !alike::places(&documents::text(connection, number)?, &mark.text).is_empty() {
             among.push(number);
         }

@@ -24,12 +24,12 @@ pub async fn health() -> Json<Status> {
     Json(Status { status: "ok" })
 }
 
-/// `GET /ready`: it can read its data and takes requests.
+/// `GET /ready`: it takes requests, and what people decide can be kept.
 pub async fn ready(State(app): State<Arc<App>>) -> ApiResult<Json<Status>> {
     if *app.stopping().borrow() {
         return Err(ApiError::unavailable("the server is stopping"));
     }
-    app.blocking(|app| app.store.read(crate::store::people::local)).await?;
+    app.blocking(App::probe).await?;
     Ok(Json(Status { status: "ready" }))
 }
 

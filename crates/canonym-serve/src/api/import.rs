@@ -17,10 +17,11 @@ use canonym::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
 
-use super::{Ask, At, bytes};
+use super::{Ask, At, held_bytes};
+use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::Curator;
+use crate::guard::{Client, Curator};
 use crate::marks::{Change, Changes, MarkState, Source, convert};
 use crate::store::events::{self, NewEvent};
 use crate::store::people::Person;
@@ -54,12 +55,16 @@ pub async fn import(
     Ask(query): Ask<ImportQuery>,
     request: Request<Body>,
 ) -> ApiResult<axum::Json<ImportReport>> {
-    let _place = app.imports.try_acquire().map_err(|_| ApiError::busy("other files are being imported", 2))?;
-    let bytes = bytes(request, app.config.max_upload_bytes).await?;
+    // A slow upload holds what it has sent, and no place.
+    let (bytes, held) = held_bytes(request, app.config.max_upload_bytes, Some(&app.uploads)).await?;
+    let place = app.imports.clone().try_acquire_owned();
+    let place = place.map_err(|_| ApiError::busy("other files are being imported", 2))?;
     let report = app.blocking(move |app| {
+        // Both are held until the work ends, also where the client has left.
+        let _held = (held, place);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
-        let (read, mut report) = read(bytes.into(), &query, limits)?;
+        let (read, mut report) = read(bytes, &query, limits)?;
         keep(app, (project, person.id), read, &mut report)?;
         if report.n_documents == 0 {
             let first = report.problems.first().cloned();
@@ -199,7 +204,8 @@ pub struct ExportQuery {
 /// `GET /projects/{p}/export`: all documents in one file; brat, which has two files a document, as a zip.
 pub async fn export(
     State(app): State<Arc<App>>,
-    _: Person,
+    person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     At(project): At<i64>,
     Ask(query): Ask<ExportQuery>,
 ) -> ApiResult<Response> {
@@ -207,7 +213,7 @@ pub async fn export(
         .blocking(move |app| {
             let format: CorpusFormat = query.format.as_deref().unwrap_or("pubtator").parse()?;
             let sources = sources(query.sources.as_deref())?;
-            app.store.read(|connection| {
+            let exported = app.store.read(|connection| {
                 let project = projects::get(connection, project)?;
                 let ending = match format {
                     CorpusFormat::Pubtator => "pubtator",
@@ -227,7 +233,9 @@ pub async fn export(
                     .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
                     .collect();
                 Ok((bytes, format!("{name}.{ending}")))
-            })
+            })?;
+            app.audit.note(app.now(), (&person.name, Some(client.0)), "export", &format!("project {project}"));
+            Ok(exported)
         })
         .await?;
     let disposition = format!("attachment; filename=\"{name}\"");
@@ -262,6 +270,7 @@ pub fn for_each_document(
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         for kept in &page {
+            abandon::check()?;
             let mut document = kept.beside.restore(&kept.external_id, &kept.text);
             let marks = documents::marks(connection, kept.id)?;
             let mut shown: Vec<&MarkState> =

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::engine::TrainingPlan;
 use crate::error::{ApiError, ApiResult};
 use crate::events;
-use crate::guard::Curator;
+use crate::guard::{Curator, Key};
 use crate::jobs::training_documents;
 use crate::store::jobs::{self, End};
 use crate::store::people::Person;
@@ -192,6 +192,11 @@ pub struct EventsQuery {
 }
 
 /// `GET /events`: what happens, as server-sent events.
-pub async fn stream(State(app): State<Arc<App>>, _: Person, Ask(query): Ask<EventsQuery>) -> Response {
-    events::stream(&app, query.project)
+pub async fn stream(
+    State(app): State<Arc<App>>,
+    person: Person,
+    axum::Extension(key): axum::Extension<Key>,
+    Ask(query): Ask<EventsQuery>,
+) -> Response {
+    events::stream(&app, query.project, (person.id, key))
 }

@@ -24,31 +24,67 @@ mod stream;
 pub use import::for_each_document;
 pub use routes::{Route, router, routes};
 
-use axum::body::{Body, to_bytes};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_stream::StreamExt;
 
 use crate::error::{ApiError, ApiResult};
 
 /// The longest body of a request that neither links nor imports.
 const MAX_BODY: usize = 1 << 20;
 
+/// How long is waited for the next part of a body.
+const IDLE: Duration = Duration::from_secs(15);
+
 /// What is said of malformed input at most, in characters.
 const MAX_QUOTED: usize = 300;
 
-/// All bytes of a body, or 413.
-async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<axum::body::Bytes> {
+/// All bytes of a body, or 413. A client that sends nothing for a while is not waited for.
+async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<Vec<u8>> {
+    Ok(held_bytes(request, limit, None).await?.0)
+}
+
+/// The same; what has come of it is taken of `budget`, in KiB, until the permit is dropped.
+async fn held_bytes(
+    request: Request<Body>,
+    limit: usize,
+    budget: Option<&Arc<Semaphore>>,
+) -> ApiResult<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large(limit));
     }
-    to_bytes(request.into_body(), limit).await.map_err(|error| match std::error::Error::source(&error) {
-        Some(cause) if cause.to_string().contains("length limit") => ApiError::too_large(limit),
-        _ => ApiError::bad("the body ended early").hint("send it again"),
-    })
+    let mut chunks = request.into_body().into_data_stream();
+    let mut bytes = Vec::new();
+    let mut held: Option<OwnedSemaphorePermit> = None;
+    loop {
+        let chunk = tokio::time::timeout(IDLE, chunks.next()).await;
+        let chunk = chunk.map_err(|_| ApiError::bad("the body comes too slowly").hint("send it again"))?;
+        let Some(chunk) = chunk else { return Ok((bytes, held)) };
+        let chunk = chunk.map_err(|_| ApiError::bad("the body ended early").hint("send it again"))?;
+        if bytes.len() + chunk.len() > limit {
+            return Err(ApiError::too_large(limit));
+        }
+        bytes.extend_from_slice(&chunk);
+        if let Some(budget) = budget {
+            let n_held = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let more = bytes.len().div_ceil(1024).saturating_sub(n_held) as u32;
+            let more = budget.clone().try_acquire_many_owned(more);
+            let more = more.map_err(|_| ApiError::busy("other files are being sent", 2))?;
+            match &mut held {
+                Some(held) => held.merge(more),
+                None => held = Some(more),
+            }
+        }
+    }
 }
 
 /// JSON of a body.

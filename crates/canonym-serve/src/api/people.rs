@@ -2,59 +2,120 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{At, Json, within};
+use super::{At, Json, bytes, json, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::{Admin, COOKIE, cookie};
-use crate::people::{checked_name, hash, key_hash, new_key, verify};
+use crate::guard::{Admin, COOKIE, Client, PublicUrl, cookie};
+use crate::people::{
+    MAX_NAME, MAX_PASSWORD, Visitor, checked_name, checked_password, hash, key_hash, looks, new_key, verify,
+};
 use crate::store::people::{self, Person, PersonChange, Role};
 use crate::wire::{LoggedIn, Login, NewPassword, NewPerson, NewToken, People, PersonPatch, Token, Tokens};
 
 /// Days for which a token may be made.
 const MAX_DAYS: usize = 3650;
 
+/// Tokens that somebody may have.
+const MAX_TOKENS: usize = 100;
+
 /// How long a login lasts, in seconds.
 const SESSION: i64 = 7 * 24 * 3600;
 
+/// The cookie of a browser in which somebody logged in once; it lets nobody in.
+const DEVICE: &str = "canonym_device";
+
+/// How long such a browser is known, in seconds, and how many of one person are.
+const DEVICE_SECONDS: i64 = 180 * 24 * 3600;
+const MAX_DEVICES: usize = 20;
+
+/// The longest body of a login, in bytes.
+const MAX_LOGIN: usize = 8 << 10;
+
 /// `POST /login`: a name and a password for a cookie.
-pub async fn login(State(app): State<Arc<App>>, Json(login): Json<Login>) -> ApiResult<Response> {
-    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
-    let (person, key) = app
+pub async fn login(
+    State(app): State<Arc<App>>,
+    axum::Extension(client): axum::Extension<Client>,
+    headers: HeaderMap,
+    request: Request,
+) -> ApiResult<Response> {
+    let login: Login = json(&bytes(request, MAX_LOGIN).await?)?;
+    let name = login.name.trim().to_owned();
+    if name.len() > MAX_NAME || login.password.len() > MAX_PASSWORD {
+        return Err(ApiError::bad(format!("a name has at most {MAX_NAME} bytes, a password {MAX_PASSWORD}")));
+    }
+    let device = cookie(&headers, DEVICE).map(key_hash);
+    let login_name = name.clone();
+    let (known, attempt, is_known_device) = app
         .blocking(move |app| {
             let now = app.now();
-            let name = login.name.trim();
-            app.limiter.attempt(name, now)?;
-            let known = app.store.read(|connection| people::by_name(connection, name))?;
-            let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
-            let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
-                return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
-                    .hint("try again; after five failures one has to wait a minute"));
-            };
-            app.limiter.succeeded(name);
-            let (key, key_hash) = new_key()?;
-            app.store.write(|transaction| {
-                people::remove_key(transaction, "", now)?;
-                people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(now + SESSION * 1000)))
+            let (known, owner) = app.store.read(|connection| {
+                let owner = match &device {
+                    Some(device) => people::by_key(connection, device, "device", now)?,
+                    None => None,
+                };
+                Ok((people::by_name(connection, &name)?, owner))
             })?;
-            Ok((person, key))
+            let own = device.filter(|_| owner.is_some_and(|owner| owner.name == name));
+            let visitor = own.as_deref().map_or(Visitor::Stranger(client.0), Visitor::Known);
+            Ok((known, app.limiter.attempt(&name, visitor, now)?, own.is_some()))
         })
         .await?;
-    let cookie = format!("{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION}");
-    Ok(([(header::SET_COOKIE, cookie)], axum::Json(LoggedIn { user: person })).into_response())
+    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let (person, key, device) = app
+        .blocking(move |app| {
+            let now = app.now();
+            let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
+            let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
+                app.audit.note(now, (&login_name, Some(client.0)), "login refused", "");
+                return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
+                    .hint("try again; after five failures one has to wait some seconds"));
+            };
+            app.limiter.succeeded(attempt);
+            let (key, key_hash) = new_key()?;
+            let (device, device_hash) = new_key()?;
+            app.store.write(|transaction| {
+                people::remove_key(transaction, "", now)?;
+                let until = now + SESSION * 1000;
+                people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(until)))?;
+                if !is_known_device {
+                    let until = now + DEVICE_SECONDS * 1000;
+                    people::add_device(transaction, person.id, (&device_hash, MAX_DEVICES), now, until)?;
+                }
+                Ok(())
+            })?;
+            app.audit.note(now, (&person.name, Some(client.0)), "login", "");
+            Ok((person, key, device))
+        })
+        .await?;
+    let session = set_cookie(&app, COOKIE, &key, ("/", SESSION))?;
+    let mut response = ([(header::SET_COOKIE, session)], axum::Json(LoggedIn { user: person })).into_response();
+    if !is_known_device {
+        let device = set_cookie(&app, DEVICE, &device, ("/api/v1/login", DEVICE_SECONDS))?;
+        response.headers_mut().append(header::SET_COOKIE, device);
+    }
+    Ok(response)
+}
+
+fn set_cookie(app: &App, name: &str, value: &str, (path, seconds): (&str, i64)) -> ApiResult<HeaderValue> {
+    let is_secure = app.config.public_url.as_ref().is_some_and(PublicUrl::is_https);
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={seconds}{secure}");
+    HeaderValue::try_from(cookie).map_err(|error| ApiError::internal(&error))
 }
 
 /// `POST /logout`: the cookie is worth nothing any more.
 pub async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> ApiResult<Response> {
-    if let Some(key) = cookie(&headers) {
+    if let Some(key) = cookie(&headers, COOKIE) {
         let hash = key_hash(key);
         app.blocking(move |app| app.store.write(|transaction| people::remove_key(transaction, &hash, app.now())))
             .await?;
+        app.keys_changed();
     }
-    let gone = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    let gone = set_cookie(&app, COOKIE, "", ("/", 0))?;
     Ok((StatusCode::OK, [(header::SET_COOKIE, gone)], axum::Json(serde_json::json!({}))).into_response())
 }
 
@@ -67,16 +128,22 @@ pub async fn all(State(app): State<Arc<App>>, _: Person) -> ApiResult<axum::Json
 /// `POST /people`: adds somebody. From the first on, everybody has to log in, so the first is an admin.
 pub async fn add(
     State(app): State<Arc<App>>,
-    _: Admin,
+    admin: Admin,
+    axum::Extension(client): axum::Extension<Client>,
     Json(new): Json<NewPerson>,
 ) -> ApiResult<(StatusCode, axum::Json<Person>)> {
     let person = app.blocking(move |app| {
         let name = checked_name(&new.name)?;
-        let hash = hash(&new.password)?;
+        let hash = hash(checked_password(&new.password, name)?)?;
         let now = app.now();
         let person = app.store.write(|transaction| {
             if people::by_name(transaction, name)?.is_some() {
                 return Err(ApiError::conflict(format!("there is somebody called `{name}`")).hint("take another name"));
+            }
+            let seen = looks(name);
+            if let Some(other) = people::all(transaction)?.into_iter().find(|other| looks(&other.name) == seen) {
+                return Err(ApiError::conflict(format!("the name looks like that of `{}`", other.name))
+                    .hint("take another name"));
             }
             if new.role != Role::Admin && !people::has_admin(transaction)? {
                 return Err(ApiError::conflict("the first account has to be one of an admin")
@@ -85,6 +152,8 @@ pub async fn add(
             people::put(transaction, name, (new.role, &hash), now)
         })?;
         app.accounts_exist();
+        let what = format!("{} as {}", person.name, person.role.word());
+        app.audit.note(now, (&admin.0.name, Some(client.0)), "person added", &what);
         Ok(person)
     });
     Ok((StatusCode::CREATED, axum::Json(person.await?)))
@@ -94,13 +163,27 @@ pub async fn add(
 pub async fn change(
     State(app): State<Arc<App>>,
     admin: Admin,
+    axum::Extension(client): axum::Extension<Client>,
     At(id): At<i64>,
     Json(patch): Json<PersonPatch>,
 ) -> ApiResult<axum::Json<Person>> {
     let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let person = app.blocking(move |app| {
-        let password = patch.password.as_deref().map(hash).transpose()?;
-        app.store.write(|transaction| {
+        let of = app.store.read(|connection| people::get(connection, id))?;
+        let password =
+            patch.password.as_deref().map(|password| hash(checked_password(password, &of.name)?)).transpose()?;
+        let what = format!(
+            "{}: role {}, {}{}",
+            of.name,
+            patch.role.map_or("as before", Role::word),
+            match patch.is_active {
+                Some(true) => "active",
+                Some(false) => "not active",
+                None => "active as before",
+            },
+            if password.is_some() { ", new password" } else { "" }
+        );
+        let person = app.store.write(|transaction| {
             let before = people::get(transaction, id)?;
             if before.name == people::LOCAL {
                 return Err(ApiError::bad("`local` is the one who works where there are no accounts")
@@ -119,38 +202,49 @@ pub async fn change(
                 people::remove_keys(transaction, id, "")?;
             }
             people::get(transaction, id)
-        })
+        })?;
+        app.audit.note(app.now(), (&admin.0.name, Some(client.0)), "person changed", &what);
+        Ok(person)
     });
-    Ok(axum::Json(person.await?))
+    let person = person.await?;
+    app.keys_changed();
+    Ok(axum::Json(person))
 }
 
 /// `POST /password`: a new password of one's own. It ends other logins and all tokens.
 pub async fn password(
     State(app): State<Arc<App>>,
     person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     headers: HeaderMap,
     Json(new): Json<NewPassword>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
     let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
-    let this = cookie(&headers).map(key_hash).unwrap_or_default();
+    let this = cookie(&headers, COOKIE).map(key_hash).unwrap_or_default();
     app.blocking(move |app| {
         if !app.has_accounts() {
             return Err(ApiError::conflict("nobody has a password here")
                 .hint("an admin adds accounts; from then on everybody has to log in"));
         }
-        app.limiter.attempt(&person.name, app.now())?;
+        let attempt = app.limiter.attempt(&person.name, Visitor::Known(&format!("person {}", person.id)), app.now())?;
         let known = app.store.read(|connection| people::by_name(connection, &person.name))?;
         if !verify(&new.old, known.as_ref().and_then(|(_, hash)| hash.as_deref())) {
             return Err(ApiError::bad("the password until now is wrong").hint("nothing was changed; try again"));
         }
-        app.limiter.succeeded(&person.name);
-        let change = PersonChange { password: Some(hash(&new.new)?), ..PersonChange::default() };
+        app.limiter.succeeded(attempt);
+        let change = PersonChange {
+            password: Some(hash(checked_password(&new.new, &person.name)?)?),
+            ..PersonChange::default()
+        };
         app.store.write(|transaction| {
             people::change(transaction, person.id, &change)?;
             people::remove_keys(transaction, person.id, &this)
-        })
+        })?;
+        app.audit.note(app.now(), (&person.name, Some(client.0)), "password changed", &person.name);
+        Ok(())
     })
     .await?;
+    app.keys_changed();
     Ok(axum::Json(serde_json::json!({})))
 }
 
@@ -167,15 +261,20 @@ pub async fn tokens(State(app): State<Arc<App>>, person: Person) -> ApiResult<ax
 pub async fn revoke(
     State(app): State<Arc<App>>,
     person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     At(id): At<String>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
     app.blocking(move |app| {
         match app.store.write(|transaction| people::remove_token(transaction, person.id, &id))? {
-            true => Ok(()),
+            true => {
+                app.audit.note(app.now(), (&person.name, Some(client.0)), "token revoked", &id);
+                Ok(())
+            }
             false => Err(ApiError::not_found("you have no such token").hint("GET /api/v1/tokens lists them")),
         }
     })
     .await?;
+    app.keys_changed();
     Ok(axum::Json(serde_json::json!({})))
 }
 
@@ -183,6 +282,7 @@ pub async fn revoke(
 pub async fn token(
     State(app): State<Arc<App>>,
     person: Person,
+    axum::Extension(client): axum::Extension<Client>,
     Json(new): Json<NewToken>,
 ) -> ApiResult<(StatusCode, axum::Json<Token>)> {
     let token = app.blocking(move |app| {
@@ -191,7 +291,14 @@ pub async fn token(
         let (token, hash) = new_key()?;
         let now = app.now();
         let end = days.map(|days| now + days as i64 * 24 * 3_600_000);
-        app.store.write(|transaction| people::add_key(transaction, (&hash, "token", &name), person.id, (now, end)))?;
+        app.store.write(|transaction| {
+            if people::tokens(transaction, person.id, now)?.len() >= MAX_TOKENS {
+                return Err(ApiError::conflict(format!("you have {MAX_TOKENS} tokens already"))
+                    .hint("revoke those that are not used; GET /api/v1/tokens lists them"));
+            }
+            people::add_key(transaction, (&hash, "token", &name), person.id, (now, end))
+        })?;
+        app.audit.note(now, (&person.name, Some(client.0)), "token made", &name);
         Ok(Token { name, token })
     });
     Ok((StatusCode::CREATED, axum::Json(token.await?)))

@@ -7,8 +7,8 @@ use canonym::text::offsets::OffsetMap;
 use rusqlite::{Connection, params};
 
 use crate::error::ApiResult;
+use crate::marks::MarkState;
 use crate::marks::predict::disagrees;
-use crate::marks::{MarkState, Source};
 use crate::queue::{Strategy, reason};
 use crate::spans::to_pairs;
 use crate::store::documents::{self, HeldMark, Kept};
@@ -39,13 +39,7 @@ pub fn marks(
     shown.sort_by_key(|(id, mark)| {
         (mark.spans.first().copied(), std::cmp::Reverse(mark.spans.last().map(|last| last.1)), *id)
     });
-    let others = |mark: &MarkState| -> Vec<i64> {
-        let across = |(_, other): &&(i64, &MarkState)| match mark.source {
-            Source::Pred => disagrees(other, mark),
-            Source::Gold | Source::User => disagrees(mark, other),
-        };
-        listed.iter().filter(across).map(|(id, _)| *id).collect()
-    };
+    let mut others = across(&listed, disagrees);
     shown
         .into_iter()
         .map(|(id, mark)| Mark {
@@ -60,12 +54,45 @@ pub fn marks(
             is_unsure: mark.is_unsure,
             score: mark.score,
             candidates: mark.candidates.clone(),
-            disagrees: others(mark),
+            disagrees: others.remove(&id).unwrap_or_default(),
             by: mark.by.and_then(|by| names.get(&by).cloned()),
             at: rfc3339(mark.at),
             model: mark.model.clone(),
         })
         .collect()
+}
+
+/// The marks across each mark that `differ` from it: what people said, and an open prediction. The text is walked once, and only marks that lie across
+/// each other are compared.
+fn across(
+    listed: &[(i64, &MarkState)],
+    mut differ: impl FnMut(&MarkState, &MarkState) -> bool,
+) -> HashMap<i64, Vec<i64>> {
+    let sides = [MarkState::is_human, MarkState::is_open];
+    let parts =
+        listed.iter().flat_map(|(id, mark)| mark.spans.iter().map(move |(start, end)| (*start, *end, *id, *mark)));
+    let mut parts: Vec<(u32, u32, i64, &MarkState)> = parts.collect();
+    parts.sort_unstable_by_key(|(start, end, id, _)| (*start, *end, *id));
+    // What has begun, on either side; what has ended is taken out when it is next looked at.
+    let mut begun: [Vec<(u32, i64, &MarkState)>; 2] = Default::default();
+    let mut found: HashMap<i64, Vec<i64>> = HashMap::new();
+    for (start, end, id, mark) in parts {
+        let Some(side) = sides.iter().position(|is_of| is_of(mark)) else { continue };
+        begun[1 - side].retain(|(other_end, ..)| *other_end > start);
+        for (_, other_id, other) in &begun[1 - side] {
+            let is_different = if side == 0 { differ(mark, other) } else { differ(other, mark) };
+            if is_different {
+                found.entry(id).or_default().push(*other_id);
+                found.entry(*other_id).or_default().push(id);
+            }
+        }
+        begun[side].push((end, id, mark));
+    }
+    for ids in found.values_mut() {
+        ids.sort_unstable();
+        ids.dedup();
+    }
+    found
 }
 
 /// The sections of a document, in code points.
@@ -135,5 +162,53 @@ pub fn row(kept: &Kept, (n_marks, n_open): (usize, usize)) -> DocumentRow {
         n_open,
         is_finished: kept.is_finished,
         locked_by: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn mark(source: &str, (start, end): (u32, u32), concept: &str) -> MarkState {
+        let state = if source == "PRED" { "open" } else { "accepted" };
+        serde_json::from_value(json!({
+            "spans": [[start, end]], "text": "", "kind": "", "source": source, "state": state,
+            "concept": {"id": concept, "name": ""}, "is_nil": false, "is_unsure": false, "score": null, "candidates": [],
+            "by": null, "at": 0, "model": null, "is_deleted": false, "original": null
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn marks_side_by_side_are_compared_with_those_across_them_alone() {
+        let n = 2_000;
+        let marks: Vec<MarkState> = (0..n)
+            .flat_map(|at| [mark("GOLD", (3 * at, 3 * at + 3), "A"), mark("PRED", (3 * at + 1, 3 * at + 2), "B")])
+            .collect();
+        let listed: Vec<(i64, &MarkState)> = (0..).zip(&marks).collect();
+        let mut n_compared = 0;
+        let found = across(&listed, |human, predicted| {
+            n_compared += 1;
+            disagrees(human, predicted)
+        });
+        assert_eq!((n_compared, found.len()), (n, 2 * n as usize));
+    }
+
+    #[test]
+    fn what_lies_across_is_what_comparing_all_finds() {
+        let spans = [(0, 9), (2, 4), (4, 6), (3, 5), (8, 12), (12, 13), (0, 1), (10, 11)];
+        let sources = ["GOLD", "PRED", "USER"];
+        let marks: Vec<MarkState> = (0..24)
+            .map(|row: usize| mark(sources[row % 3], spans[row * 5 % 8], if row.is_multiple_of(4) { "A" } else { "B" }))
+            .collect();
+        let listed: Vec<(i64, &MarkState)> = (0..).zip(&marks).collect();
+        let found = across(&listed, disagrees);
+        for (id, one) in &listed {
+            let all = listed.iter().filter(|(_, other)| disagrees(one, other) || disagrees(other, one));
+            let all: Vec<i64> = all.map(|(id, _)| *id).collect();
+            assert_eq!(found.get(id).cloned().unwrap_or_default(), all, "{id}");
+        }
     }
 }

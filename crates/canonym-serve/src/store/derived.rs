@@ -21,6 +21,17 @@ const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 /// The tables, all of which [`note`] and [`count_mark`] fill.
 const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];
 
+/// Every table that follows from events, with the columns that do, and an order of its rows.
+pub const FOLLOWS: [(&str, &str, &str); 7] = [
+    ("marks", "*", "id"),
+    ("documents", "id, is_finished, version", "id"),
+    ("mark_counts", "*", "1, 2, 3"),
+    ("decision_counts", "*", "1, 2, 3"),
+    ("work", "*", "1, 2, 3"),
+    ("said", "*", "1, 2"),
+    ("chosen", "*", "1, 2, 3"),
+];
+
 /// Empties the tables.
 pub fn clear(connection: &Connection) -> ApiResult<()> {
     for table in TABLES {

@@ -7,7 +7,7 @@ use canonym::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::found;
+use super::{found, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 
@@ -98,13 +98,13 @@ pub struct Kept {
 const COLUMNS: &str = "SELECT id, project_id, external_id, text, beside, is_finished, version FROM documents";
 
 fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
-    let beside: String = row.get(4)?;
+    let id = row.get(0)?;
     Ok(Kept {
-        id: row.get(0)?,
+        id,
         project: row.get(1)?,
         external_id: row.get(2)?,
         text: row.get(3)?,
-        beside: serde_json::from_str(&beside).unwrap_or_default(),
+        beside: stored(row, 4, ("documents", id))?,
         is_finished: row.get(5)?,
         version: row.get(6)?,
     })
@@ -212,21 +212,20 @@ pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, 
     let mut rows = statement.query([document])?;
     let mut marks = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let body: String = row.get(2)?;
-        marks.insert(row.get(0)?, HeldMark { event: row.get(1)?, mark: serde_json::from_str(&body)? });
+        let id = row.get(0)?;
+        marks.insert(id, HeldMark { event: row.get(1)?, mark: stored(row, 2, ("marks", id))? });
     }
     Ok(marks)
 }
 
 /// The marks of a document on which nobody decided.
 pub fn open_marks(connection: &Connection, document: i64) -> ApiResult<Vec<MarkState>> {
-    let sql = format!("SELECT m.body FROM marks m JOIN documents d ON {OPEN} WHERE d.id = ?1 ORDER BY m.id");
+    let sql = format!("SELECT m.body, m.id FROM marks m JOIN documents d ON {OPEN} WHERE d.id = ?1 ORDER BY m.id");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([document])?;
     let mut marks = Vec::new();
     while let Some(row) = rows.next()? {
-        let body: String = row.get(0)?;
-        marks.push(serde_json::from_str(&body)?);
+        marks.push(stored(row, 0, ("marks", row.get(1)?))?);
     }
     Ok(marks)
 }
@@ -247,8 +246,8 @@ pub fn mentions(
     let mut rows = statement.query(params![project, concept, document, mark, limit as i64])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let body: String = row.get(2)?;
-        found.push((row.get(0)?, row.get(1)?, serde_json::from_str(&body)?));
+        let id = row.get(1)?;
+        found.push((row.get(0)?, id, stored(row, 2, ("marks", id))?));
     }
     Ok(found)
 }

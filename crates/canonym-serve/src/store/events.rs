@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::derived;
+use super::{derived, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::Changes;
 use crate::times::Millis;
@@ -52,16 +52,16 @@ pub struct Event {
 }
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    let changes: String = row.get(7)?;
+    let id = row.get(0)?;
     Ok(Event {
-        id: row.get(0)?,
+        id,
         batch: row.get(1)?,
         person: row.get(2)?,
         at: row.get(3)?,
         kind: row.get(4)?,
         model: row.get(5)?,
         undoes: row.get(6)?,
-        changes: serde_json::from_str(&changes).unwrap_or_default(),
+        changes: stored(row, 7, ("events", id))?,
     })
 }
 
@@ -148,7 +148,7 @@ pub fn rebuild(connection: &Connection) -> ApiResult<()> {
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (changes, kind): (String, String) = (row.get(2)?, row.get(5)?);
+        let (id, kind): (i64, String) = (row.get(0)?, row.get(5)?);
         let event = NewEvent {
             document: row.get(1)?,
             person: row.get(3)?,
@@ -156,7 +156,7 @@ pub fn rebuild(connection: &Connection) -> ApiResult<()> {
             kind: &kind,
             ..NewEvent::default()
         };
-        take_over(connection, (row.get(0)?, &event), &serde_json::from_str(&changes)?)?;
+        take_over(connection, (id, &event), &stored(row, 2, ("events", id))?)?;
     }
     Ok(())
 }

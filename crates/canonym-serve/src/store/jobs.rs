@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::found;
+use super::{found, stored};
 use crate::engine::Progress;
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
@@ -19,11 +19,11 @@ fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
     let (started, ended): (Option<Millis>, Option<Millis>) = (row.get(7)?, row.get(8)?);
     let state = JobState::of(&row.get::<_, String>(3)?);
     let progress: f64 = row.get(4)?;
-    let curve: String = row.get(9)?;
+    let id = row.get(0)?;
     let passed = started.map_or(0, |started| now - started) as f64 / 1000.0;
     let is_known = state == JobState::Running && progress > 0.01;
     Ok(Job {
-        id: row.get(0)?,
+        id,
         project_id: row.get(1)?,
         kind: row.get(2)?,
         state,
@@ -33,9 +33,9 @@ fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
         started_at: started.map(rfc3339),
         ended_at: ended.map(rfc3339),
         eta_seconds: is_known.then(|| (passed * (1.0 - progress) / progress).round().max(0.0)),
-        curve: serde_json::from_str(&curve).unwrap_or_default(),
+        curve: stored(row, 9, ("jobs", id))?,
         model: row.get(10)?,
-        settings: serde_json::from_str(&row.get::<_, String>(11)?).unwrap_or_default(),
+        settings: stored(row, 11, ("jobs", id))?,
     })
 }
 

@@ -6,24 +6,34 @@
 pub mod derived;
 pub mod documents;
 pub mod events;
+pub mod folder;
 pub mod jobs;
 pub mod models;
 pub mod pace;
 pub mod people;
 pub mod projects;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
+use serde::de::DeserializeOwned;
 
-use crate::error::{ApiError, ApiResult};
+use self::folder::Opened;
+use crate::abandon;
+use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 
 /// The file in the folder of data.
 pub const FILE: &str = "canonym.sqlite";
 
 /// What each version of the file adds to the one before. A row is never changed: a new one follows.
 const MIGRATIONS: [&str; 3] = [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql")];
+
+/// The version of the file that this program writes.
+pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Connections that read while one writes.
 const MAX_READERS: usize = 8;
@@ -34,35 +44,67 @@ const MAX_STATEMENTS: usize = 64;
 /// What a connection holds of the file in memory, in KiB.
 const CACHE: i64 = 8 << 10;
 
+/// What of the log of changes stays on the disk, in bytes.
+const MAX_LOG: i64 = 64 << 20;
+
+/// Steps of SQLite between two looks whether anybody still waits for the answer.
+const STEPS: std::ffi::c_int = 10_000;
+
 /// The opened file.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
+    opened: Opened,
+    /// SQLite found the file damaged: nothing is written any more.
+    is_damaged: AtomicBool,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
 }
 
 impl Store {
-    /// Opens the file in `folder`, which is made where it is missing, and brings it to the newest version.
+    /// Opens the file in `folder`, which is made where it is missing, checks it and brings it to the newest version.
     pub fn open(folder: &Path) -> canonym::Result<Store> {
-        std::fs::create_dir_all(folder).map_err(|error| canonym::Error::io("create", folder, error))?;
-        let path = folder.join(FILE);
+        let path = folder::prepare(folder)?;
         let failed = |error: rusqlite::Error| {
-            canonym::Error::artifact(&path, error.to_string()).with_hint("give another folder with `--data`")
+            canonym::Error::artifact(&path, error.to_string())
+                .with_hint("look with `canonym doctor --data FOLDER`, or give another folder with `--data`")
         };
         let mut writer = Connection::open(&path).map_err(failed)?;
-        configure(&writer).map_err(failed)?;
+        configure(&mut writer).map_err(failed)?;
+        let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
+        if found != "ok" {
+            return Err(canonym::Error::artifact(&path, format!("it is damaged: {found}"))
+                .with_hint("bring back a copy made with `canonym backup`; `canonym doctor --data FOLDER` tells more"));
+        }
         migrate(&mut writer, &path)?;
-        Ok(Store { path, writer: Mutex::new(writer), readers: Mutex::default() })
+        let opened = Opened::of(&path)?;
+        Ok(Store {
+            path,
+            opened,
+            is_damaged: AtomicBool::new(false),
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+        })
     }
 
     /// Runs `work` in a transaction that is committed where it succeeds and leaves nothing where it fails.
     pub fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> ApiResult<T>) -> ApiResult<T> {
-        let mut connection = lock(&self.writer);
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let value = work(&transaction)?;
-        transaction.commit()?;
-        Ok(value)
+        self.write_with(lock(&self.writer), work)
+    }
+
+    fn write_with<T>(
+        &self,
+        mut connection: MutexGuard<'_, Connection>,
+        work: impl FnOnce(&Transaction<'_>) -> ApiResult<T>,
+    ) -> ApiResult<T> {
+        self.check()?;
+        self.noted((|| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            abandon::commit()?;
+            transaction.commit()?;
+            Ok(value)
+        })())
     }
 
     /// Runs `work` on one state of the file, whatever is written meanwhile.
@@ -71,17 +113,18 @@ impl Store {
         let mut reader = match waiting {
             Some(reader) => reader,
             None => {
-                let reader = Connection::open_with_flags(
+                self.check()?;
+                let mut reader = Connection::open_with_flags(
                     &self.path,
                     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
                 )?;
-                configure(&reader)?;
+                configure(&mut reader)?;
                 reader
             }
         };
         let value = {
             let transaction = reader.transaction()?;
-            work(&transaction)
+            self.noted(work(&transaction))
         };
         let mut readers = lock(&self.readers);
         if readers.len() < MAX_READERS {
@@ -89,19 +132,64 @@ impl Store {
         }
         value
     }
+
+    /// Fails where what is written would be lost: SQLite keeps on writing into a file that was removed.
+    fn check(&self) -> ApiResult<()> {
+        if self.is_damaged.load(Ordering::Relaxed) {
+            return Err(ApiError::unavailable("the database is damaged")
+                .hint("nothing was changed; stop the server and look with `canonym doctor --data FOLDER`"));
+        }
+        match self.opened.missing() {
+            None => Ok(()),
+            Some(file) => {
+                tracing::error!("{} was removed or replaced", file.display());
+                Err(ApiError::unavailable("the database was removed or replaced while the server used it")
+                    .hint("nothing was changed; stop the server, bring the file back, and start again"))
+            }
+        }
+    }
+
+    fn noted<T>(&self, result: ApiResult<T>) -> ApiResult<T> {
+        if result.as_ref().is_err_and(|error| error.code == DATABASE_DAMAGED) {
+            self.is_damaged.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Whether what people decide can be kept: writes to the disk, unless somebody does so just now.
+    pub fn probe(&self) -> ApiResult<()> {
+        let writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.check(),
+        };
+        self.check()?;
+        let mut start = [0; 16];
+        let read = std::fs::File::open(&self.path).and_then(|mut file| file.read_exact(&mut start));
+        if read.is_err() || start != *b"SQLite format 3\0" {
+            self.is_damaged.store(true, Ordering::Relaxed);
+        }
+        self.write_with(writer, |transaction| {
+            transaction.execute("UPDATE counters SET next = next WHERE name = 'mark'", [])?;
+            Ok(())
+        })
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
+fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
+    // After a large import the log is cut back when it is next written over.
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     // A negative number counts KiB.
     connection.pragma_update(None, "cache_size", -CACHE)?;
+    connection.progress_handler(STEPS, Some(abandon::is_abandoned))?;
     connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     Ok(())
 }
@@ -131,6 +219,15 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
     })?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
     transaction.commit().map_err(failed)
+}
+
+/// JSON in a column of the row `id` of a table; an error where it is damaged.
+pub fn stored<T: DeserializeOwned>(row: &Row<'_>, column: usize, (table, id): (&str, i64)) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let message = format!("row {id} of `{table}` cannot be read: {error}");
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, message.into())
+    })
 }
 
 /// The value of the only row, or 404.

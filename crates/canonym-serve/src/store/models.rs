@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::found;
+use super::{found, stored};
 use crate::engine::{DevFigures, Trained};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
@@ -22,17 +22,18 @@ pub struct KeptModel {
 const COLUMNS: &str = "SELECT id, name, project_id, parent_id, folder, card, dev, made_at FROM models";
 
 fn kept(row: &Row<'_>) -> rusqlite::Result<KeptModel> {
-    let dev: Option<String> = row.get(6)?;
+    let id = row.get(0)?;
+    let has_figures = row.get::<_, Option<String>>(6)?.is_some();
     let folder: Option<String> = row.get(4)?;
     let model = Model {
-        id: row.get(0)?,
+        id,
         name: row.get(1)?,
         project_id: row.get(2)?,
         is_current: false,
         made_at: rfc3339(row.get(7)?),
         parent: row.get(3)?,
         card: row.get(5)?,
-        dev: dev.and_then(|dev| serde_json::from_str::<DevFigures>(&dev).ok()),
+        dev: if has_figures { Some(stored::<DevFigures>(row, 6, ("models", id))?) } else { None },
     };
     Ok(KeptModel { model, folder: folder.map(PathBuf::from) })
 }

@@ -21,7 +21,8 @@ pub enum Role {
 }
 
 impl Role {
-    fn word(self) -> &'static str {
+    /// Its word.
+    pub fn word(self) -> &'static str {
         match self {
             Role::Annotator => "annotator",
             Role::Curator => "curator",
@@ -108,12 +109,15 @@ pub fn all(connection: &Connection) -> ApiResult<Vec<Person>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Adds somebody, or gives somebody a new password and role.
+/// Adds somebody, or gives somebody a new password and role; what they were logged in with before is worth nothing then.
 pub fn put(connection: &Connection, name: &str, (role, password): (Role, &str), at: Millis) -> ApiResult<Person> {
     let sql = "INSERT INTO people (name, role, password, made_at) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (name) DO UPDATE SET role = ?2, password = ?3, is_active = 1";
     connection.execute(sql, params![name, role.word(), password, at])?;
-    by_name(connection, name)?.map(|(person, _)| person).ok_or_else(|| ApiError::internal(&"a person vanished"))
+    let person = by_name(connection, name)?.map(|(person, _)| person);
+    let person = person.ok_or_else(|| ApiError::internal(&"a person vanished"))?;
+    remove_keys(connection, person.id, "")?;
+    Ok(person)
 }
 
 /// Somebody and the hash of the password.
@@ -190,6 +194,21 @@ pub fn tokens(connection: &Connection, person: i64, at: Millis) -> ApiResult<Vec
 pub fn remove_token(connection: &Connection, person: i64, id: &str) -> ApiResult<bool> {
     let sql = "DELETE FROM keys WHERE person_id = ?1 AND kind = 'token' AND substr(hash, 1, ?2) = ?3";
     Ok(connection.execute(sql, params![person, TOKEN_ID as i64, id])? > 0)
+}
+
+/// Keeps the browser of somebody who logged in known, beside the last `limit` others.
+pub fn add_device(
+    connection: &Connection,
+    person: i64,
+    (hash, limit): (&str, usize),
+    at: Millis,
+    end: Millis,
+) -> ApiResult<()> {
+    add_key(connection, (hash, "device", ""), person, (at, Some(end)))?;
+    let sql = "DELETE FROM keys WHERE person_id = ?1 AND kind = 'device' AND hash NOT IN
+        (SELECT hash FROM keys WHERE person_id = ?1 AND kind = 'device' ORDER BY made_at DESC, rowid DESC LIMIT ?2)";
+    connection.execute(sql, params![person, limit as i64])?;
+    Ok(())
 }
 
 /// Forgets every key of somebody but the one with this hash.

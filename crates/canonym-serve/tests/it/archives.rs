@@ -100,7 +100,7 @@ async fn names_in_archives_lead_nowhere() {
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
     };
     assert_eq!(there(folder.path()), ["data"]);
-    assert!(there(&folder.path().join("data")).iter().all(|name| name.starts_with("canonym.sqlite")));
+    assert!(there(&folder.path().join("data")).iter().all(|name| name.starts_with("canonym.")));
     // A name that is no path of a page either.
     let (_, status, report) =
         import(&server, "filename=x.zip", zipped(&[("a\nb\u{7}.pubtator", b"1|t|x\n1|q|\n\n")])).await;

@@ -5,7 +5,7 @@ use canonym_serve::store::{documents, events};
 use serde_json::json;
 
 use crate::flow::CORPUS;
-use crate::support::{Server, mark_of, shown};
+use crate::support::{Server, mark_of, private, shown};
 
 #[tokio::test]
 async fn marks_follow_from_the_events_alone() {
@@ -51,7 +51,7 @@ async fn a_kill_loses_nothing_that_was_answered() {
         let before = server.document(id).await;
         // Nothing is closed in order: the folder is copied as it lies there while the server still holds it.
         let copy = folder.path().join("copy");
-        std::fs::create_dir(&copy).unwrap();
+        private(&copy);
         for name in ["canonym.sqlite", "canonym.sqlite-wal"] {
             std::fs::copy(folder.path().join(name), copy.join(name)).unwrap();
         }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod archives;
+mod attacked;
+mod care;
 mod described;
 mod disagreements;
 mod durable;

@@ -83,7 +83,7 @@ async fn from_the_first_account_on_everybody_logs_in() {
 #[tokio::test]
 async fn guessing_passwords_is_slowed_down() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+    let server = Server::at_one_time(folder.path());
     server.app.put_admin("ada", PASSWORD).unwrap();
     let wrong = json!({"name": "ada", "password": "wrong horse"}).to_string();
     for _ in 0..5 {
@@ -143,7 +143,7 @@ pub async fn three(server: &Server) -> [Server; 3] {
     [ada, login(server, "cyd").await, login(server, "ann").await]
 }
 
-async fn number_of(server: &Server, name: &str) -> i64 {
+pub async fn number_of(server: &Server, name: &str) -> i64 {
     let people = server.get("/people").await;
     let people = people["people"].as_array().unwrap();
     people.iter().find(|person| person["name"] == name).unwrap()["id"].as_i64().unwrap()

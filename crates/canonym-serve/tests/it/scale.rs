@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::flow::CORPUS;
-use crate::support::{Server, mark_of};
+use crate::support::{Server, mark_of, private};
 
 /// Every table that follows from events, row by row, and what the columns of marks say.
 const DERIVED: [&str; 7] = [
@@ -133,7 +133,7 @@ async fn the_queue_is_ordered_by_what_the_marks_say() {
 async fn a_file_of_the_first_version_is_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();
     let old = folder.path().join("old");
-    std::fs::create_dir(&old).unwrap();
+    private(&old);
     let server = Server::new(&folder.path().join("new"));
     busy(&server).await;
     let connection = Connection::open(old.join(FILE)).unwrap();

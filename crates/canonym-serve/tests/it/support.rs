@@ -187,6 +187,11 @@ pub fn clock() -> Clock {
     Clock::of(move || now.fetch_add(1000, Ordering::Relaxed))
 }
 
+/// A folder that its owner alone may read, and an empty database for nobody else.
+pub fn private(folder: &Path) {
+    canonym_serve::store::folder::prepare(folder).unwrap();
+}
+
 pub fn config(folder: &Path) -> ServeConfig {
     ServeConfig { clock: clock(), runs_jobs: false, ..ServeConfig::new(folder) }
 }
@@ -194,6 +199,12 @@ pub fn config(folder: &Path) -> ServeConfig {
 impl Server {
     pub fn new(folder: &Path) -> Server {
         Server::with(Ruled::new("first", rules()), None, config(folder))
+    }
+
+    /// A server for which no time passes.
+    pub fn at_one_time(folder: &Path) -> Server {
+        let config = ServeConfig { clock: Clock::of(|| 1_700_000_000_000), ..config(folder) };
+        Server::with(Ruled::new("first", rules()), None, config)
     }
 
     pub fn with(engine: Arc<dyn Engine>, trainer: Option<Arc<dyn Trainer>>, config: ServeConfig) -> Server {

@@ -1,0 +1,395 @@
+"""Attacks a server of our own on this machine and tells what held.
+
+    python3 benches/attack.py --binary target/release/canonym [--rounds 10] [--report FILE.json]
+
+Every attack starts a server of its own on a free port of loopback, with a folder of data that vanishes, and ends it by its number. It asks nothing
+else on the network, and each part is bounded by counts. The status is 1 where something did not hold. docs/security.md says what is promised.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PASSWORD = "correct horse"
+BINARY = None
+RESULTS = []
+
+
+class Server:
+    """A server in a folder, and how it is asked."""
+
+    def __init__(self, data, *arguments, before=None):
+        command = [BINARY, "serve", "--model", "lexical", "--bind", "127.0.0.1:0", "--data", data, *arguments]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, preexec_fn=before)
+        self.said = []
+        for line in self.process.stderr:
+            self.said.append(line)
+            if "http://" in line:
+                break
+        threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
+        self.port = int("".join(self.said).split("http://127.0.0.1:")[1].split("/")[0]) if self.said and "http://" in self.said[-1] else None
+
+    def ask(self, method, path, body=None, headers=None, timeout=60):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        body = json.dumps(body) if isinstance(body, (dict, list)) else body
+        connection.request(method, path, body, {"X-Canonym": "1", **(headers or {})})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, content, answer
+
+    def json(self, method, path, body=None, headers=None):
+        status, content, _ = self.ask(method, "/api/v1" + path, body, headers)
+        return status, json.loads(content) if content else None
+
+    def login(self, name, password=PASSWORD):
+        status, _, answer = self.ask("POST", "/api/v1/login", {"name": name, "password": password})
+        cookies = [value.split(";")[0] for key, value in answer.getheaders() if key.lower() == "set-cookie"]
+        return status, {"Cookie": "; ".join(cookies)}
+
+    def memory(self):
+        with open(f"/proc/{self.process.pid}/status") as lines:
+            return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) // 1024
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+
+@contextlib.contextmanager
+def folder():
+    path = tempfile.mkdtemp(prefix="canonym-attack-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def server(*arguments):
+    with folder() as place:
+        it = Server(os.path.join(place, "data"), *arguments)
+        it.data = os.path.join(place, "data")
+        try:
+            yield it
+        finally:
+            if it.process.poll() is None:
+                it.end(signal.SIGKILL)
+
+
+def held(what, is_so, told=""):
+    RESULTS.append({"what": what, "held": bool(is_so), "told": str(told)})
+    print(("held  " if is_so else "FELL  ") + what + (f": {told}" if told != "" else ""), flush=True)
+
+
+def project(it, n=3, headers=None):
+    """A project with documents; its number and theirs."""
+    number = it.json("POST", "/projects", {"name": "Attacked"}, headers)[1]["id"]
+    lines = "".join(json.dumps({"id": str(row), "text": f"Patient {row} took famotidine for breast cancer."}) + "\n" for row in range(n))
+    it.ask("POST", f"/api/v1/projects/{number}/import?format=jsonl", lines, headers)
+    rows = it.json("GET", f"/projects/{number}/documents?limit=500", None, headers)[1]["documents"]
+    return number, [row["id"] for row in rows]
+
+
+def add_admin(data, name, password=PASSWORD):
+    command = [BINARY, "serve", "--data", data, "--add-admin", name]
+    return subprocess.run(command, input=password, text=True, capture_output=True).returncode
+
+
+def kills(rounds):
+    """Acknowledged decisions over kills, with a copy made between them."""
+    with folder() as place:
+        data, acknowledged = os.path.join(place, "data"), []
+        it = Server(data)
+        _, ids = project(it, 4)
+        for turn in range(rounds):
+            lock, stop = threading.Lock(), threading.Event()
+
+            def decide(document, turn=turn, it=it):
+                for row in range(10_000):
+                    body = {"client_id": f"{turn}-{document}-{row}", "decisions": [{"kind": "add", "spans": [[0, 7]]}]}
+                    try:
+                        status, answer = it.json("POST", f"/documents/{document}/decisions", body)
+                    except (OSError, http.client.HTTPException, ValueError):
+                        return
+                    if status == 200:
+                        with lock:
+                            acknowledged.append((document, body, answer))
+                    if stop.is_set():
+                        return
+
+            threads = [threading.Thread(target=decide, args=(document,)) for document in ids]
+            [thread.start() for thread in threads]
+            time.sleep(random.uniform(0.1, 0.6))
+            it.end(signal.SIGKILL)
+            stop.set()
+            [thread.join() for thread in threads]
+            it = Server(data)
+        sample = random.sample(acknowledged, min(len(acknowledged), 300))
+        lost = sum(it.json("POST", f"/documents/{document}/decisions", body)[1] != answer for document, body, answer in sample)
+        held(f"acknowledged decisions are there after {rounds} kills", acknowledged and lost == 0, f"{lost} of {len(sample)} lost, {len(acknowledged)} made")
+        copy = os.path.join(place, "copy")
+        made = subprocess.run([BINARY, "backup", "--data", data, "--out", copy], capture_output=True, text=True)
+        busy = subprocess.run([BINARY, "doctor", "--data", data], capture_output=True, text=True)
+        held("a copy is made while the server runs, and examining waits until it ends", made.returncode == 0 and busy.returncode == 1, made.stderr.strip())
+        it.end()
+        found = [subprocess.run([BINARY, "doctor", "--data", each], capture_output=True, text=True) for each in (data, copy)]
+        held("folder and copy are in order", all(one.returncode == 0 for one in found), "".join(one.stdout for one in found))
+
+
+def logins():
+    with server() as it:
+        project(it)
+        held("the first admin is added beside the server", add_admin(it.data, "ada") == 0)
+        held("a running server is closed by it", it.json("GET", "/projects")[0] == 401)
+        # The first hashes of passwords take the memory that all others use again.
+        for row in range(25):
+            it.ask("POST", "/api/v1/login", {"name": f"first {row}", "password": "wrong horse"})
+        before = it.memory()
+        statuses = {}
+        for row in range(40):
+            try:
+                status = it.ask("POST", "/api/v1/login", {"name": f"{row}" + "x" * 900_000, "password": "x"})[0]
+            except OSError:
+                status = "cut off"
+            statuses[status] = statuses.get(status, 0) + 1
+        for row in range(400):
+            status = it.ask("POST", "/api/v1/login", {"name": f"name {row}", "password": "wrong horse"})[0]
+            statuses[status] = statuses.get(status, 0) + 1
+        grown = it.memory() - before
+        held("a flood of names takes no memory and no attempts of others", grown < 60 and statuses.get(401, 0) <= 40, f"{grown} MiB more, {statuses}")
+        # The address used up its attempts; they come back within seconds.
+        status = None
+        for _ in range(40):
+            status, ada = it.login("ada")
+            if status == 200:
+                break
+            time.sleep(1)
+        held("the right login passes soon after a flood from the same address", status == 200, status)
+        for _ in range(30):
+            it.ask("POST", "/api/v1/login", {"name": "ada", "password": "wrong horse"})
+        known = it.ask("POST", "/api/v1/login", {"name": "ada", "password": PASSWORD}, ada)[0]
+        held("a browser that is known logs in during the flood", known == 200, known)
+        stream = http.client.HTTPConnection("127.0.0.1", it.port, timeout=30)
+        stream.request("GET", "/api/v1/events", headers=ada)
+        answer = stream.getresponse()
+        answer.readline()
+        token = it.json("POST", "/tokens", {"name": "script"}, ada)[1]["token"]
+        add_admin(it.data, "ada", "another horse")
+        after = [it.json("GET", "/projects", None, headers)[0] for headers in (ada, {"Authorization": f"Bearer {token}"})]
+        held("a new password ends logins and tokens", after == [401, 401], after)
+        try:
+            rest = answer.read()
+            held("and streams of events", b"event:" not in rest)
+        except TimeoutError:
+            held("and streams of events", False, "it goes on")
+
+
+def roles():
+    """Every address by nobody, an annotator and a curator: what only others may do is refused."""
+    with server() as it:
+        number, ids = project(it)
+        add_admin(it.data, "ada")
+        ada = it.login("ada")[1]
+        for name, role in (("cyd", "curator"), ("ann", "annotator")):
+            it.json("POST", "/people", {"name": name, "password": PASSWORD, "role": role}, ada)
+        ann, cyd = it.login("ann")[1], it.login("cyd")[1]
+        paths = it.json("GET", "/openapi.json")[1]["paths"]
+        is_open = {"/about", "/login", "/logout", "/openapi.json", "/health", "/ready", "/metrics"}
+        let_in = []
+        n = 0
+        for path, methods in paths.items():
+            short = path.removeprefix("/api/v1")
+            filled = short.replace("{p}", str(number)).replace("{d}", str(ids[0]))
+            for each in ("{j}", "{m}", "{t}", "{id}"):
+                filled = filled.replace(each, "1")
+            for method in methods:
+                if method.upper() not in ("GET", "POST", "PATCH", "DELETE") or short in is_open:
+                    continue
+                n += 1
+                if it.ask(method.upper(), "/api/v1" + filled, "{}")[0] != 401:
+                    let_in.append(f"nobody {method} {short}")
+        curators = [("POST", "/projects", {"name": "x"}), ("POST", f"/projects/{number}/import?format=text", "x"), ("POST", f"/projects/{number}/jobs", {"kind": "predict"})]
+        admins = [("POST", "/people", {"name": "eve", "password": PASSWORD, "role": "admin"}), ("PATCH", "/people/1", {"role": "admin"})]
+        for who, headers, asks in (("ann", ann, curators + admins), ("cyd", cyd, admins)):
+            for method, path, body in asks:
+                n += 1
+                if it.ask(method, "/api/v1" + path, body if isinstance(body, str) else json.dumps(body), headers)[0] != 403:
+                    let_in.append(f"{who} {method} {path}")
+        foreign = it.ask("POST", "/api/v1/projects", {"name": "x"}, {**ada, "Origin": "https://evil.example"})[0]
+        rebound = it.ask("GET", "/api/v1/about", None, {"Host": "evil.example"})[0]
+        held(f"{n} role checks", not let_in, let_in or "")
+        held("other origins and other names of this machine are refused", (foreign, rebound) == (403, 403), (foreign, rebound))
+
+
+def slow_clients():
+    with server() as it:
+        number, _ = project(it)
+        half = []
+        for _ in range(100):
+            stream = socket.create_connection(("127.0.0.1", it.port))
+            stream.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+            half.append(stream)
+        head = f"POST /api/v1/projects/{number}/import?format=text HTTP/1.1\r\nHost: localhost\r\nX-Canonym: 1\r\nContent-Length: 1000000\r\n\r\nPain"
+        for _ in range(8):
+            stream = socket.create_connection(("127.0.0.1", it.port))
+            stream.sendall(head.encode())
+            half.append(stream)
+        status = it.ask("POST", f"/api/v1/projects/{number}/import?format=text&filename=other.txt", "Pain.")[0]
+        held("slow uploads and half requests keep nobody from importing", status == 200, status)
+        ended = 0
+        for stream in half:
+            stream.settimeout(40)
+            try:
+                while stream.recv(65536):
+                    pass
+                ended += 1
+            except TimeoutError:
+                pass
+            except OSError:
+                ended += 1
+            stream.close()
+        held("who does not finish asking is cut off", ended == len(half), f"{ended} of {len(half)}")
+
+
+def hostile_input():
+    with server() as it:
+        number, ids = project(it)
+        n_marks = 4000
+        text = "ache " * n_marks
+        marks = [{"spans": [[5 * row, 5 * row + 4]]} for row in range(n_marks)]
+        line = json.dumps({"id": "many", "text": text, "annotations": marks})
+        status, report = it.json("POST", f"/projects/{number}/import?format=jsonl", line)
+        many = it.json("GET", f"/projects/{number}/documents?limit=500")[1]["documents"][-1]["id"]
+        status, document = it.json("GET", f"/documents/{many}")
+        held(f"a document with {n_marks} marks side by side is shown", status == 200 and len(document["marks"]) == n_marks, status)
+        rng, worst = random.Random(7), []
+        for row in range(300):
+            body = bytes(rng.randrange(256) for _ in range(rng.randrange(200)))
+            path = rng.choice([f"/documents/{ids[0]}/decisions", "/link", "/map", "/projects", f"/projects/{number}/import", "/login", f"/projects/{number}/alike"])
+            status = it.ask("POST", "/api/v1" + path, body)[0]
+            if status >= 500:
+                worst.append((status, path, body))
+        held("300 requests of noise are refused", not worst, worst[:3] or "")
+        for row in range(200):
+            it.ask(f"M{row}", "/health")
+        held("methods that are made up are counted as one", b"M19" not in it.ask("GET", "/metrics")[1])
+
+
+def folder_of_data():
+    with server() as it:
+        _, ids = project(it)
+        modes = {name: oct(os.stat(os.path.join(it.data, name)).st_mode & 0o777) for name in (".", "canonym.sqlite")}
+        held("folder and database are closed to others", list(modes.values()) == ["0o700", "0o600"], modes)
+        second = subprocess.run([BINARY, "serve", "--model", "lexical", "--bind", "127.0.0.1:0", "--data", it.data], capture_output=True, text=True, timeout=60)
+        held("a second server is refused", second.returncode != 0 and "another server" in second.stderr, second.stderr.strip().splitlines()[:2])
+        os.rename(os.path.join(it.data, "canonym.sqlite"), os.path.join(it.data, "gone"))
+        body = {"decisions": [{"kind": "add", "spans": [[0, 7]]}]}
+        time.sleep(6)
+        statuses = it.ask("POST", f"/api/v1/documents/{ids[0]}/decisions", body)[0], it.ask("GET", "/ready")[0]
+        held("without its database nothing is acknowledged, and it is not ready", statuses == (503, 503), statuses)
+    with folder() as place:
+        data = os.path.join(place, "data")
+        it = Server(data)
+        project(it, 200)
+        it.end()
+        path = os.path.join(data, "canonym.sqlite")
+        refused = 0
+        tries = 20
+        whole = open(path, "rb").read()
+        for row in range(tries):
+            at = 4096 * random.Random(row).randrange(1, len(whole) // 4096)
+            with open(path, "r+b") as file:
+                file.seek(at)
+                file.write(b"\xff" * 64)
+            it = Server(data)
+            refused += it.port is None
+            if it.port:
+                it.end()
+            with open(path, "wb") as file:
+                file.write(whole)
+        held("a database with a damaged page is not opened", refused == tries, f"{refused} of {tries}")
+        os.chmod(data, 0o755)
+        it = Server(data)
+        held("a folder that others may read is refused", it.port is None)
+        if it.port:
+            it.end()
+
+
+def limit_of_files():
+    with folder() as place:
+        data = os.path.join(place, "data")
+        it = Server(data)
+        number, _ = project(it, 10)
+        it.end()
+        size = os.path.getsize(os.path.join(data, "canonym.sqlite"))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1_000_000, size + 1_000_000))
+        it = Server(data, before=limit)
+        lines = "".join(json.dumps({"id": f"big {row}", "text": "pain " * 20_000}) + "\n" for row in range(40))
+        status = it.ask("POST", f"/api/v1/projects/{number}/import?format=jsonl", lines)[0]
+        alive = it.process.poll() is None and it.ask("GET", "/health")[0] == 200
+        held("a limit on the size of files is an error and no end of the program", status in (500, 503) and alive, status)
+        held("and reading goes on", alive and it.json("GET", f"/projects/{number}")[1]["n_documents"] == 10)
+        if alive:
+            it.end()
+
+
+def damaged_knowledge_bases():
+    with folder() as place:
+        rows = "id\tname\n" + "".join(f"X:{row}\tshape number {row}\n" for row in range(500))
+        source, kb = os.path.join(place, "shapes.tsv"), os.path.join(place, "shapes.kb")
+        with open(source, "w") as file:
+            file.write(rows)
+        subprocess.run([BINARY, "kb", "build", source, "--out", kb], check=True, capture_output=True)
+        whole, rng, bad = open(kb, "rb").read(), random.Random(11), []
+        for row in range(100):
+            damaged = bytearray(whole)
+            if row % 2:
+                damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+            else:
+                damaged = damaged[: rng.randrange(len(damaged))]
+            path = os.path.join(place, "damaged.kb")
+            with open(path, "wb") as file:
+                file.write(damaged)
+            run = subprocess.run([BINARY, "kb", "search", path, "shape number 7"], capture_output=True, text=True, timeout=60)
+            if run.returncode < 0 or "panicked" in run.stderr:
+                bad.append(row)
+        held("100 damaged knowledge bases end in an error or in padding", not bad, bad or "")
+
+
+def main():
+    global BINARY
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="target/release/canonym")
+    parser.add_argument("--rounds", type=int, default=10, help="kills of a server while people decide")
+    parser.add_argument("--report")
+    arguments = parser.parse_args()
+    BINARY = os.path.abspath(arguments.binary)
+    started = time.time()
+    for attack in (lambda: kills(arguments.rounds), logins, roles, slow_clients, hostile_input, folder_of_data, limit_of_files, damaged_knowledge_bases):
+        try:
+            attack()
+        except Exception as error:  # What breaks the attack is a fault, too; the others go on.
+            held(f"{getattr(attack, '__name__', 'kills')} ran to its end", False, repr(error))
+    fell = [result for result in RESULTS if not result["held"]]
+    print(f"{len(RESULTS) - len(fell)} of {len(RESULTS)} held, in {time.time() - started:.0f} s")
+    if arguments.report:
+        with open(arguments.report, "w") as file:
+            json.dump(RESULTS, file, indent=1)
+    sys.exit(1 if fell else 0)
+
+
+if __name__ == "__main__":
+    main()

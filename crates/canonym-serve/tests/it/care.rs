@@ -1,0 +1,96 @@
+//! Copies of a folder of data, and what is found and repaired in one.
+
+use axum::http::Method;
+use canonym_serve::care::{Finding, Help, backup, examine};
+use serde_json::json;
+
+use crate::flow::CORPUS;
+use crate::support::{Server, mark_of, shown};
+
+#[tokio::test]
+async fn a_copy_is_made_while_the_server_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::new(&data);
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    server.predict(project).await;
+    let model = "INSERT INTO models (name, project_id, folder, card, made_at) VALUES ('own', 1, '/elsewhere/models/job-7', '', 0)";
+    server.app.store.write(|transaction| Ok(transaction.execute(model, [])?)).unwrap();
+    std::fs::create_dir_all(data.join("models/job-7/deep")).unwrap();
+    std::fs::write(data.join("models/job-7/deep/weights"), "1 2 3").unwrap();
+    std::fs::create_dir_all(data.join("models/job-8")).unwrap();
+    let before = server.document(id).await;
+    let copy = folder.path().join("copy");
+    assert_eq!(backup(&data, &copy).unwrap(), 1);
+    // What comes after is not in it, and nothing is written over.
+    server.decide(id, json!({"kind": "accept", "mark": mark_of(&before, "delirium")})).await;
+    assert!(backup(&data, &copy).is_err());
+    assert!(backup(&folder.path().join("none"), &folder.path().join("other")).unwrap_err().hint().is_some());
+    let again = Server::new(&copy);
+    assert_eq!(again.document(id).await, before);
+    assert_eq!(again.app.model_path("/elsewhere/models/job-7".as_ref()), copy.join("models/job-7"));
+    assert_eq!(std::fs::read_to_string(copy.join("models/job-7/deep/weights")).unwrap(), "1 2 3");
+    assert!(!copy.join("models/job-8").exists());
+    drop(again);
+    assert_eq!(examine(&copy, false).unwrap(), []);
+}
+
+fn told(findings: &[Finding]) -> Vec<(Help, &str)> {
+    findings.iter().map(|finding| (finding.help, finding.what.rsplit('/').next().unwrap_or_default())).collect()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_can_be_repaired_is_and_what_cannot_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::new(&data);
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    server.predict(project).await;
+    server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
+    let before = server.document(id).await;
+    assert!(examine(&data, true).unwrap_err().to_string().contains("another server uses it"));
+    let sql =
+        |server: &Server, sql: &str| server.app.store.write(|transaction| Ok(transaction.execute_batch(sql)?)).unwrap();
+    sql(
+        &server,
+        "DELETE FROM marks WHERE source = 'PRED'; UPDATE mark_counts SET n = n + 1; UPDATE documents SET is_finished = 1",
+    );
+    assert_ne!(shown(&server.document(id).await), shown(&before));
+    drop(server);
+    std::fs::create_dir_all(data.join("models/job-9")).unwrap();
+    std::fs::write(data.join(".x.7-ab.tmp"), "half").unwrap();
+    for path in [data.clone(), data.join(".x.7-ab.tmp")] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    std::fs::set_permissions(data.join("canonym.sqlite"), PermissionsExt::from_mode(0o644)).unwrap();
+    let rows = |help: Help| {
+        vec![
+            (help, "canonym.sqlite"),
+            (help, "canonym.sqlite: `marks` is not what the events say"),
+            (help, "canonym.sqlite: `documents` is not what the events say"),
+            (help, "canonym.sqlite: `mark_counts` is not what the events say"),
+            (help, "job-9 is of no model"),
+            (help, ".x.7-ab.tmp was never completed"),
+        ]
+    };
+    // Looking changes nothing.
+    for _ in 0..2 {
+        assert_eq!(told(&examine(&data, false).unwrap()), rows(Help::Repair));
+    }
+    assert_eq!(told(&examine(&data, true).unwrap()), rows(Help::Repaired));
+    assert_eq!(examine(&data, false).unwrap(), []);
+    let server = Server::new(&data);
+    assert_eq!(server.document(id).await, before);
+    // Events that cannot be read cannot be made up.
+    sql(&server, "UPDATE events SET changes = '{' WHERE id = 1; UPDATE models SET folder = 'models/job-1'");
+    server.fail(Method::GET, "/projects/99", "").await;
+    drop(server);
+    let damage = examine(&data, true).unwrap();
+    assert!(damage.iter().all(|finding| finding.help == Help::Restore), "{damage:?}");
+    assert!(damage[0].what.contains("row 1 of `events`"), "{damage:?}");
+    assert!(damage[1].what.contains("is missing"), "{damage:?}");
+}
