@@ -438,8 +438,11 @@ fn whole_name(text: &str, span: Span, name: &str) -> Span {
     let (lead, trail) = (&name[..at], &name[at + written.len()..]);
     let (before, behind) = (&text[..span.start as usize], &text[span.end as usize..]);
     let (Some(before), Some(behind)) = (before.strip_suffix(lead), behind.strip_prefix(trail)) else { return span };
-    let is_cut = before.ends_with(char::is_alphanumeric) || behind.starts_with(char::is_alphanumeric);
-    if is_cut { span } else { Span::new(before.len(), text.len() - behind.len()) }
+    // An article that a name begins with is no part of the mention.
+    let is_other = lead.contains(char::is_alphabetic)
+        || before.ends_with(char::is_alphanumeric)
+        || behind.starts_with(char::is_alphanumeric);
+    if is_other { span } else { Span::new(before.len(), text.len() - behind.len()) }
 }
 
 /// Whether a place that ends with a word is the cause of what follows.
@@ -493,6 +496,7 @@ mod tests {
         check("with nickel(3+) and", "nickel(3", "nickel(3+)", "nickel(3+)");
         check("Budlein A is", "Budlein", "Budlein A", "Budlein A");
         check("Budlein and", "Budlein", "Budlein A", "Budlein");
+        check("got the bends", "bends", "The Bends", "bends");
         check("Budlein AB", "Budlein", "Budlein A", "Budlein");
         check("éa Fever", "Fever", "Fever of éa", "Fever");
     }
