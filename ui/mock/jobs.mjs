@@ -14,7 +14,7 @@ export function listen(project, send) {
 }
 
 export function tell(project, event, data) {
-  for (const listener of listeners) if (listener.project === project) listener.send(event, data);
+  for (const listener of listeners) if (!listener.project || listener.project === project) listener.send(event, data, project);
 }
 
 export function start(project, kind, settings = null) {

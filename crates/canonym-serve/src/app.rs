@@ -139,7 +139,7 @@ impl App {
         }
         let runs_jobs = config.runs_jobs;
         let app = Arc::new(App {
-            lane: Lane::new(engine.clone(), config.lane),
+            lane: Lane::new(config.lane),
             engine,
             trainer,
             store,
@@ -216,7 +216,21 @@ impl App {
         Ok((model, self.engine_of_model(model)?))
     }
 
-    fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
+    /// The engine of the model that a project uses; that of the server where no project is named.
+    pub async fn engine_for(self: &Arc<App>, project: Option<i64>) -> ApiResult<Arc<dyn Engine>> {
+        match project {
+            None => Ok(self.engine.clone()),
+            Some(project) => self.blocking(move |app| Ok(app.engine_of(project)?.1)).await,
+        }
+    }
+
+    /// A model is not used any more.
+    pub fn forget_model(&self, model: i64) {
+        self.engines().remove(&model);
+    }
+
+    /// The engine of a model.
+    pub fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
         if let Some(engine) = self.engines().get(&model) {
             return Ok(engine.clone());
         }

@@ -7,6 +7,7 @@ use canonym::text::offsets::OffsetMap;
 use rusqlite::{Connection, params};
 
 use crate::error::ApiResult;
+use crate::marks::convert::annotator;
 use crate::marks::predict::disagrees;
 use crate::marks::{MarkState, Source};
 use crate::queue::{Strategy, reason};
@@ -61,11 +62,19 @@ pub fn marks(
             score: mark.score,
             candidates: mark.candidates.clone(),
             disagrees: others(mark),
-            by: mark.by.and_then(|by| names.get(&by).cloned()),
+            by: by(mark, names),
             at: rfc3339(mark.at),
             model: mark.model.clone(),
         })
         .collect()
+}
+
+/// Who decided on a mark, here or in the place where its file comes from.
+pub fn by(mark: &MarkState, names: &HashMap<i64, String>) -> Option<String> {
+    match mark.by {
+        Some(by) => names.get(&by).cloned(),
+        None => mark.original.as_ref().and_then(annotator).map(str::to_owned),
+    }
 }
 
 /// The sections of a document, in code points.

@@ -21,10 +21,10 @@ const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 /// The tables, all of which [`note`] and [`count_mark`] fill.
 const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];
 
-/// Empties the tables.
-pub fn clear(connection: &Connection) -> ApiResult<()> {
+/// Takes the rows out of the tables that `wanted` chooses.
+pub fn clear(connection: &Connection, wanted: &str) -> ApiResult<()> {
     for table in TABLES {
-        connection.execute(&format!("DELETE FROM {table}"), [])?;
+        connection.execute(&format!("DELETE FROM {table} WHERE {wanted}"), [])?;
     }
     Ok(())
 }
@@ -79,6 +79,14 @@ pub fn note(
 }
 
 fn note_said(connection: &Connection, (project, document, person): (i64, i64, i64), change: &Change) -> ApiResult<()> {
+    if change.is_open_again() {
+        connection.prepare_cached("DELETE FROM said WHERE mark_id = ?1")?.execute([change.id])?;
+        return Ok(());
+    }
+    // A prediction that went because a mark beside it says the same: nobody spoke of it.
+    if change.after.is_none() {
+        return Ok(());
+    }
     let mark = change.after.as_ref().filter(|mark| !mark.is_deleted && mark.state != State::Rejected);
     let label = mark.map_or("no mark", |mark| mark.concept_id().unwrap_or("no concept"));
     let spans = mark.map(|mark| serde_json::to_string(&mark.spans)).transpose()?;

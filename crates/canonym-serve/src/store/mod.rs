@@ -15,7 +15,7 @@ pub mod projects;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::error::{ApiError, ApiResult};
 
@@ -131,6 +131,24 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
     })?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
     transaction.commit().map_err(failed)
+}
+
+/// Keeps the number of a row that is to go from being given again: who still has the number must not meet something else.
+pub fn retire(connection: &Connection, table: &str) -> rusqlite::Result<()> {
+    let sql = format!(
+        "INSERT INTO counters (name, next) SELECT '{table}', coalesce(max(id), 0) + 1 FROM {table} WHERE true
+            ON CONFLICT DO UPDATE SET next = max(next, excluded.next)"
+    );
+    connection.execute(&sql, [])?;
+    Ok(())
+}
+
+/// The number of the next row of a table of which rows may have gone; `None` where none has.
+pub fn next_number(connection: &Connection, table: &str) -> rusqlite::Result<Option<i64>> {
+    let sql = format!(
+        "SELECT max(next, (SELECT coalesce(max(id), 0) + 1 FROM {table})) FROM counters WHERE name = '{table}'"
+    );
+    connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()
 }
 
 /// The value of the only row, or 404.

@@ -6,6 +6,7 @@ mod archives;
 mod described;
 mod disagreements;
 mod durable;
+mod files;
 mod flow;
 mod hostile;
 mod jobs;
