@@ -11,7 +11,7 @@ export const now = () => new Date().toISOString();
 /** Who asks. A login changes it for everybody: the mock knows one browser. */
 export const me = { id: 1, name: 'local', role: 'admin', is_active: true };
 
-models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84 } });
+models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84, n_documents: 2 }, dev_on: 0 });
 
 export class Failure extends Error {
   constructor(status, code, message, hint = null) {
@@ -242,6 +242,8 @@ export function predict(p, model = 'starter') {
 }
 
 function predictIn(doc, model) {
+  // What is finished stays as it is.
+  if (doc.is_finished) return;
   doc.marks = doc.marks.filter((mark) => !isOpen(mark));
   for (const found of finds(doc.text, model)) {
     if (doc.marks.some((mark) => JSON.stringify(mark.spans) === JSON.stringify(found.spans) && mark.state !== 'open')) continue;

@@ -151,7 +151,11 @@ fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
 fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     let (model, engine) = app.engine_of(job.project_id)?;
     let name = app.store.read(|connection| Ok(models::get(connection, model)?.model.name))?;
-    let numbers = app.store.read(|connection| documents::numbers(connection, job.project_id))?;
+    // What is finished stays as it is: new open predictions there would wait for nobody.
+    let numbers: Vec<i64> = app.store.read(|connection| {
+        let waiting = documents::unfinished(connection, job.project_id, "place")?;
+        Ok(waiting.into_iter().map(|one| one.id).collect())
+    })?;
     let mut n_changed = 0;
     for (at, batch) in numbers.chunks(BATCH).enumerate() {
         if let Some(end) = app.runner.ends(job.id) {
@@ -160,8 +164,8 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
         n_changed += predict_batch(app, job, (engine.as_ref(), &name), batch)?;
         let n_done = (at * BATCH + batch.len()).min(numbers.len());
         let progress = Progress {
-            done: before + (1.0 - before) * n_done as f64 / numbers.len() as f64,
-            message: format!("{n_done} of {} documents", numbers.len()),
+            done: before + (1.0 - before) * n_done as f64 / numbers.len().max(1) as f64,
+            message: format!("predicting: {n_done} of {} documents", numbers.len()),
             point: None,
         };
         tell(app, job, &progress)?;

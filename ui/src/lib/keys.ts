@@ -46,6 +46,8 @@ export interface KeyPress {
   altKey: boolean;
   /** Whether the keys are typed into a field. */
   isTyping: boolean;
+  /** Whether single letters, digits and signs are keys at all; the others always are. */
+  hasLetters?: boolean;
 }
 
 /** What a key means, and which candidate it takes (from 0). */
@@ -56,6 +58,7 @@ export function actionOf(press: KeyPress): { action: Action; row: number } | nul
   }
   if (press.ctrlKey || press.metaKey || press.altKey) return null;
   if (press.isTyping && press.key !== 'Escape') return null;
+  if (press.hasLetters === false && [...press.key].length === 1) return null;
   const found = KEYMAP.find((row) => row.keys.includes(press.key));
   if (!found) return null;
   return { action: found.action, row: found.action === 'pick' ? Number(press.key) - 1 : 0 };

@@ -222,7 +222,10 @@ impl Trainer for ProcessTrainer {
                 if let Some(point) = &point {
                     // The rest is for judging.
                     progress.done = (0.85 * point.step as f64 / n_steps as f64).min(0.85);
-                    progress.message = format!("step {} of {n_steps}", point.step);
+                    progress.message = match point.step < n_steps {
+                        true => format!("step {} of {n_steps}", point.step),
+                        false => "measuring and writing the model".to_owned(),
+                    };
                 }
                 progress.point = point;
                 if told(progress.clone()).is_break() {

@@ -181,6 +181,29 @@ async fn a_document_of_an_id_that_is_there_is_skipped_or_renamed() {
 }
 
 #[tokio::test]
+async fn files_of_the_application_are_packed_for_browsers_that_take_it() {
+    use std::io::Read;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let get = async |server: &Server, path: &str| {
+        let response = server.send(Method::GET, path, "").await;
+        let encoding = response.headers().get("content-encoding").map(|value| value.to_str().unwrap().to_owned());
+        (encoding, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
+    };
+    let page = String::from_utf8(get(&server, "/").await.1).unwrap();
+    let script = page.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
+    let (encoding, plain) = get(&server, script).await;
+    assert_eq!(encoding, None);
+    let (encoding, packed) = get(&server.asked_with(&[("accept-encoding", "br, gzip;q=0.8")]), script).await;
+    assert_eq!(encoding.as_deref(), Some("gzip"));
+    assert!(packed.len() < plain.len() / 2);
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut unpacked).unwrap();
+    assert_eq!(unpacked, plain);
+    assert_eq!(get(&server.asked_with(&[("accept-encoding", "gzip;q=0")]), script).await.0, None);
+}
+
+#[tokio::test]
 async fn a_format_without_discontinuous_mentions_says_so_before_the_export() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());

@@ -120,7 +120,7 @@ async fn the_whole_flow_of_an_annotator() {
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
     assert_eq!(
         queue["documents"][0]["reason"],
-        "“delirium” has confidence .92: margin .02 between Delirium and Confusion"
+        "uncertain: “delirium” – Delirium .81 or Confusion .79"
     );
     assert_eq!(queue["documents"][0]["n_open"], 2);
 

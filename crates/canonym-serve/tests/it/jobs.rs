@@ -234,6 +234,19 @@ async fn a_document_that_came_with_predictions_alone_is_not_complete() {
 }
 
 #[tokio::test]
+async fn finished_documents_get_no_new_predictions() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Ruled::new("first", rules());
+    let server = Server::with(engine.clone(), None, config(folder.path()));
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.decide(ids[0], json!({"kind": "finish", "value": true})).await;
+    let job = server.predict(project).await;
+    assert_eq!(job["message"], "read 2 documents, the predictions of 1 changed");
+    assert_eq!(shown(&server.document(ids[0]).await), ["GOLD accepted [[2,12]] Famotidine T:5"]);
+}
+
+#[tokio::test]
 async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let (server, _) = with(Told { holds_out: vec!["1", "2"], ..Told::default() }, folder.path());
