@@ -72,7 +72,8 @@ fn packed(path: &str, bytes: &[u8]) -> Option<Bytes> {
 fn answer(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
     // The builder puts a hash into the names of files below `assets/`, so they never change.
     let cache = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let headers = [(header::CONTENT_TYPE, kind(path)), (header::CACHE_CONTROL, cache), (header::VARY, "accept-encoding")];
+    let headers =
+        [(header::CONTENT_TYPE, kind(path)), (header::CACHE_CONTROL, cache), (header::VARY, "accept-encoding")];
     if let Some(bytes) = takes_gzip(asked).then(|| packed(path, &file.data)).flatten() {
         return (StatusCode::OK, headers, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response();
     }

@@ -263,10 +263,7 @@ mod tests {
         let of = |strategy, open: &[&MarkState]| reason(strategy, open, true).1;
         let both: Vec<&MarkState> = marks.iter().collect();
         assert!(close(reason(Strategy::LeastConfident, &both, true).0.unwrap(), 0.92));
-        assert_eq!(
-            of(Strategy::LeastConfident, &both),
-            "uncertain: “delirium” – name 0 .81 or name 1 .79"
-        );
+        assert_eq!(of(Strategy::LeastConfident, &both), "uncertain: “delirium” – name 0 .81 or name 1 .79");
         assert_eq!(of(Strategy::Margin, &both), "margin .02 between name 0 and name 1");
         assert_eq!(of(Strategy::Recognition, &both), "“delirium” is a mention with .60");
         assert_eq!(of(Strategy::Margin, &[]), "every mark is decided");

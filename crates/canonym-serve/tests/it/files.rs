@@ -191,7 +191,7 @@ async fn files_of_the_application_are_packed_for_browsers_that_take_it() {
         (encoding, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
     };
     let page = String::from_utf8(get(&server, "/").await.1).unwrap();
-    let script = page.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
+    let script = page.split("src=\"").find(|part| part.starts_with("/assets/")).unwrap().split('"').next().unwrap();
     let (encoding, plain) = get(&server, script).await;
     assert_eq!(encoding, None);
     let (encoding, packed) = get(&server.asked_with(&[("accept-encoding", "br, gzip;q=0.8")]), script).await;

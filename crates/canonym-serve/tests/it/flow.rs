@@ -118,10 +118,7 @@ async fn the_whole_flow_of_an_annotator() {
         .collect();
     // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
-    assert_eq!(
-        queue["documents"][0]["reason"],
-        "uncertain: “delirium” – Delirium .81 or Confusion .79"
-    );
+    assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 or Confusion .79");
     assert_eq!(queue["documents"][0]["n_open"], 2);
 
     // Accept one, correct the other, and reject a third.

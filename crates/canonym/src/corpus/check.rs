@@ -124,7 +124,8 @@ impl Checker {
         }
         let mut all = Vec::with_capacity(placed.len());
         for (found, placed) in found.into_iter().zip(placed) {
-            let told = |message| Error::parse(path, placed.line, format!("document {}: {message}", quote(&document.id)));
+            let told =
+                |message| Error::parse(path, placed.line, format!("document {}: {message}", quote(&document.id)));
             match (found, self.on_mismatch) {
                 (Ok(spans), _) => all.push(Some(spans)),
                 (Err(message), OnMismatch::Drop) => {
