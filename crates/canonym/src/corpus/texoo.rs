@@ -148,7 +148,8 @@ fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
 fn interpret(annotation: &TexooAnnotation, spans: Vec<Span>, text: &str) -> Annotation {
     let predicted = annotation.source.as_deref().is_some_and(|source| source == PREDICTED);
     let attribute = |name: &str, value: &String| Attribute { name: name.to_owned(), value: value.clone() };
-    let source = annotation.source.as_ref().map(|source| attribute("source", source));
+    // A score says that a system made it.
+    let source = annotation.source.as_ref().filter(|_| !predicted).map(|source| attribute("source", source));
     let class = annotation.class.as_ref().filter(|class| *class != CLASS).map(|class| attribute("class", class));
     let attributes = [source, class];
     Annotation {
