@@ -377,7 +377,7 @@ def main():
         texts = [abstract(chance) for _ in range(arguments.documents)]
         lines = "".join(json.dumps({"id": str(row), "text": text}) + "\n" for row, text in enumerate(texts)).encode()
         project = admin.ask("POST", "/projects", {"name": "Large"})["id"]
-        report, seconds = timed(lambda: admin.ask("POST", f"/projects/{project}/import?filename=all.jsonl", lines))
+        report, seconds = timed(lambda: admin.ask("POST", f"/projects/{project}/import?annotations=gold&filename=all.jsonl", lines))
         say("import in one file", {"documents": report["n_documents"], "mib": round(len(lines) / 2**20, 1), "seconds": seconds})
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -386,7 +386,7 @@ def main():
                 archive.writestr(f"{row % 10}/{row}.txt", text)
                 archive.writestr(f"{row % 10}/{row}.ann", f"T1\tSign {start} {end}\t{text[start:end]}\n")
         other = admin.ask("POST", "/projects", {"name": "Archive"})["id"]
-        path = f"/projects/{other}/import?filename=all.zip"
+        path = f"/projects/{other}/import?annotations=gold&filename=all.zip"
         report, seconds = timed(lambda: admin.ask("POST", path, packed.getvalue()))
         say("import of brat in an archive", {"documents": report["n_documents"], "mib": round(len(packed.getvalue()) / 2**20, 1),
                                              "seconds": seconds})
@@ -395,7 +395,7 @@ def main():
         started = time.perf_counter()
         for at in range(0, len(parts), 1000):
             body = gzip.compress(b"".join(parts[at:at + 1000]))
-            admin.ask("POST", f"/projects/{third}/import?filename=part.jsonl.gz", body)
+            admin.ask("POST", f"/projects/{third}/import?annotations=gold&filename=part.jsonl.gz", body)
         say("import in packed files of 1,000", {"seconds": round(time.perf_counter() - started, 3)})
 
         say("predictions in all documents", {"seconds": timed(lambda: predict(admin, project))[1]})

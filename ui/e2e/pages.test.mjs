@@ -12,7 +12,7 @@ before(async () => {
   page = it.page;
   project = (await call(it.base, 'POST', '/projects', { name: `Pages ${Date.now()}`, guideline: 'Mark all.' })).id;
   const unique = samples.replaceAll('90000', `${Date.now()}`);
-  await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, unique, 'text/plain');
+  await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&annotations=gold&filename=a.pubtator`, unique, 'text/plain');
   job = (await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' })).id;
   await until('predictions', async () => (await call(it.base, 'GET', `/jobs/${job}`)).state === 'SUCCEEDED');
   document = (await call(it.base, 'GET', `/projects/${project}/documents`)).documents[0].id;
@@ -62,7 +62,7 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
-for (const [width, height] of [[1024, 768], [768, 1024]]) {
+for (const [width, height] of [[1024, 768], [768, 1024], [640, 430], [375, 812]]) {
   test(`nothing sticks out at ${width} pixels`, async () => {
     await page.setViewportSize({ width, height });
     const wide = [];
@@ -70,11 +70,73 @@ for (const [width, height] of [[1024, 768], [768, 1024]]) {
       await visit(where);
       const by = await page.evaluate(() => Math.max(...['main', 'html'].map((one) => globalThis.document.querySelector(one)).map((one) => one.scrollWidth - one.clientWidth)));
       if (by > 0) wide.push(`${name}: ${by} px`);
+      const down = await page.evaluate(() => globalThis.document.documentElement.scrollHeight - globalThis.innerHeight);
+      if (down > 0) wide.push(`${name}: a second scrollbar, ${down} px`);
     }
     await page.setViewportSize({ width: 1280, height: 860 });
     assert.deepEqual(wide, []);
   });
 }
+
+for (const [width, height] of [[1280, 860], [640, 430], [375, 812]]) {
+  test(`no text covers the buttons of the annotation page at ${width} pixels`, async () => {
+    await page.setViewportSize({ width, height });
+    await visit(pages().annotate);
+    const covered = await page.evaluate(() => {
+      const found = [];
+      for (const button of globalThis.document.querySelectorAll('.annotate button:not(:disabled)')) {
+        button.scrollIntoView({ block: 'center' });
+        const { left, top, width: w, height: h } = button.getBoundingClientRect();
+        const there = globalThis.document.elementFromPoint(left + w / 2, top + h / 2);
+        if (!button.contains(there)) found.push(`${button.textContent.trim()}: ${there?.outerHTML.slice(0, 80)}`);
+      }
+      return found;
+    });
+    const text = await page.locator('.text').evaluate((one) => one.clientHeight);
+    await page.setViewportSize({ width: 1280, height: 860 });
+    assert.deepEqual(covered, []);
+    assert.ok(text > 90, `the text has ${text} px`);
+  });
+}
+
+test('the text is reached by few presses of Tab', async () => {
+  await visit(pages().annotate);
+  const n = await page.evaluate(() => {
+    const text = globalThis.document.querySelector('.text .marked');
+    const stops = [...globalThis.document.querySelectorAll('a[href], button:not(:disabled), select, input, [tabindex]')].filter((one) => one.tabIndex >= 0);
+    return stops.filter((one) => one.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING).length;
+  });
+  assert.ok(n <= 12, `${n} stops before the text`);
+});
+
+test('pages have titles of their own', async () => {
+  const titles = new Set();
+  for (const name of ['link', 'a concept', 'queue', 'documents', 'annotate', 'models']) {
+    await visit(pages()[name]);
+    titles.add(await page.title());
+  }
+  assert.equal(titles.size, 6, [...titles].join(', '));
+});
+
+test('single-letter keys are switched off in the settings', async () => {
+  await visit(pages().settings);
+  await page.getByLabel(/Single-key shortcuts/).uncheck();
+  await visit(pages().annotate);
+  const before = (await call(it.base, 'GET', `/documents/${document}/history`)).events.length;
+  await page.keyboard.press('x');
+  await page.waitForTimeout(200);
+  assert.equal((await call(it.base, 'GET', `/documents/${document}/history`)).events.length, before);
+  await visit(pages().settings);
+  await page.getByLabel(/Single-key shortcuts/).check();
+});
+
+test('the mention looked at is framed where the system chooses the colours', async () => {
+  await page.emulateMedia({ forcedColors: 'active' });
+  await visit(pages().annotate);
+  const outline = await page.locator('.marked mark.is-focused').first().evaluate((one) => globalThis.getComputedStyle(one).outlineStyle);
+  await page.emulateMedia({ forcedColors: 'none' });
+  assert.equal(outline, 'solid');
+});
 
 test('a server with accounts asks for a login, which axe likes too', async () => {
   await page.route('**/api/v1/about', (route) => route.fulfill({ json: { version: '0', kb: { name: '', n_concepts: 0, n_names: 0, fingerprint: '' }, model: { name: '' }, user: null, needs_login: true } }));
@@ -116,6 +178,16 @@ test('a text is linked as typing stops, and goes into the address', async () => 
   await page.getByRole('button', { name: 'PubTator' }).click();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(copied, /^\S+\|t\|😀 She had headaches\.\n\S+\|a\|\n\S+\t10\t19\theadaches\t/);
+});
+
+test('a mention is explained in sight, on a narrow screen too', async () => {
+  await page.setViewportSize({ width: 768, height: 1024 });
+  const long = encodeURIComponent('She took ibuprofen for headaches and fever. '.repeat(12));
+  await visit([`/#text=${long}`, '.result mark']);
+  await page.locator('.result mark').first().click();
+  const box = await page.locator('aside h2').boundingBox();
+  await page.setViewportSize({ width: 1280, height: 860 });
+  assert.ok(box.y > 0 && box.y + box.height < 1024, JSON.stringify(box));
 });
 
 test('a search shows how a name matched and leads to its page', async () => {

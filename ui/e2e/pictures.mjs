@@ -24,7 +24,7 @@ let nth = 0;
 const decided = (...decisions) => ({ version: null, client_id: `picture-${nth++}`, decisions });
 
 const project = (await call(base, 'POST', '/projects', { name: 'Side effects', description: 'Made-up reports', guideline: 'Mark diseases, symptoms and drugs. Take the longest name. If nothing fits, press n.' })).id;
-await call(base, 'POST', `/projects/${project}/import?format=pubtator&filename=ward.pubtator`, stories, 'text/plain');
+await call(base, 'POST', `/projects/${project}/import?format=pubtator&annotations=gold&filename=ward.pubtator`, stories, 'text/plain');
 await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
 await done(project);
 const [first, second, third, fourth, fifth, sixth] = (await call(base, 'GET', `/projects/${project}/documents`)).documents;

@@ -20,7 +20,7 @@ before(async () => {
   page = it.page;
   for (const [name, role] of [['ada', 'admin'], ['bob', 'annotator'], ['cyd', 'curator']]) await api('POST', '/people', { name, password: 'correct horse', role });
   project = (await api('POST', '/projects', { name: 'Settle' })).id;
-  await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, samples, 'text/plain');
+  await call(it.base, 'POST', `/projects/${project}/import?format=pubtator&annotations=gold&filename=a.pubtator`, samples, 'text/plain');
   documents = (await api('GET', `/projects/${project}/documents`)).documents.map((row) => row.id);
   const gold = async (id, text) => (await marks(id)).find((mark) => mark.text === text).id;
   const [delirium, cancer] = [await gold(documents[0], 'delirium'), await gold(documents[2], 'lung cancer')];

@@ -14,7 +14,7 @@ export function listen(project, send) {
 }
 
 export function tell(project, event, data) {
-  for (const listener of listeners) if (listener.project === project) listener.send(event, data);
+  for (const listener of listeners) if (!listener.project || listener.project === project) listener.send(event, data, project);
 }
 
 export function start(project, kind, settings = null) {
@@ -44,7 +44,8 @@ function step(job, row) {
     const parent = [...models.values()].find((model) => model.is_current);
     const id = newId();
     for (const model of models.values()) model.is_current = false;
-    models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold and decided marks.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88 } });
+    models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold and decided marks.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2 } });
+    for (const model of models.values()) model.dev_on = id;
     job.model = id;
   }
   changes.set(job.id, predict(job.project_id, [...models.values()].find((model) => model.is_current).name));

@@ -77,7 +77,13 @@ function routes(method, path, { query, body, text }) {
     return project();
   }
   if (is('POST', ['projects', '*', 'import'])) return importFile(project().id, query, text());
+  if (is('DELETE', ['projects', '*'])) {
+    for (const one of state.docsOf(project().id)) state.documents.delete(one.id);
+    state.projects.delete(number(1));
+    return {};
+  }
   if (is('GET', ['projects', '*', 'export'])) return exportFile(project(), query);
+  if (is('GET', ['projects', '*', 'export', 'losses'])) return { lines: lossesOf(project(), query) };
   if (is('GET', ['projects', '*', 'documents'])) {
     const wanted = query.get('state') ?? 'all';
     const rows = state.docsOf(project().id).map(state.row).filter((row) => wanted === 'all' || row.is_finished === (wanted === 'finished'));
@@ -110,6 +116,22 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['jobs', '*'])) return jobOf(number(1));
   if (is('POST', ['jobs', '*', 'cancel'])) return jobs.cancel(jobOf(number(1)));
 
+  if (is('PATCH', ['documents', '*'])) {
+    const { external_id } = body();
+    if (state.docsOf(doc().project_id).some((other) => other.id !== doc().id && other.external_id === external_id)) throw new Failure(409, 'conflict', `document \`${external_id}\` already exists in this project`, 'give it another id; nothing was changed');
+    return state.row(Object.assign(doc(), { external_id }));
+  }
+  if (is('DELETE', ['documents', '*'])) {
+    state.documents.delete(doc().id);
+    return {};
+  }
+  if (is('PATCH', ['projects', '*', 'models', '*'])) return Object.assign(state.models.get(number(3)), { name: body().name });
+  if (is('DELETE', ['projects', '*', 'models', '*'])) {
+    if (state.models.get(number(3))?.is_current) throw new Failure(409, 'conflict', `the project uses the model ${state.models.get(number(3)).name}`, 'use another model first; nothing was deleted');
+    state.models.delete(number(3));
+    return {};
+  }
+  if (is('GET', ['projects', '*', 'models', '*', 'file'])) return { raw: 'the weights', name: `${state.models.get(number(3)).name}.safetensors` };
   if (is('GET', ['documents', '*', 'changes'])) return jobs.changes.get(Number(query.get('from')))?.get(doc().id) ?? { document: doc().id, external_id: doc().external_id, text: doc().text, sections: doc().sections, model_before: null, model_after: null, marks: [], n_same: 0 };
   if (is('GET', ['documents', '*'])) return state.shown(doc(), query.get('all') === '1');
   if (is('POST', ['documents', '*', 'decisions'])) return saved(doc(), state.decide(doc(), body()));
@@ -144,7 +166,7 @@ function importFile(project, query, text) {
   const format = asked !== 'auto' ? asked : /^[^|\n]+\|t\|/.test(text) ? 'pubtator' : text.trimStart().startsWith('{') ? 'jsonl' : 'text';
   const read = format === 'pubtator' ? readPubtator(text) : format === 'jsonl' ? readJsonl(text) : readText(text, filename);
   if (!read.documents.length) throw new Failure(422, 'refused', 'the file holds no document', 'choose its format, or look into it');
-  const report = state.addDocuments(project, read);
+  const report = state.addDocuments(project, read, { isGold: query.get('annotations') === 'gold', renames: query.get('existing') === 'rename' });
   jobs.tell(project, 'import', report);
   return report;
 }
@@ -155,6 +177,19 @@ function exportFile(project, query) {
   const format = query.get('format') ?? 'pubtator';
   const text = format === 'pubtator' ? writePubtator(docs) : docs.map((doc) => JSON.stringify({ id: doc.external_id, text: doc.text, annotations: doc.marks })).join('\n');
   return { raw: text, name: `${project.name}.${format}` };
+}
+
+/** What a format would lose. The mock knows of predictions and of gaps alone. */
+function lossesOf(project, query) {
+  if (query.get('format') !== 'pubtator') return [];
+  const sources = (query.get('sources') ?? 'gold,user').toUpperCase().split(',');
+  const marks = state.docsOf(project.id).flatMap((doc) => doc.marks).filter((mark) => ['accepted', 'open'].includes(mark.state) && sources.includes(mark.source));
+  const nOpen = marks.filter((mark) => mark.source === 'PRED').length;
+  const nGaps = marks.filter((mark) => mark.spans.length > 1).length;
+  return [
+    ...(nOpen ? [`${nOpen} open predictions will look like the ${marks.length - nOpen} annotations that people made or confirmed`] : []),
+    ...(nGaps ? [`${nGaps} discontinuous mentions will be written from first to last word`] : []),
+  ];
 }
 
 function send(response, status, json) {
@@ -192,7 +227,7 @@ export function serve(port) {
 function events(request, response, project) {
   response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
   response.write(': hello\n\n');
-  const stop = jobs.listen(project, (event, data) => response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+  const stop = jobs.listen(project, (event, data, of) => response.write(`${project ? '' : `id: ${of}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
   request.on('close', stop);
 }
 

@@ -11,7 +11,7 @@ export const now = () => new Date().toISOString();
 /** Who asks. A login changes it for everybody: the mock knows one browser. */
 export const me = { id: 1, name: 'local', role: 'admin', is_active: true };
 
-models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84 } });
+models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84, n_documents: 2 }, dev_on: 0 });
 
 export class Failure extends Error {
   constructor(status, code, message, hint = null) {
@@ -36,22 +36,24 @@ export function projectRow(p) {
   return { ...project, n_documents: docs.length, n_finished: docs.filter((doc) => doc.is_finished).length, n_decisions: docs.reduce((sum, doc) => sum + doc.events.length, 0) };
 }
 
-export function addDocuments(p, read) {
+export function addDocuments(p, read, { isGold = true, renames = false } = {}) {
   const problems = [...read.problems];
   let nDocuments = 0;
   let nAnnotations = 0;
   for (const one of read.documents) {
-    if (docsOf(p).some((doc) => doc.external_id === one.external_id)) {
-      problems.push({ line: null, document: one.external_id, message: 'a document of this id is there already', hint: 'nothing was overwritten' });
+    const isThere = (id) => docsOf(p).some((doc) => doc.external_id === id);
+    for (let row = 2, id = one.external_id; renames && isThere(one.external_id); row++) one.external_id = `${id}-${row}`;
+    if (isThere(one.external_id)) {
+      problems.push({ line: null, document: one.external_id, message: `document \`${one.external_id}\` already exists in this project`, hint: 'import it under a new id; nothing was overwritten' });
       continue;
     }
     const id = newId();
-    const marks = one.annotations.map((annotation) => newMark(one.text, { ...annotation, source: 'GOLD', state: 'accepted', is_nil: annotation.concept === null }));
+    const marks = one.annotations.map((annotation) => newMark(one.text, { ...annotation, source: isGold ? 'GOLD' : 'PRED', state: isGold ? 'accepted' : 'open', is_nil: annotation.concept === null }));
     documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: null, is_finished: false, marks, comments: [], events: [], undone: [], done: new Map() });
     nDocuments++;
     nAnnotations += marks.length;
   }
-  return { n_documents: nDocuments, n_annotations: nAnnotations, n_skipped_documents: read.documents.length - nDocuments, problems };
+  return { n_documents: nDocuments, n_annotations: nAnnotations, n_skipped_documents: read.documents.length - nDocuments, n_predictions: isGold ? 0 : nAnnotations, n_unmarked: nAnnotations, n_skipped_annotations: 0, n_fixed: 0, n_relations: 0, problems };
 }
 
 export function newMark(text, fields) {
@@ -71,7 +73,7 @@ const listed = (mark) => mark.state !== 'rejected' && mark.state !== 'deleted';
 const isOpen = (mark) => mark.state === 'open' && mark.source === 'PRED';
 
 export function shown(doc, all = false) {
-  const { events, undone, done, ...rest } = doc;
+  const { events, undone, done, finishedWith, ...rest } = doc;
   return { ...rest, reason: reasonOf(doc).reason, marks: doc.marks.filter((mark) => all || listed(mark)) };
 }
 
@@ -134,18 +136,28 @@ function sentence(doc, one) {
 
 function applyOne(doc, one) {
   if (one.kind === 'add') {
-    doc.marks.push(newMark(doc.text, { spans: one.spans, type: one.type ?? concepts.get(one.concept)?.types[0] ?? null, concept: one.concept, is_nil: one.is_nil ?? false, by: me.name }));
+    const there = doc.marks.find((mark) => isOpen(mark) && JSON.stringify(mark.spans) === JSON.stringify(one.spans));
+    if (there) Object.assign(there, newMark(doc.text, { ...there, source: 'USER', state: 'accepted', concept: one.concept, is_nil: one.is_nil ?? false, by: me.name }), { id: there.id });
+    else doc.marks.push(newMark(doc.text, { spans: one.spans, type: one.type ?? concepts.get(one.concept)?.types[0] ?? null, concept: one.concept, is_nil: one.is_nil ?? false, by: me.name }));
     return;
   }
   if (one.kind === 'finish') {
+    const open = doc.marks.filter(isOpen);
+    if (one.value && (one.accepts ?? open.length) !== open.length) throw new Failure(409, 'conflict', `finishing would accept ${open.length} open predictions, not ${one.accepts}`, 'look at the document again; nothing was changed');
+    if (one.value) {
+      doc.finishedWith = structuredClone(open);
+      for (const mark of open) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name, isFinished: true });
+    } else for (const before of doc.finishedWith ?? []) {
+      const row = doc.marks.findIndex((mark) => mark.id === before.id && mark.isFinished);
+      if (row >= 0) doc.marks[row] = structuredClone(before);
+    }
     doc.is_finished = one.value;
-    if (one.value) for (const mark of doc.marks) if (isOpen(mark)) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name });
     return;
   }
   if (one.kind === 'settle') return settle(doc, one);
   const mark = doc.marks.find((each) => each.id === one.mark);
   if (!mark) throw new Failure(404, 'not_found', `no mark ${one.mark}`);
-  const decided = { source: 'USER', state: 'accepted', by: me.name, at: now() };
+  const decided = { source: 'USER', state: 'accepted', by: me.name, at: now(), isFinished: false };
   if (one.kind === 'accept') Object.assign(mark, decided);
   if (one.kind === 'reject') mark.state = 'rejected';
   if (one.kind === 'delete') mark.state = 'deleted';
@@ -154,6 +166,7 @@ function applyOne(doc, one) {
   if (one.kind === 'unsure') mark.is_unsure = one.value;
   if (one.kind === 'type') Object.assign(mark, decided, { type: one.type });
   if (one.kind === 'spans') Object.assign(mark, decided, { spans: one.spans, text: newMark(doc.text, { spans: one.spans }).text });
+  if (mark.source !== 'PRED' && listed(mark)) doc.marks = doc.marks.filter((other) => !isOpen(other) || JSON.stringify(other.spans) !== JSON.stringify(mark.spans) || other.concept?.id !== mark.concept?.id);
 }
 
 /** The first marks of the place become what is kept, the others are rejected. */
@@ -229,6 +242,8 @@ export function predict(p, model = 'starter') {
 }
 
 function predictIn(doc, model) {
+  // What is finished stays as it is.
+  if (doc.is_finished) return;
   doc.marks = doc.marks.filter((mark) => !isOpen(mark));
   for (const found of finds(doc.text, model)) {
     if (doc.marks.some((mark) => JSON.stringify(mark.spans) === JSON.stringify(found.spans) && mark.state !== 'open')) continue;

@@ -170,7 +170,7 @@ impl App {
         let audit = Audit::new(&config.data);
         let uploads = UPLOADS * config.max_upload_bytes.div_ceil(1024);
         let app = Arc::new(App {
-            lane: Lane::new(engine.clone(), config.lane),
+            lane: Lane::new(config.lane),
             engine,
             trainer,
             store,
@@ -281,7 +281,21 @@ impl App {
         here.filter(|here| here.is_dir()).unwrap_or_else(|| kept.to_owned())
     }
 
-    fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
+    /// The engine of the model that a project uses; that of the server where no project is named.
+    pub async fn engine_for(self: &Arc<App>, project: Option<i64>) -> ApiResult<Arc<dyn Engine>> {
+        match project {
+            None => Ok(self.engine.clone()),
+            Some(project) => self.blocking(move |app| Ok(app.engine_of(project)?.1)).await,
+        }
+    }
+
+    /// A model is not used any more.
+    pub fn forget_model(&self, model: i64) {
+        self.engines().remove(&model);
+    }
+
+    /// The engine of a model.
+    pub fn engine_of_model(&self, model: i64) -> ApiResult<Arc<dyn Engine>> {
         if let Some(engine) = self.engines().get(&model) {
             return Ok(engine.clone());
         }

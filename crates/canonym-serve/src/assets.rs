@@ -1,7 +1,14 @@
 //! The web application: built files that are part of the program.
 
-use axum::http::{StatusCode, Uri, header};
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::error::ApiError;
@@ -12,27 +19,64 @@ struct Files;
 
 const INDEX: &str = "index.html";
 
+/// Shorter files are sent as they are.
+const LEAST_PACKED: usize = 1 << 10;
+
+/// Packed files by their names: each is packed once.
+static PACKED: Mutex<Option<HashMap<String, Bytes>>> = Mutex::new(None);
+
 /// A file of the application; where the path names none and has no dot, the page that knows what to show.
-pub async fn serve(uri: Uri) -> Response {
+pub async fn serve(uri: Uri, asked: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     if path.starts_with("api/") {
         return ApiError::not_found("there is no such address").hint("/api/v1/openapi.json lists all").into_response();
     }
     let path = if path.is_empty() { INDEX } else { path };
     match Files::get(path) {
-        Some(file) => answer(path, file),
+        Some(file) => answer(path, file, &asked),
         None if !path.contains('.') => match Files::get(INDEX) {
-            Some(file) => answer(INDEX, file),
+            Some(file) => answer(INDEX, file, &asked),
             None => ApiError::not_found("the application is not part of this build").into_response(),
         },
         None => ApiError::not_found("there is no such file").into_response(),
     }
 }
 
-fn answer(path: &str, file: EmbeddedFile) -> Response {
+/// Whether a browser takes gzip: it names it, and does not refuse it by `q=0`.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let accepted = asked.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|one| {
+        let (name, weight) = one.split_once(';').unwrap_or((one, ""));
+        let weight = weight.trim();
+        name.trim() == "gzip" && weight.strip_prefix("q=").is_none_or(|q| q.parse::<f32>().is_ok_and(|q| q > 0.0))
+    })
+}
+
+/// A text packed; `None` for what is packed already or short.
+fn packed(path: &str, bytes: &[u8]) -> Option<Bytes> {
+    if bytes.len() < LEAST_PACKED || kind(path).starts_with("image/png") || path.ends_with(".woff2") {
+        return None;
+    }
+    let mut all = PACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = all.get_or_insert_with(HashMap::new);
+    if let Some(known) = all.get(path) {
+        return Some(known.clone());
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    let made = Bytes::from(encoder.finish().ok()?);
+    all.insert(path.to_owned(), made.clone());
+    Some(made)
+}
+
+fn answer(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
     // The builder puts a hash into the names of files below `assets/`, so they never change.
     let cache = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let headers = [(header::CONTENT_TYPE, kind(path)), (header::CACHE_CONTROL, cache)];
+    let headers =
+        [(header::CONTENT_TYPE, kind(path)), (header::CACHE_CONTROL, cache), (header::VARY, "accept-encoding")];
+    if let Some(bytes) = takes_gzip(asked).then(|| packed(path, &file.data)).flatten() {
+        return (StatusCode::OK, headers, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response();
+    }
     (StatusCode::OK, headers, file.data.into_owned()).into_response()
 }
 

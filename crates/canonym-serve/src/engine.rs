@@ -150,6 +150,9 @@ pub struct DevFigures {
     /// The share of right concepts where the places are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
+    /// The documents that it was measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_documents: Option<usize>,
 }
 
 /// What a training made.
@@ -172,6 +175,14 @@ pub trait Trainer: Send + Sync {
 
     /// What [`Trainer::train`] would do with documents and settings; an error where it knows no such settings.
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> canonym::Result<TrainingPlan>;
+
+    /// Which of the documents [`Trainer::train`] holds out: models are compared on them. None where it holds nothing out.
+    fn held_out(&self, documents: &[TrainingDocument], _settings: &serde_json::Value) -> canonym::Result<Vec<bool>> {
+        Ok(vec![false; documents.len()])
+    }
+
+    /// The file that is a model that was trained, for use elsewhere.
+    fn file(&self, folder: &Path) -> PathBuf;
 
     /// Opens a model that was trained.
     fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>>;

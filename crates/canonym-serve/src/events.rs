@@ -110,7 +110,9 @@ async fn next(told: &mut broadcast::Receiver<Told>, project: Option<i64>) -> Opt
     loop {
         match told.recv().await {
             Ok(told) if project.is_none_or(|project| project == told.project) => {
-                return Some(format!("event: {}\ndata: {}\n\n", told.event, told.data));
+                // Who listens to all projects is told of which one each is.
+                let of = if project.is_none() { format!("id: {}\n", told.project) } else { String::new() };
+                return Some(format!("{of}event: {}\ndata: {}\n\n", told.event, told.data));
             }
             Ok(_) => {}
             Err(_) => return None,

@@ -1,7 +1,7 @@
 //! Jobs: predictions over all documents of a project, and trainings. They run one after the other beside the requests.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,11 @@ use rusqlite::Connection;
 
 use crate::api::for_each_document;
 use crate::app::{App, model_folder};
-use crate::engine::{Engine, LinkOptions, Progress, Training, TrainingDocument};
+use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument};
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
-use crate::marks::{Changes, MarkState, convert, predict};
+use crate::judge::judge;
+use crate::marks::{Changes, MarkState, Source, convert, predict};
 use crate::store::events::{self, NewEvent};
 use crate::store::jobs::{self, End, STOPPED};
 use crate::store::{documents, models, projects};
@@ -24,8 +25,8 @@ use crate::wire::Job;
 /// Documents that are predicted together; requests are answered in between.
 const BATCH: usize = 8;
 
-/// The share of a training job that is the training; the rest are predictions.
-const TRAINED: f64 = 0.9;
+/// The share of a training job that is the training; the rest are comparison and predictions.
+const TRAINED: f64 = 0.8;
 
 /// What the thread of jobs and the requests share.
 #[derive(Debug, Default)]
@@ -179,7 +180,11 @@ fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
 fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     let (model, engine) = app.engine_of(job.project_id)?;
     let name = app.store.read(|connection| Ok(models::get(connection, model)?.model.name))?;
-    let numbers = app.store.read(|connection| documents::numbers(connection, job.project_id))?;
+    // What is finished stays as it is: new open predictions there would wait for nobody.
+    let numbers: Vec<i64> = app.store.read(|connection| {
+        let waiting = documents::unfinished(connection, job.project_id, "place")?;
+        Ok(waiting.into_iter().map(|one| one.id).collect())
+    })?;
     let mut n_changed = 0;
     for (at, batch) in numbers.chunks(BATCH).enumerate() {
         if let Some(end) = app.runner.ends(job.id) {
@@ -188,8 +193,8 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
         n_changed += predict_batch(app, job, (engine.as_ref(), &name), batch)?;
         let n_done = (at * BATCH + batch.len()).min(numbers.len());
         let progress = Progress {
-            done: before + (1.0 - before) * n_done as f64 / numbers.len() as f64,
-            message: format!("{n_done} of {} documents", numbers.len()),
+            done: before + (1.0 - before) * n_done as f64 / numbers.len().max(1) as f64,
+            message: format!("predicting: {n_done} of {} documents", numbers.len()),
             point: None,
         };
         tell(app, job, &progress)?;
@@ -243,10 +248,11 @@ fn predict_batch(app: &App, job: &Job, (engine, name): (&dyn Engine, &str), batc
 /// What a training learns from: the documents of a project with GOLD and with what people made, confirmed or corrected.
 pub fn training_documents(app: &App, connection: &Connection, project: i64) -> ApiResult<Vec<TrainingDocument>> {
     let mut documents = Vec::new();
-    // A document that came with marks is taken to have all of them.
+    // A document that came with GOLD is taken to have all its mentions; one that came with predictions or single decisions is not.
     let has_gold = Cell::new(false);
     let is_wanted = |mark: &MarkState| {
-        has_gold.set(has_gold.get() || mark.original.is_some());
+        let came_as = mark.original.as_ref().map(|original| original.source);
+        has_gold.set(has_gold.get() || came_as == Some(Source::Gold));
         mark.is_human()
     };
     for_each_document((app.engine.kb(), connection), project, is_wanted, |kept, document| {
@@ -272,6 +278,9 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     if let Some(above) = folder.parent() {
         std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
     }
+    let held_out = trainer.held_out(&documents, &settings)?;
+    let held_out: Vec<AnnotatedDocument> =
+        documents.iter().zip(held_out).filter(|(_, is)| *is).map(|(one, _)| one.document.clone()).collect();
     let training = Training {
         documents,
         parent: parent_folder.map(|folder| app.model_path(&folder)),
@@ -280,6 +289,7 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         seed: job.id as u64,
     };
     let mut told = |progress: Progress| {
+        let progress = Progress { done: TRAINED * progress.done.min(1.0), ..progress };
         if let Err(error) = tell(app, job, &progress) {
             tracing::warn!("the progress of job {} cannot be kept: {error}", job.id);
         }
@@ -292,18 +302,69 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     if let Some(end) = app.runner.ends(job.id) {
         return Ok(end);
     }
-    let trained = trained?;
+    let mut trained = trained?;
+    let engine = trainer.open(&folder)?;
+    let Some(others) = compare(app, job, (&engine, parent), (&held_out, &mut trained))? else {
+        std::fs::remove_dir_all(&folder).map_err(|error| ApiError::internal(&error))?;
+        return Ok(app.runner.ends(job.id).unwrap_or(End::Cancelled));
+    };
     let now = app.now();
-    let model = app.store.write(|transaction| {
+    let worse_than = is_worse(&trained, others.get(&parent));
+    let (model, parent_name) = app.store.write(|transaction| {
         let of = (job.project_id, Some(parent));
-        let model = models::add(transaction, of, (&folder.to_string_lossy(), &trained), now)?;
-        projects::use_model(transaction, job.project_id, model)?;
-        Ok(model)
+        let model = models::add(transaction, of, (&folder.to_string_lossy(), &trained, &others), now)?;
+        if worse_than.is_none() {
+            projects::use_model(transaction, job.project_id, model)?;
+        }
+        Ok((model, models::get(transaction, parent)?.model.name))
     })?;
+    if let Some((new, old)) = worse_than {
+        let n = counted(held_out.len());
+        let message = format!(
+            "trained {}, which is not in use: its linking F1 on {n} is {new:.2}, that of {parent_name} {old:.2}",
+            trained.name
+        );
+        return Ok(End::Succeeded(message, Some(model)));
+    }
     let predicted = match predict_all(app, job, TRAINED)? {
         End::Succeeded(message, _) => message,
         // The model is there, whatever became of its predictions.
         End::Cancelled | End::Failed(_) => "its predictions are not complete".to_owned(),
     };
     Ok(End::Succeeded(format!("trained {}; {predicted}", trained.name), Some(model)))
+}
+
+/// Judges a new model, the model in use and that of the server on what was held out: the figures of the new one go into `trained`, those of the others
+/// are given by their number. `None` where the job is to end.
+fn compare(
+    app: &App,
+    job: &Job,
+    (engine, parent): (&Arc<dyn Engine>, i64),
+    (held_out, trained): (&[AnnotatedDocument], &mut Trained),
+) -> ApiResult<Option<BTreeMap<i64, DevFigures>>> {
+    let mut others = BTreeMap::new();
+    if held_out.is_empty() {
+        return Ok(Some(others));
+    }
+    let message = format!("comparing models on {}", counted(held_out.len()));
+    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
+    let goes_on = || app.runner.ends(job.id).is_none();
+    for model in BTreeSet::from([app.base_model, parent]) {
+        let engine = app.engine_of_model(model)?;
+        let Some(figures) = judge(engine.as_ref(), held_out, goes_on)? else { return Ok(None) };
+        others.insert(model, figures);
+    }
+    let Some(figures) = judge(engine.as_ref(), held_out, goes_on)? else { return Ok(None) };
+    trained.dev = Some(figures);
+    Ok(Some(others))
+}
+
+/// The linking F1 of a new model and of the one in use where the new one is worse.
+fn is_worse(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
+    let (new, old) = (trained.dev.as_ref()?.strict_f1?, in_use?.strict_f1?);
+    (new < old).then_some((new, old))
+}
+
+fn counted(n: usize) -> String {
+    if n == 1 { "1 held-out document".to_owned() } else { format!("{n} held-out documents") }
 }

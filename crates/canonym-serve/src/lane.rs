@@ -43,6 +43,7 @@ pub struct How {
 struct Request {
     documents: Vec<AnnotatedDocument>,
     how: How,
+    engine: Arc<dyn Engine>,
     n_bytes: usize,
     reply: oneshot::Sender<ApiResult<Linked>>,
 }
@@ -88,6 +89,7 @@ impl Shared {
         let mut batch = vec![first];
         while let Some(next) = waiting.requests.front()
             && next.how == how
+            && Arc::ptr_eq(&next.engine, &batch[0].engine)
             && n_bytes + next.n_bytes <= self.config.batch_bytes
         {
             n_bytes += next.n_bytes;
@@ -104,20 +106,25 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// A queue in front of `engine`.
-    pub fn new(engine: Arc<dyn Engine>, config: LaneConfig) -> Lane {
+    /// A queue in front of models.
+    pub fn new(config: LaneConfig) -> Lane {
         let shared = Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new(), config });
         let of_thread = shared.clone();
         std::thread::spawn(move || {
             while let Some(batch) = of_thread.next() {
-                answer(engine.as_ref(), batch);
+                answer(batch);
             }
         });
         Lane { shared }
     }
 
-    /// Links documents when it is their turn; an error at once where too much waits.
-    pub async fn link(&self, documents: Vec<AnnotatedDocument>, how: How) -> ApiResult<Linked> {
+    /// Links documents by a model when it is their turn; an error at once where too much waits.
+    pub async fn link(
+        &self,
+        engine: Arc<dyn Engine>,
+        documents: Vec<AnnotatedDocument>,
+        how: How,
+    ) -> ApiResult<Linked> {
         let n_bytes = documents.iter().map(|document| document.document.text.len()).sum();
         let (reply, answer) = oneshot::channel();
         {
@@ -129,7 +136,7 @@ impl Lane {
                 return Err(ApiError::busy("too many texts wait to be linked", 1));
             }
             waiting.n_bytes += n_bytes;
-            waiting.requests.push_back(Request { documents, how, n_bytes, reply });
+            waiting.requests.push_back(Request { documents, how, engine, n_bytes, reply });
         }
         self.shared.changed.notify_one();
         answer.await.unwrap_or_else(|_| Err(ApiError::unavailable("the server is stopping")))
@@ -152,8 +159,9 @@ impl Drop for Lane {
 }
 
 /// Links a batch and answers each request; where the batch fails, each is linked alone, so that one does not spoil the others.
-fn answer(engine: &dyn Engine, mut batch: Vec<Request>) {
-    let how = batch[0].how;
+fn answer(mut batch: Vec<Request>) {
+    let (how, engine) = (batch[0].how, batch[0].engine.clone());
+    let engine = engine.as_ref();
     if batch.len() > 1 {
         let counts: Vec<usize> = batch.iter().map(|request| request.documents.len()).collect();
         let all = batch.iter().flat_map(|request| request.documents.iter().cloned()).collect();

@@ -17,6 +17,7 @@ pub mod error;
 pub mod events;
 pub mod guard;
 pub mod jobs;
+mod judge;
 pub mod lane;
 pub mod marks;
 pub mod metrics;

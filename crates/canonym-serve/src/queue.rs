@@ -102,7 +102,13 @@ pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Optio
     let why = match strategy {
         Strategy::Margin => margin(),
         Strategy::Recognition => format!("“{text}” is a mention with {}", hundredths(mark.score.unwrap_or(0.0))),
-        Strategy::LeastConfident => format!("“{text}” has confidence {}: {}", hundredths(confidence), margin()),
+        Strategy::LeastConfident => match (mark.candidates.first(), mark.candidates.get(1)) {
+            (Some(first), Some(second)) => {
+                let (one, two) = (hundredths(first.score), hundredths(second.score));
+                format!("uncertain: “{text}” – {} {one} or {} {two}", first.name, second.name)
+            }
+            _ => margin(),
+        },
         Strategy::Diversity => "unlike the documents before it".to_owned(),
         Strategy::Random => "chosen by chance".to_owned(),
     };
@@ -257,10 +263,7 @@ mod tests {
         let of = |strategy, open: &[&MarkState]| reason(strategy, open, true).1;
         let both: Vec<&MarkState> = marks.iter().collect();
         assert!(close(reason(Strategy::LeastConfident, &both, true).0.unwrap(), 0.92));
-        assert_eq!(
-            of(Strategy::LeastConfident, &both),
-            "“delirium” has confidence .92: margin .02 between name 0 and name 1"
-        );
+        assert_eq!(of(Strategy::LeastConfident, &both), "uncertain: “delirium” – name 0 .81 or name 1 .79");
         assert_eq!(of(Strategy::Margin, &both), "margin .02 between name 0 and name 1");
         assert_eq!(of(Strategy::Recognition, &both), "“delirium” is a mention with .60");
         assert_eq!(of(Strategy::Margin, &[]), "every mark is decided");

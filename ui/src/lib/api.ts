@@ -46,7 +46,7 @@ export class Api {
   makeToken = (name: string, days: number | null) => this.post<{ name: string; token: string }>('/tokens', days === null ? { name } : { name, days });
   revokeToken = (id: string) => this.send<unknown>('DELETE', `/tokens/${encodeURIComponent(id)}`, null, null);
 
-  link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean }, signal?: AbortSignal) =>
+  link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean; project?: number }, signal?: AbortSignal) =>
     this.post<t.LinkedDocument>('/link', { text, ...options }, signal);
   search = (q: string, top_k: number, signal?: AbortSignal) =>
     this.get<{ results: t.SearchResult[] }>(`/kb/search${query({ q, top_k })}`, signal);
@@ -57,10 +57,13 @@ export class Api {
   createProject = (fields: { name: string; description?: string; guideline?: string }) => this.post<t.Project>('/projects', fields);
   changeProject = (p: number, fields: Partial<Pick<t.Project, 'name' | 'description' | 'guideline' | 'strategy'>>) =>
     this.send<t.Project>('PATCH', `/projects/${p}`, JSON.stringify(fields), 'application/json');
-  importFile = (p: number, body: Blob | string, format: string, filename: string) =>
-    this.send<t.ImportReport>('POST', `/projects/${p}/import${query({ format, filename })}`, body, 'application/octet-stream');
+  deleteProject = (p: number) => this.send<unknown>('DELETE', `/projects/${p}`, null, null);
+  importFile = (p: number, body: Blob | string, options: { format: string; filename: string; annotations?: string; offsets?: string; existing?: string }) =>
+    this.send<t.ImportReport>('POST', `/projects/${p}/import${query(options)}`, body, 'application/octet-stream');
   exportAddress = (p: number, format: string, sources: string[]) =>
     `${this.base}/projects/${p}/export${query({ format, sources: sources.join(',') })}`;
+  exportLosses = (p: number, format: string, sources: string[], signal?: AbortSignal) =>
+    this.get<{ lines: string[] }>(`/projects/${p}/export/losses${query({ format, sources: sources.join(',') })}`, signal);
   documents = (p: number, state: 'open' | 'finished' | 'all', cursor: string | null = null, limit = 50) =>
     this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state })}`);
   queue = (p: number, strategy: string, limit = 50) =>
@@ -70,6 +73,8 @@ export class Api {
   stats = (p: number) => this.get<t.Stats>(`/projects/${p}/stats`);
 
   document = (d: number, all = false) => this.get<t.AnnotatedDocument>(`/documents/${d}${all ? '?all=1' : ''}`);
+  renameDocument = (d: number, external_id: string) => this.send<t.DocumentRow>('PATCH', `/documents/${d}`, JSON.stringify({ external_id }), 'application/json');
+  deleteDocument = (d: number) => this.send<unknown>('DELETE', `/documents/${d}`, null, null);
   decide = (d: number, version: number | null, client_id: string, decisions: t.Decision[]) =>
     this.post<t.DecisionAnswer>(`/documents/${d}/decisions`, { version, client_id, decisions });
   undo = (d: number, client_id: string) => this.post<t.DecisionAnswer>(`/documents/${d}/undo`, { client_id });
@@ -90,6 +95,9 @@ export class Api {
   cancelJob = (j: number) => this.post<t.Job>(`/jobs/${j}/cancel`, {});
   models = (p: number | null) => this.get<{ models: t.Model[] }>(`/models${query({ project: p })}`);
   useModel = (p: number, m: number) => this.post<unknown>(`/projects/${p}/models/${m}/use`, {});
+  renameModel = (p: number, m: number, name: string) => this.send<t.Model>('PATCH', `/projects/${p}/models/${m}`, JSON.stringify({ name }), 'application/json');
+  deleteModel = (p: number, m: number) => this.send<unknown>('DELETE', `/projects/${p}/models/${m}`, null, null);
+  modelAddress = (p: number, m: number) => `${this.base}/projects/${p}/models/${m}/file`;
   changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
   documentChanges = (d: number, from: number) => this.get<t.DocumentChanges>(`/documents/${d}/changes${query({ from })}`);
   pace = (p: number) => this.get<t.Pace>(`/projects/${p}/pace`);
@@ -98,7 +106,8 @@ export class Api {
   near = (id: string, top_k = 8, signal?: AbortSignal) =>
     this.get<{ concepts: t.Candidate[] }>(`/kb/concepts/${encodeURIComponent(id)}/near${query({ top_k })}`, signal);
   lint = () => this.get<t.Lint>('/kb/lint');
-  eventsAddress = (p: number) => `${this.base}/events${query({ project: p })}`;
+  /** Events of all projects, each with the number of its project as its id. */
+  eventsAddress = () => `${this.base}/events`;
 
   private get<T>(path: string, signal?: AbortSignal): Promise<T> {
     return this.send<T>('GET', path, null, null, signal);

@@ -23,10 +23,19 @@ export const app = $state({
   /** The project seen last, so that places without one know which is meant. */
   project: null as number | null,
   messages: [] as Message[],
+  /** What the page shows, for the title of the window. */
+  title: '',
   /** Read aloud by screen readers. */
   said: '',
   theme: readTheme(),
+  letterKeys: readLetterKeys(),
 });
+
+/** Whether the person may import, predict, train, and change projects; annotators may not. */
+export const mayCurate = (): boolean => app.about?.user?.role !== 'annotator';
+
+/** Whether the person may delete projects. */
+export const mayAdminister = (): boolean => (app.about?.user?.role ?? 'admin') === 'admin';
 
 api.onLogin = () => (app.needsLogin = true);
 
@@ -87,6 +96,25 @@ export function dismiss(id: number): void {
 /** Says something to screen readers, also the same thing twice. */
 export function say(text: string): void {
   app.said = app.said === text ? `${text}\u00a0` : text;
+}
+
+/** Whether single letters are keys of the annotation page; speech input types letters that nobody meant. */
+export function setLetterKeys(on: boolean): void {
+  app.letterKeys = on;
+  try {
+    if (on) localStorage.removeItem('canonym.letters');
+    else localStorage.setItem('canonym.letters', 'off');
+  } catch {
+    // Without storage the choice holds until the page is closed.
+  }
+}
+
+function readLetterKeys(): boolean {
+  try {
+    return localStorage.getItem('canonym.letters') !== 'off';
+  } catch {
+    return true;
+  }
 }
 
 export function setTheme(theme: Theme): void {

@@ -28,6 +28,16 @@ test('moved spans have their text, counted in code points', () => check({ kind: 
 test('a moved discontinuous mark joins its parts', () => check({ kind: 'spans', mark: 1, spans: [[2, 7], [12, 17]] }, 1, { text: 'fever cough' }));
 test('an added mark is the user’s', () => check({ kind: 'add', spans: [[12, 17]], concept: 'A:9' }, -1, { text: 'cough', source: 'USER' }));
 test('finishing accepts what is open', () => check({ kind: 'finish', value: true }, 1, { source: 'USER', state: 'accepted' }));
+test('a prediction goes that says what a person says there', () => {
+  const gold = mark(3, { source: 'GOLD', state: 'accepted', concept: null });
+  const three = { ...doc, marks: [...doc.marks, gold] };
+  const linked = apply(three, [{ kind: 'concept', mark: 3, concept: 'A:1' }], -1, names, 'ada');
+  expect(linked.marks.map((one) => one.id)).toEqual([2, 3]);
+  const marked = apply(doc, [{ kind: 'add', spans: [[2, 7]], concept: 'A:9' }], -1, names, 'ada');
+  expect(marked.marks.map((one) => [one.id, one.source])).toEqual([[2, 'GOLD'], [-1, 'USER']]);
+  const answer = { version: 4, marks: [mark(1, { source: 'USER' })], removed: [], events: [] };
+  expect([...idsOfAdded([{ kind: 'add', spans: [[2, 7]], concept: 'A:9' }], -1, answer, new Set([1, 2]))]).toEqual([[-1, 1]]);
+});
 test('the document itself is left as it was', () => expect(doc.marks[0]!.state).toBe('open'));
 
 test('an answer replaces, adds and removes', () => {

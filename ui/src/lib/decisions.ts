@@ -14,7 +14,8 @@ export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: nu
   const named = (id: string): Named => ({ id, name: names(id) ?? id });
   for (const decision of decisions) {
     if (decision.kind === 'add') {
-      marks = [...marks, added(doc, decision, nextId--, named, by)];
+      const made = added(doc, decision, nextId--, named, by);
+      marks = [...marks.filter((mark) => !(isOpen(mark) && samePlace(mark, made))), made];
     } else if (decision.kind === 'finish') {
       is_finished = decision.value;
       if (decision.value) marks = marks.map((mark) => (isOpen(mark) ? { ...mark, state: 'accepted', source: 'USER', by } : mark));
@@ -26,8 +27,18 @@ export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: nu
     } else {
       marks = marks.map((mark) => (mark.id === decision.mark ? changed(doc, mark, decision, named, by) : mark));
     }
+    const said = 'mark' in decision ? marks.find((mark) => mark.id === decision.mark) : decision.kind === 'add' ? marks.at(-1) : undefined;
+    if (said && said.source !== 'PRED' && decision.kind !== 'unsure') marks = marks.filter((mark) => mark === said || !isRepeated(mark, said));
   }
   return { ...doc, marks, is_finished };
+}
+
+const samePlace = (one: Mark, other: Mark) => JSON.stringify(one.spans) === JSON.stringify(other.spans);
+
+/** Whether an open prediction says what somebody now says there. */
+function isRepeated(mark: Mark, said: Mark): boolean {
+  const across = mark.spans.some(([from, to]) => said.spans.some(([start, end]) => from < end && start < to));
+  return isOpen(mark) && !mark.is_unsure && across && (mark.concept?.id ?? null) === (said.concept?.id ?? null);
 }
 
 /** The document after the server has answered. */
@@ -42,7 +53,8 @@ export function merge(doc: AnnotatedDocument, answer: DecisionAnswer): Annotated
 /** The ids that the server gave to added marks, by the ids they had here. */
 export function idsOfAdded(decisions: Decision[], firstId: number, answer: DecisionAnswer, known: Set<number>): Map<number, number> {
   const ids = new Map<number, number>();
-  const fresh = answer.marks.filter((mark) => !known.has(mark.id));
+  // A mention marked where a prediction stood takes its place, and its id.
+  const fresh = answer.marks.filter((mark) => !known.has(mark.id) || mark.source === 'USER');
   let nextId = firstId;
   for (const decision of decisions) {
     if (decision.kind !== 'add') continue;

@@ -1,37 +1,57 @@
-// Events that the server sends of a project. The browser connects again by itself.
+// Events that the server sends of a project, by one stream that all tabs of the browser share. Where a browser has no shared workers, pages ask now and
+// then instead: a stream in each tab would use up the connections.
 
-import { api } from './app.svelte';
+import type { Heard } from './relay';
 import type { ImportReport, Job } from './types';
 
 export interface Handlers {
   job?: (job: Job) => void;
   document?: (changed: { id: number; version: number }) => void;
   import?: (report: ImportReport) => void;
-  /** The connection is back: what happened meanwhile is not known. */
+  /** The connection is back, or there is none: what happened meanwhile is not known. */
   again?: () => void;
+}
+
+/** How often pages ask where there are no shared workers. */
+const ASK_EVERY = 10_000;
+
+const listeners = new Set<(heard: Heard) => void>();
+let worker: SharedWorker | null = null;
+
+function tell(heard: Heard): void {
+  for (const listener of listeners) listener(heard);
+}
+
+function connect(): void {
+  if (worker) return;
+  worker = new SharedWorker(new URL('./relay.worker.ts', import.meta.url), { type: 'module', name: 'canonym events' });
+  worker.port.onmessage = (message: MessageEvent<Heard>) => tell(message.data);
+  worker.port.start();
+  addEventListener('pagehide', (event) => {
+    worker?.port.postMessage('leaves');
+    worker = null;
+    // A page that comes back out of the cache of the browser listens again.
+    if (event.persisted) addEventListener('pageshow', () => (connect(), tell({ kind: 'again' })), { once: true });
+  }, { once: true });
 }
 
 /** Listens until the function that it gives is called. */
 export function events(project: number, handlers: Handlers): () => void {
-  const source = new EventSource(api.eventsAddress(project));
-  let wasLost = false;
-  const on = <T>(name: string, handle?: (data: T) => unknown) => {
-    if (!handle) return;
-    source.addEventListener(name, (event) => {
-      try {
-        handle(JSON.parse((event as MessageEvent<string>).data) as T);
-      } catch {
-        // An event that cannot be read says nothing; the next load of the page shows what is so.
-      }
-    });
+  if (typeof SharedWorker === 'undefined') {
+    const timer = setInterval(() => handlers.again?.(), ASK_EVERY);
+    return () => clearInterval(timer);
+  }
+  connect();
+  const hear = (heard: Heard) => {
+    if (heard.kind === 'again') return handlers.again?.();
+    if (heard.project !== project) return;
+    const handle = handlers[heard.event as keyof Handlers] as ((data: unknown) => void) | undefined;
+    try {
+      handle?.(JSON.parse(heard.data));
+    } catch {
+      // An event that cannot be read says nothing; the next load of the page shows what is so.
+    }
   };
-  on('job', handlers.job);
-  on('document', handlers.document);
-  on('import', handlers.import);
-  source.addEventListener('error', () => (wasLost = true));
-  source.addEventListener('open', () => {
-    if (wasLost) handlers.again?.();
-    wasLost = false;
-  });
-  return () => source.close();
+  listeners.add(hear);
+  return () => void listeners.delete(hear);
 }

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
-import { counted, howText, pubtator, seconds, share, time } from './format';
+import { cardBlocks, confidenceText, counted, howText, pubtator, seconds, share, time, withCode } from './format';
 
 test('shares have two digits and no leading nought', () => {
   expect([share(0.617), share(0.9999), share(0), share(null)]).toEqual(['.62', '1.0', '.00', '–']);
+});
+test('a confidence that is a sum of two is shown as a share', () => {
+  expect([confidenceText(1.94, 'least-confident'), confidenceText(0.6, 'margin'), confidenceText(null, 'random')]).toEqual(['.97', '.60', '–']);
 });
 test('one and many', () => expect([counted(1, 'document'), counted(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
 test('times are told in the unit that fits', () => {
@@ -15,4 +18,15 @@ test('a linked text as PubTator', () => {
   const annotation = { spans: [[2, 7], [9, 10]] as [number, number][], text: 'fever x', type: null, score: 0.9, nil: false, candidates };
   const written = pubtator({ id: '7', text: '😀 fever\n x\ny', annotations: [annotation, { ...annotation, nil: true }] });
   expect(written).toBe('7|t|😀 fever\n7|a| x y\n7\t2;9\t7;10\tfever x\tEntity\tMESH:D005334\n7\t2;9\t7;10\tfever x\tEntity\t-1\n');
+});
+
+test('what stands between backticks is code', () => {
+  expect(withCode('give `--data` or `-`, not ` alone')).toEqual([
+    { text: 'give ', isCode: false }, { text: '--data', isCode: true }, { text: ' or ', isCode: false }, { text: '-', isCode: true }, { text: ', not ` alone', isCode: false },
+  ]);
+});
+test('a card is read without the signs of Markdown', () => {
+  expect(cardBlocks('# Card\nMade of **two** steps,\nwith care.\n\n- one\n- two `x`')).toEqual([
+    { kind: 'head', text: 'Card Made of two steps, with care.' }, { kind: 'item', text: 'one' }, { kind: 'item', text: 'two `x`' },
+  ]);
 });

@@ -12,9 +12,13 @@ export const counted = (n: number, one: string, many = `${one}s`): string => `${
 /** A probability or share as `.62`, with two digits. */
 export function share(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
-  // The confidence of the queue is a sum of two.
-  if (value > 1) return value.toFixed(2);
   return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
+}
+
+/** The confidence of a document as a share: by some strategies it is the sum of two probabilities. */
+export function confidenceText(value: number | null, strategy: string): string {
+  const isSum = strategy !== 'margin' && strategy !== 'recognition';
+  return share(value !== null && isSum ? value / 2 : value);
 }
 
 export function seconds(value: number | null | undefined): string {
@@ -68,4 +72,26 @@ export function pubtator(document: LinkedDocument): string {
     lines.push([id, starts, ends, annotation.text.replace(/[\r\n\t]/g, ' '), annotation.type || 'Entity', concept].join('\t'));
   }
   return lines.join('\n') + '\n';
+}
+
+/** A text in parts: what stands between backticks is code. A backtick without a second one stays. */
+export function withCode(text: string): { text: string; isCode: boolean }[] {
+  return text
+    .split(/(`[^`\n]+`)/)
+    .filter(Boolean)
+    .map((part) => (part.length > 2 && part.startsWith('`') && part.endsWith('`') ? { text: part.slice(1, -1), isCode: true } : { text: part, isCode: false }));
+}
+
+/** The paragraphs and lists of a card of a model: plain Markdown without its signs. */
+export function cardBlocks(text: string): { kind: 'head' | 'item' | 'text'; text: string }[] {
+  return text
+    .split(/\n{2,}|\n(?=\s*[-*#] ?)/)
+    .map((block) => block.trim())
+    .filter(Boolean)
+    .map((block) => {
+      const head = /^#+\s+(.*)$/s.exec(block);
+      const item = /^[-*]\s+(.*)$/s.exec(block);
+      const kind = head ? 'head' : item ? 'item' : 'text';
+      return { kind, text: (head?.[1] ?? item?.[1] ?? block).replace(/\*\*([^*]+)\*\*/g, '$1').replace(/\s+/g, ' ') } as const;
+    });
 }

@@ -29,3 +29,8 @@ test('no key means two things', () => {
   expect(new Set(keys).size).toBe(keys.length);
 });
 test('digits are printed as a range', () => expect(printed(KEYMAP.find((row) => row.action === 'pick')!)).toEqual(['1', '…', '9']));
+
+test('single letters can be switched off, and other keys stay', () => {
+  const press = (key: string, hasLetters: boolean) => actionOf({ key, ctrlKey: false, metaKey: false, altKey: false, isTyping: false, hasLetters })?.action ?? null;
+  expect([press('a', true), press('a', false), press('/', false), press('3', false), press('Escape', false), press('Enter', false)]).toEqual(['accept', null, null, null, 'leave', 'pick-first']);
+});

@@ -26,7 +26,7 @@ export const KEYMAP: KeyRow[] = [
   { keys: ['e'], action: 'span', what: 'move the edges: ← → by token, with Shift by character, Tab the other edge', group: 'Decide' },
   { keys: ['+'], action: 'part', what: 'add the selected text to the mention as a further part', group: 'Decide' },
   { keys: ['Delete', 'Backspace'], action: 'delete', what: 'delete a mention of your own', group: 'Decide' },
-  { keys: ['g'], action: 'alike', what: 'same decision for all alike, after a preview', group: 'Decide' },
+  { keys: ['g'], action: 'alike', what: 'apply the decision to identical mentions, after a preview', group: 'Decide' },
   { keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], action: 'pick', what: 'take candidate 1 to 9', group: 'Concept' },
   { keys: ['Enter'], action: 'pick-first', what: 'take the candidate that is marked', group: 'Concept' },
   { keys: ['/'], action: 'search', what: 'search a concept', group: 'Concept' },
@@ -34,7 +34,7 @@ export const KEYMAP: KeyRow[] = [
   { keys: ['u'], action: 'undo', what: 'undo', group: 'Document' },
   { keys: ['U'], action: 'redo', what: 'redo', group: 'Document' },
   { keys: ['h'], action: 'history', what: 'history', group: 'Document' },
-  { keys: ['f'], action: 'finish', what: 'finish: accept what is open, go to the next document', group: 'Document' },
+  { keys: ['f'], action: 'finish', what: 'finish the document and go to the next; asks before open predictions are accepted', group: 'Document' },
   { keys: ['?'], action: 'help', what: 'this map', group: 'Document' },
   { keys: ['Escape'], action: 'leave', what: 'close, give up the selection', group: 'Document' },
 ];
@@ -46,6 +46,8 @@ export interface KeyPress {
   altKey: boolean;
   /** Whether the keys are typed into a field. */
   isTyping: boolean;
+  /** Whether single letters, digits and signs are keys at all; the others always are. */
+  hasLetters?: boolean;
 }
 
 /** What a key means, and which candidate it takes (from 0). */
@@ -56,6 +58,7 @@ export function actionOf(press: KeyPress): { action: Action; row: number } | nul
   }
   if (press.ctrlKey || press.metaKey || press.altKey) return null;
   if (press.isTyping && press.key !== 'Escape') return null;
+  if (press.hasLetters === false && [...press.key].length === 1) return null;
   const found = KEYMAP.find((row) => row.keys.includes(press.key));
   if (!found) return null;
   return { action: found.action, row: found.action === 'pick' ? Number(press.key) - 1 : 0 };

@@ -2,6 +2,7 @@
 
 import { api, say, tell } from './app.svelte';
 import { ApiError, sentence } from './api';
+import { uuid } from './ids';
 import { Outbox, saveText, type Entry, type SaveState, type Store } from './outbox';
 import type { DecisionAnswer } from './types';
 
@@ -33,6 +34,16 @@ export const outbox = new Outbox(storage(), {
   },
   later: (milliseconds, run) => void setTimeout(run, milliseconds),
 });
+
+/** Takes the last decision on a document back, wherever it is. */
+export function undoIn(document: number): void {
+  if (!outbox.takeBack(document)) outbox.add({ client_id: uuid(), document, kind: 'undo', decisions: [], version: null, firstId: 0 });
+}
+
+/** Resolves when the server has every decision, or cannot be reached. */
+export async function saved(): Promise<void> {
+  while (saving.state === 'saving') await new Promise((resolve) => setTimeout(resolve, 25));
+}
 
 export function listen(document: number, listener: Listener): () => void {
   listeners.set(document, listener);

@@ -22,6 +22,11 @@ export class DocumentSession {
   /** Selected text, in UTF-16 units. */
   selected = $state.raw<Span | null>(null);
 
+  /** What was decided last while the focus went on by itself: the same decision can still go to all that are identical. */
+  justDecided = $state.raw<Mark | null>(null);
+  /** Whether anything was decided here since the document was opened. */
+  hasDecided = false;
+
   private readonly names = new Map<string, string>();
   private takenBack: Entry[] = [];
   private stop: () => void;
@@ -86,6 +91,12 @@ export class DocumentSession {
     if (this.base && !this.waiting.length && version !== this.base.version) void this.load();
   }
 
+  /** The mark that has exactly the edges of the selected text. */
+  atSelection(): Mark | null {
+    const [start, end] = this.selected ?? [-1, -1];
+    return this.placed.find(({ spans, mark }) => mark.id > 0 && spans.length === 1 && spans[0]![0] === start && spans[0]![1] === end)?.mark ?? null;
+  }
+
   name(id: string, name: string): void {
     this.names.set(id, name);
   }
@@ -96,6 +107,8 @@ export class DocumentSession {
     const firstId = nextTemporary;
     nextTemporary -= nAdded;
     this.takenBack = [];
+    this.justDecided = null;
+    this.hasDecided = true;
     const entry = { client_id: uuid(), document: this.id, kind: 'decide' as const, decisions, version: this.base!.version, firstId };
     this.waiting = [...this.waiting, { ...entry, order: 0 }];
     outbox.add(entry);
@@ -115,6 +128,8 @@ export class DocumentSession {
     this.decide(decision);
     say(`${mark.text}: ${said}`);
     if (after !== mark.id || isGone) this.focus(after === mark.id ? null : after);
+    const decided = this.doc?.marks.find((one) => one.id === mark.id);
+    if (mark.id > 0 && decision.kind !== 'delete') this.justDecided = decided ?? { ...mark, state: 'rejected' };
   }
 
   undo(): void {
@@ -183,6 +198,7 @@ export class DocumentSession {
   focus(id: number | null): void {
     this.focused = id;
     this.selected = null;
+    this.justDecided = null;
     const mark = this.mark;
     if (!mark) return;
     const row = this.placed.findIndex((one) => one.id === id) + 1;
@@ -210,6 +226,7 @@ export function sourceOf(mark: Mark): string {
 
 /** A mark in words: source, concept, what is special. */
 export function told(mark: Mark): string {
+  if (mark.state === 'rejected') return 'rejected';
   const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${share(mark.score)}` : sourceOf(mark);
   const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no concept' : 'concept not chosen';
   return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'disagrees with another mark' : ''].filter(Boolean).join(', ');

@@ -141,6 +141,14 @@ export interface ImportReport {
   n_documents: number;
   n_annotations: number;
   n_skipped_documents: number;
+  /** Annotations that became open predictions. */
+  n_predictions: number;
+  /** Annotations that did not say who made them. */
+  n_unmarked: number;
+  n_skipped_annotations: number;
+  n_fixed: number;
+  /** Kept for exports, not shown. */
+  n_relations: number;
   problems: Problem[];
 }
 
@@ -219,7 +227,7 @@ export type Decision =
   | { kind: 'delete'; mark: number }
   | { kind: 'type'; mark: number; type: string }
   | { kind: 'settle'; marks: number[]; keep: Keep[] }
-  | { kind: 'finish'; value: boolean; seconds?: number };
+  | { kind: 'finish'; value: boolean; accepts?: number; seconds?: number };
 
 export interface DecisionAnswer {
   version: number;
@@ -285,6 +293,7 @@ export interface ModelScores {
   strict_f1?: number;
   spans_f1?: number;
   accuracy?: number;
+  n_documents?: number;
 }
 
 export interface Stats {
@@ -343,6 +352,8 @@ export interface Model {
   parent: number | null;
   card: unknown;
   dev: ModelScores | null;
+  /** The model on whose held-out documents the scores are; scores of one can be compared. */
+  dev_on: number | null;
 }
 
 export interface ChangedDocument {

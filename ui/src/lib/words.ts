@@ -29,7 +29,7 @@ export const HOLD_OUT_TEXT: [number, string][] = [
 
 /** What can be chosen for an import; `auto` looks at name and content. */
 export const IMPORT_FORMATS: [string, string][] = [
-  ['auto', 'find out'],
+  ['auto', 'Detect automatically'],
   ['text', 'plain text'],
   ['jsonl', 'JSONL'],
   ['pubtator', 'PubTator'],

@@ -222,7 +222,10 @@ impl Trainer for ProcessTrainer {
                 if let Some(point) = &point {
                     // The rest is for judging.
                     progress.done = (0.85 * point.step as f64 / n_steps as f64).min(0.85);
-                    progress.message = format!("step {} of {n_steps}", point.step);
+                    progress.message = match point.step < n_steps {
+                        true => format!("step {} of {n_steps}", point.step),
+                        false => "measuring and writing the model".to_owned(),
+                    };
                 }
                 progress.point = point;
                 if told(progress.clone()).is_break() {
@@ -257,6 +260,7 @@ impl Trainer for ProcessTrainer {
             strict_f1: Some(figures.strict_f1),
             spans_f1: Some(figures.spans_f1),
             accuracy: Some(figures.accuracy),
+            n_documents: Some(report.n_held_out),
         });
         let n = report.n_documents + report.n_incomplete;
         Ok(Trained { name: format!("{} + {n} documents", short(self.beginning())), card: card(&report), dev })
@@ -283,6 +287,17 @@ impl Trainer for ProcessTrainer {
             most_steps: MOST_STEPS,
             hold_out,
         })
+    }
+
+    fn held_out(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<Vec<bool>> {
+        let hold_out = Settings::of(settings)?.hold_out.unwrap_or(HOLD_OUT);
+        let complete = documents.iter().filter(|one| one.is_finished);
+        let mut is_held_out = held_out(complete.map(|one| one.document.document.id.as_str()), hold_out).into_iter();
+        Ok(documents.iter().map(|one| one.is_finished && is_held_out.next() == Some(true)).collect())
+    }
+
+    fn file(&self, folder: &Path) -> PathBuf {
+        folder.join(canonym_neural::bundle::FILE)
     }
 
     fn open(&self, folder: &Path) -> Result<Arc<dyn Engine>> {
@@ -316,6 +331,7 @@ fn of_context(report: &serde_json::Value, model: String) -> Trained {
         strict_f1: figure("/search/f1"),
         spans_f1: figure("/search/spans_f1"),
         accuracy: figure("/linking/accuracy_at_1"),
+        n_documents: None,
     };
     let n = count("/train/n_documents");
     let card = format!(

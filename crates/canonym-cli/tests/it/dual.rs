@@ -352,7 +352,12 @@ fn a_server_that_was_started_with_a_dual_encoder_trains_it() {
     ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Shapes\"}");
     let corpus = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap();
     let corpus = format!("{}\nnew|t|We saw the ring.\nnew|a|\n\n", corpus.trim_end());
-    let report = ask(&address, "POST", "/api/v1/projects/1/import?format=pubtator&filename=shapes.txt", &corpus);
+    let report = ask(
+        &address,
+        "POST",
+        "/api/v1/projects/1/import?format=pubtator&annotations=gold&filename=shapes.txt",
+        &corpus,
+    );
     assert!(report.contains("\"n_documents\":6"), "{report}");
     let job = ask(&address, "POST", "/api/v1/projects/1/jobs", "{\"kind\": \"train\", \"settings\": {\"steps\": 60}}");
     assert!(job.starts_with("HTTP/1.1 202"), "{job}");

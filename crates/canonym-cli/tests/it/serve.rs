@@ -149,7 +149,12 @@ fn a_project_trains_a_model_and_gets_its_predictions() {
         corpus += &format!("{at}|t|{title}\n{at}|a|\n{at}\t22\t30\tzorbomat\tGadget\tMESH:D000005\n\n");
     }
     corpus += "new|t|Nobody else was given a zorbomat and felt well.\nnew|a|\n\n";
-    let report = ask(&address, "POST", "/api/v1/projects/1/import?format=pubtator&filename=gadgets.txt", &corpus);
+    let report = ask(
+        &address,
+        "POST",
+        "/api/v1/projects/1/import?format=pubtator&annotations=gold&filename=gadgets.txt",
+        &corpus,
+    );
     assert!(report.contains("\"n_documents\":10"), "{report}");
     // What happens is heard from before the job exists.
     let mut events = TcpStream::connect(&address).unwrap();

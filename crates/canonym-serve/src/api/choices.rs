@@ -119,7 +119,8 @@ fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) ->
         Annotation { spans: spans.iter().map(moved).collect(), text: surface(text, spans), ..Annotation::default() };
     let document = Document { id: String::new(), text: text[start..end].to_owned(), sections: Vec::new() };
     let marked = AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() };
-    let linked = app.engine.link_mentions(vec![marked], N_MODEL)?;
+    let (_, engine) = app.engine_of(kept.project)?;
+    let linked = engine.link_mentions(vec![marked], N_MODEL)?;
     let found = linked.iter().flat_map(|document| &document.annotations).flat_map(|one| &one.candidates);
     Ok(found.map(CandidateRow::of).collect())
 }

@@ -101,6 +101,7 @@ fn desk<'a>(
         text: &kept.text,
         marks: held.iter().map(|(id, held)| (*id, held.mark.clone())).collect(),
         is_finished: kept.is_finished,
+        finished_with: if kept.is_finished { events::finished_with(transaction, kept.id)? } else { Vec::new() },
         user: person.id,
         at: app.now(),
         next_mark: events::next_mark(transaction)?,
@@ -356,6 +357,10 @@ fn apply_alike(
         let (mut batch, mut version) = (None, kept.version);
         for occurrence in found {
             for decision in alike::decisions(&kept.text, &mark, &occurrence) {
+                // A decision before may have taken a prediction away that said the same.
+                if decision.marks().iter().any(|mark| !desk.marks.contains_key(mark)) {
+                    continue;
+                }
                 let changes = desk.decide(&decision)?;
                 let event = NewEvent {
                     document: kept.id,

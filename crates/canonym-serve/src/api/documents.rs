@@ -12,17 +12,20 @@ use super::{Ask, At, Json, within};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
+use crate::guard::Curator;
 use crate::marks::{Changes, MarkState};
 use crate::queue::{Ranked, Strategy, farthest_first, rank, reason, spread};
 use crate::store::documents::{self, Kept, Unfinished};
 use crate::store::events::{self, Event, NewEvent};
 use crate::store::people::Person;
-use crate::store::projects;
+use crate::store::{jobs, projects};
 use crate::times::rfc3339;
-use crate::wire::{Comment, DocumentOut, DocumentPage, DocumentRow, History, HistoryRow, NewComment, Queue, QueueRow};
+use crate::wire::{
+    Comment, DocumentOut, DocumentPage, DocumentPatch, DocumentRow, History, HistoryRow, NewComment, Queue, QueueRow,
+};
 
 /// The longest remark, in bytes.
-const MAX_COMMENT: usize = 10_000;
+pub(super) const MAX_COMMENT: usize = 10_000;
 
 /// Documents that wait, and finished ones, that are compared with each other.
 const MAX_COMPARED: usize = 1000;
@@ -151,6 +154,46 @@ pub async fn get(
         Ok(shown)
     });
     Ok(axum::Json(shown.await?))
+}
+
+/// `PATCH /documents/{d}`: gives a document another id.
+pub async fn rename(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    At(id): At<i64>,
+    Json(patch): Json<DocumentPatch>,
+) -> ApiResult<axum::Json<DocumentRow>> {
+    let row = app.blocking(move |app| {
+        let name = super::projects::checked_line(&patch.external_id, "the id of a document")?;
+        app.store.write(|transaction| {
+            let kept = documents::get(transaction, id)?;
+            if !documents::rename(transaction, &kept, name)? {
+                return Err(ApiError::conflict(format!("document `{name}` already exists in this project"))
+                    .hint("give it another id; nothing was changed"));
+            }
+            let kept = documents::get(transaction, id)?;
+            Ok(row(&kept, documents::counts(transaction, id)?))
+        })
+    });
+    Ok(axum::Json(row.await?))
+}
+
+/// `DELETE /documents/{d}`: takes a document away, with its history.
+pub async fn delete(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) -> ApiResult<axum::Json<()>> {
+    app.blocking(move |app| {
+        let now = app.now();
+        let project = app.store.write(|transaction| {
+            let project = documents::get(transaction, id)?.project;
+            jobs::check_idle(transaction, project, now)?;
+            documents::delete(transaction, "id", id)?;
+            events::rebuild_project(transaction, project)?;
+            Ok(project)
+        })?;
+        app.hub.tell(project, "deleted", &serde_json::json!({ "document": id }));
+        Ok(())
+    })
+    .await?;
+    Ok(axum::Json(()))
 }
 
 /// `GET /documents/{d}/history`: what happened to a document.

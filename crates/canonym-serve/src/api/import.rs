@@ -1,31 +1,23 @@
-//! Files in and out of projects.
+//! Files into projects.
 
-use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
-use canonym::corpus::folder::safe_name;
-use canonym::corpus::format::{Writer, encode};
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, Reader};
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym::input::{Limits, Source as Bytes};
-use canonym::kb::KnowledgeBase;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use serde::Deserialize;
 
 use super::{Ask, At, held_bytes};
-use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::{Client, Curator};
-use crate::marks::{Change, Changes, MarkState, Source, convert};
+use crate::guard::Curator;
+use crate::marks::convert::{self, Unmarked};
+use crate::marks::{Change, Changes, Source};
 use crate::store::events::{self, NewEvent};
-use crate::store::people::Person;
 use crate::store::{documents, projects};
+use crate::times::Millis;
 use crate::wire::{ImportReport, Problem};
 
 /// Problems that are told one by one.
@@ -37,14 +29,48 @@ const MAX_MESSAGE: usize = 400;
 /// What an upload may cost that is packed. Members are read where they are and never unpacked to disk.
 const PACKED: Limits = Limits { expansion: 200, expansion_free: 1 << 20, members: 50_000, ..Limits::DEFAULT };
 
-/// Documents that are read at a time for an export.
-const PAGE: usize = 200;
-
 /// What an import says of its file.
 #[derive(Debug, Default, Deserialize)]
 pub struct ImportQuery {
     format: Option<String>,
     filename: Option<String>,
+    annotations: Option<String>,
+    offsets: Option<String>,
+    existing: Option<String>,
+}
+
+impl ImportQuery {
+    /// Annotations that do not say who made them are predictions unless the caller says that people made them.
+    fn unmarked(&self) -> ApiResult<Unmarked> {
+        match self.annotations.as_deref() {
+            None | Some("auto" | "" | "pred") => Ok(Unmarked::Pred),
+            Some("gold") => Ok(Unmarked::Gold),
+            Some(other) => Err(not_one_of("annotations", other, "auto, pred or gold")),
+        }
+    }
+
+    /// Whether wrong offsets are repaired where that is certain; else such annotations are left out.
+    fn repairs(&self) -> ApiResult<bool> {
+        match self.offsets.as_deref() {
+            None | Some("drop" | "") => Ok(false),
+            Some("fix") => Ok(true),
+            Some(other) => Err(not_one_of("offsets", other, "drop or fix")),
+        }
+    }
+
+    /// Whether a document whose id the project has gets a new one; else it is skipped.
+    fn renames(&self) -> ApiResult<bool> {
+        match self.existing.as_deref() {
+            None | Some("skip" | "") => Ok(false),
+            Some("rename") => Ok(true),
+            Some(other) => Err(not_one_of("existing", other, "skip or rename")),
+        }
+    }
+}
+
+fn not_one_of(name: &str, value: &str, values: &str) -> ApiError {
+    let value: String = value.chars().take(40).collect();
+    ApiError::bad(format!("unknown value `{value}` of `{name}`")).hint(format!("give {values}"))
 }
 
 /// `POST /projects/{p}/import`: the bytes of one file, which may be packed or an archive.
@@ -64,8 +90,8 @@ pub async fn import(
         let _held = (held, place);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
-        let (read, mut report) = read(bytes, &query, limits)?;
-        keep(app, (project, person.id), read, &mut report)?;
+        let (read, mut report) = read(bytes.into(), &query, limits)?;
+        keep(app, (project, person.id), (read, &query), &mut report)?;
         if report.n_documents == 0 {
             let first = report.problems.first().cloned();
             let message = first.as_ref().map_or("the file has no documents".to_owned(), |first| first.message.clone());
@@ -100,7 +126,12 @@ fn read(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Vec<A
         ApiError::refused(shown(&error.to_string())).hint(hint)
     })?;
     let (mut read, mut n_bytes) = (Vec::new(), 0);
-    for item in reader {
+    let mut reader = reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?);
+    while let Some(item) = reader.next() {
+        for dropped in reader.dropped() {
+            let hint = "the annotation was left out; import again with repaired offsets, or correct the file";
+            note(&mut report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
+        }
         match item {
             Ok(document) => {
                 n_bytes += size(&document);
@@ -116,6 +147,9 @@ fn read(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Vec<A
             }
         }
     }
+    let counts = reader.counts();
+    report.n_skipped_annotations = counts.n_bad_offsets as usize;
+    report.n_fixed = counts.n_fixed as usize;
     Ok((read, report))
 }
 
@@ -148,183 +182,70 @@ fn note(report: &mut ImportReport, problem: Problem) {
     }
 }
 
+fn skipped(document: &AnnotatedDocument, message: String, hint: &str) -> Problem {
+    Problem { line: None, document: Some(document.document.id.clone()), message, hint: Some(hint.to_owned()) }
+}
+
 /// Adds what was read, all of it or nothing.
 fn keep(
     app: &App,
     (project, person): (i64, i64),
-    read: Vec<AnnotatedDocument>,
+    (read, query): (Vec<AnnotatedDocument>, &ImportQuery),
     report: &mut ImportReport,
 ) -> ApiResult<()> {
     let (kb, now) = (app.engine.kb(), app.now());
+    let (unmarked, renames) = (query.unmarked()?, query.renames()?);
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
-        for document in read {
-            let skip = |message: String, hint: &str| Problem {
-                line: None,
-                document: Some(document.document.id.clone()),
-                message,
-                hint: Some(hint.to_owned()),
-            };
+        for mut document in read {
             if document.document.text.trim().is_empty() {
                 report.n_skipped_documents += 1;
-                note(report, skip("the document has no text".to_owned(), "leave it out"));
+                note(report, skipped(&document, "the document has no text".to_owned(), "leave it out"));
                 continue;
             }
+            if renames {
+                document.document.id = documents::free_id(transaction, project, &document.document.id)?;
+            }
+            let on_document = convert::take_comment(&mut document.attributes);
+            let comments: Vec<Option<String>> =
+                document.annotations.iter_mut().map(|one| convert::take_comment(&mut one.attributes)).collect();
             let Some(id) = documents::add(transaction, project, &document)? else {
                 report.n_skipped_documents += 1;
-                let message = format!("the project has a document `{}`", document.document.id);
-                note(
-                    report,
-                    skip(message, "give it another id, or import into another project; nothing was overwritten"),
-                );
+                let message = format!("document `{}` already exists in this project", document.document.id);
+                note(report, skipped(&document, message, "import it under a new id; nothing was overwritten"));
                 continue;
             };
             let first = next;
             next += document.annotations.len() as i64;
-            let gold = document.annotations.iter().zip(first..);
-            let marks = gold
-                .map(|(annotation, id)| Change { id, before: None, after: Some(convert::of_file(kb, annotation, now)) })
-                .collect();
+            let mut marks = Vec::new();
+            for (annotation, id) in document.annotations.iter().zip(first..) {
+                let mark = convert::of_file(kb, annotation, unmarked, now);
+                report.n_predictions += usize::from(mark.source == Source::Pred);
+                report.n_unmarked += usize::from(!convert::is_marked(annotation));
+                marks.push(Change { id, before: None, after: Some(mark) });
+            }
             let event = NewEvent { document: id, person: Some(person), at: now, kind: "import", ..NewEvent::default() };
             events::add(transaction, &event, &Changes { marks, finished: None })?;
+            let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
+            for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
+                comment(transaction, (id, mark), person, (now, &text))?;
+            }
             report.n_documents += 1;
             report.n_annotations += document.annotations.len();
+            report.n_relations += document.relations.len();
         }
         events::set_next_mark(transaction, next)
     })
 }
 
-/// What an export holds.
-#[derive(Debug, Default, Deserialize)]
-pub struct ExportQuery {
-    format: Option<String>,
-    sources: Option<String>,
-}
-
-/// `GET /projects/{p}/export`: all documents in one file; brat, which has two files a document, as a zip.
-pub async fn export(
-    State(app): State<Arc<App>>,
-    person: Person,
-    axum::Extension(client): axum::Extension<Client>,
-    At(project): At<i64>,
-    Ask(query): Ask<ExportQuery>,
-) -> ApiResult<Response> {
-    let (bytes, name) = app
-        .blocking(move |app| {
-            let format: CorpusFormat = query.format.as_deref().unwrap_or("pubtator").parse()?;
-            let sources = sources(query.sources.as_deref())?;
-            let exported = app.store.read(|connection| {
-                let project = projects::get(connection, project)?;
-                let ending = match format {
-                    CorpusFormat::Pubtator => "pubtator",
-                    CorpusFormat::Jsonl => "jsonl",
-                    CorpusFormat::BiocXml | CorpusFormat::PubmedXml => "xml",
-                    CorpusFormat::BiocJson | CorpusFormat::Texoo => "json",
-                    CorpusFormat::Brat => "zip",
-                    _ => "txt",
-                };
-                let bytes = match format {
-                    CorpusFormat::Brat => brat((app.engine.kb(), connection), project.id, &sources)?,
-                    _ => file((app.engine.kb(), connection), project.id, &sources, format)?,
-                };
-                let name: String = project
-                    .name
-                    .chars()
-                    .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-                    .collect();
-                Ok((bytes, format!("{name}.{ending}")))
-            })?;
-            app.audit.note(app.now(), (&person.name, Some(client.0)), "export", &format!("project {project}"));
-            Ok(exported)
-        })
-        .await?;
-    let disposition = format!("attachment; filename=\"{name}\"");
-    let kind = if name.ends_with(".zip") { "application/zip" } else { "text/plain; charset=utf-8" };
-    Ok(([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response())
-}
-
-fn sources(list: Option<&str>) -> ApiResult<BTreeSet<Source>> {
-    let words = list.unwrap_or("gold,user").split(',').map(str::trim).filter(|word| !word.is_empty());
-    words
-        .map(|word| match word.to_ascii_lowercase().as_str() {
-            "gold" => Ok(Source::Gold),
-            "user" => Ok(Source::User),
-            "pred" => Ok(Source::Pred),
-            _ => Err(ApiError::bad(format!("`{word}` is no source of marks")).hint("give gold, user or pred")),
-        })
-        .collect()
-}
-
-/// Hands the documents of a project to `take` one after the other, with the marks that are wanted. Ids are written as the first file did that the project
-/// took, with the prefix of the knowledge base or without.
-pub fn for_each_document(
-    (kb, connection): (&KnowledgeBase, &Connection),
-    project: i64,
-    wanted: impl Fn(&MarkState) -> bool,
-    mut take: impl FnMut(&documents::Kept, AnnotatedDocument) -> ApiResult<()>,
+fn comment(
+    connection: &Connection,
+    (document, mark): (i64, Option<i64>),
+    person: i64,
+    (at, text): (Millis, &str),
 ) -> ApiResult<()> {
-    let mut after = 0;
-    let mut is_raw = None;
-    loop {
-        let page = documents::page(connection, project, (after, PAGE), None)?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.id;
-        for kept in &page {
-            abandon::check()?;
-            let mut document = kept.beside.restore(&kept.external_id, &kept.text);
-            let marks = documents::marks(connection, kept.id)?;
-            let mut shown: Vec<&MarkState> =
-                marks.values().map(|held| &held.mark).filter(|mark| mark.is_listed() && wanted(mark)).collect();
-            // Marks of files keep their order; others stand behind them, in that of the text.
-            let read: Vec<&MarkState> = shown.iter().filter(|mark| mark.original.is_some()).copied().collect();
-            shown.retain(|mark| mark.original.is_none());
-            shown.sort_by_key(|mark| mark.spans.first().copied());
-            is_raw = is_raw.or_else(|| convert::has_raw_ids(kb, marks.values().map(|held| &held.mark)));
-            document.annotations = read.into_iter().chain(shown).map(convert::to_file).collect();
-            if is_raw == Some(true) {
-                document.annotations.iter_mut().for_each(|one| convert::strip_ids(kb, one));
-            }
-            take(kept, document)?;
-        }
-    }
-}
-
-fn file(
-    on: (&KnowledgeBase, &Connection),
-    project: i64,
-    sources: &BTreeSet<Source>,
-    format: CorpusFormat,
-) -> ApiResult<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut writer = Writer::new(&mut bytes, Path::new("export"), format)?;
-    for_each_document(on, project, |mark| sources.contains(&mark.source), |_, document| Ok(writer.write(&document)?))?;
-    writer.finish()?;
-    Ok(bytes)
-}
-
-fn brat(on: (&KnowledgeBase, &Connection), project: i64, sources: &BTreeSet<Source>) -> ApiResult<Vec<u8>> {
-    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default();
-    let mut names = BTreeSet::new();
-    let mut add = |name: String, bytes: &[u8]| -> ApiResult<()> {
-        archive.start_file(name, options).map_err(|error| ApiError::internal(&error))?;
-        archive.write_all(bytes).map_err(|error| ApiError::internal(&error))
-    };
-    for_each_document(
-        on,
-        project,
-        |mark| sources.contains(&mark.source),
-        |kept, document| {
-            let mut name = safe_name(&document.document.id);
-            if !names.insert(name.to_lowercase()) {
-                name = format!("{name}-{}", kept.id);
-            }
-            let mut annotations = Vec::new();
-            encode(&document, CorpusFormat::Brat, &mut annotations)?;
-            add(format!("{name}.txt"), document.document.text.as_bytes())?;
-            add(format!("{name}.ann"), &annotations)
-        },
-    )?;
-    let bytes = archive.finish().map_err(|error| ApiError::internal(&error))?;
-    Ok(bytes.into_inner())
+    let text: String = text.chars().take(super::documents::MAX_COMMENT / 4).collect();
+    let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
+    connection.execute(sql, params![document, mark, person, at, text])?;
+    Ok(())
 }

@@ -58,7 +58,8 @@ pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiRes
     let n_bytes = texts.iter().map(|text| text.text.len()).sum();
     let documents: Vec<AnnotatedDocument> =
         texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
-    let linked = app.lane.link(documents, how).await?;
+    let engine = app.engine_for(request.project).await?;
+    let linked = app.lane.link(engine, documents, how).await?;
     app.metrics.linked(linked.len(), n_bytes);
     let mut documents: Vec<LinkedOut> =
         linked.into_iter().map(|(document, reasons)| LinkedOut::of(document, reasons)).collect();
@@ -77,8 +78,9 @@ pub async fn map(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResu
         return Err(ApiError::bad(message).hint("send several requests"));
     }
     let _permit = app.side.try_acquire().map_err(|_| ApiError::busy("too many names wait to be linked", 1))?;
+    let engine = app.engine_for(request.project).await?;
     let results = app.blocking(move |app| {
-        let links = app.engine.map(&request.names, top_k)?;
+        let links = engine.map(&request.names, top_k)?;
         let kb = app.engine.kb();
         let row = |candidate: &canonym::link::Candidate| CandidateRow {
             id: kb.id(candidate.concept).to_owned(),

@@ -5,6 +5,7 @@ mod choices;
 mod decisions;
 mod disagreements;
 mod documents;
+mod export;
 mod health;
 mod import;
 mod jobs;
@@ -21,7 +22,7 @@ mod show;
 mod stats;
 mod stream;
 
-pub use import::for_each_document;
+pub use export::for_each_document;
 pub use routes::{Route, router, routes};
 
 use std::sync::Arc;

@@ -1,18 +1,28 @@
 //! Models: which there are, and which a project uses.
 
+use std::io::Read;
 use std::sync::Arc;
 
+use axum::body::{Body, Bytes};
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use canonym::corpus::folder::safe_name;
+use rusqlite::Connection;
 use serde::Deserialize;
+use tokio_stream::wrappers::ReceiverStream;
 
-use super::{Ask, At};
+use super::{Ask, At, Json};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::store::models::{self, KeptModel};
 use crate::store::people::Person;
-use crate::store::projects;
-use crate::wire::{Model, Models};
+use crate::store::{jobs, projects};
+use crate::wire::{Model, ModelPatch, Models};
+
+/// Bytes of a file that are read at a time.
+const PIECE: usize = 256 << 10;
 
 /// Of which project.
 #[derive(Debug, Default, Deserialize)]
@@ -30,10 +40,20 @@ pub async fn all(
         app.store.read(|connection| {
             let current = query.project.map(|project| projects::model(connection, project)).transpose()?.flatten();
             let current = current.unwrap_or(app.base_model);
-            let shown = |kept: KeptModel| Model { is_current: kept.model.id == current, ..kept.model };
+            let all = models::of_project(connection, query.project.unwrap_or(0))?;
+            // Where models were compared last, all figures are of the same documents.
+            let last = all.iter().rev().find(|kept| !kept.others.is_empty()).cloned();
+            let shown = |kept: KeptModel| {
+                let id = kept.model.id;
+                let compared = last.as_ref().and_then(|last| Some((last.others.get(&id)?.clone(), last.model.id)));
+                let (dev, dev_on) = match compared {
+                    Some((dev, on)) => (Some(dev), Some(on)),
+                    None => (kept.model.dev, kept.model.dev_on),
+                };
+                Model { is_current: id == current, dev, dev_on, ..kept.model }
+            };
             // Models that the server was started with before are not here any more.
             let is_here = |kept: &KeptModel| kept.folder.is_some() || kept.model.id == app.base_model;
-            let all = models::of_project(connection, query.project.unwrap_or(0))?;
             Ok(all.into_iter().filter(is_here).map(shown).collect())
         })
     });
@@ -58,4 +78,117 @@ pub async fn choose(
         })
     });
     Ok(axum::Json(model.await?))
+}
+
+/// `PATCH /projects/{p}/models/{m}`: gives a model that the project trained another name.
+pub async fn rename(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    At((project, model)): At<(i64, i64)>,
+    Json(patch): Json<ModelPatch>,
+) -> ApiResult<axum::Json<Model>> {
+    let model = app.blocking(move |app| {
+        let name = super::projects::checked_line(&patch.name, "the name of a model")?;
+        app.store.write(|transaction| {
+            trained(transaction, project, model)?;
+            models::rename(transaction, model, name)?;
+            let is_current = projects::model(transaction, project)? == Some(model);
+            Ok(Model { is_current, ..models::get(transaction, model)?.model })
+        })
+    });
+    Ok(axum::Json(model.await?))
+}
+
+/// `DELETE /projects/{p}/models/{m}`: takes a model away that the project trained and does not use.
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    At((project, model)): At<(i64, i64)>,
+) -> ApiResult<axum::Json<()>> {
+    app.blocking(move |app| {
+        let now = app.now();
+        let kept = app.store.write(|transaction| {
+            let kept = trained(transaction, project, model)?;
+            jobs::check_idle(transaction, project, now)?;
+            if projects::model(transaction, project)? == Some(model) {
+                return Err(ApiError::conflict(format!("the project uses the model {}", kept.model.name))
+                    .hint("use another model first; nothing was deleted"));
+            }
+            models::delete(transaction, model)?;
+            Ok(kept)
+        })?;
+        remove(app, &kept);
+        Ok(())
+    })
+    .await?;
+    Ok(axum::Json(()))
+}
+
+/// `GET /projects/{p}/models/{m}/file`: a model that the project trained, as one file for `--model`.
+pub async fn download(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    At((project, model)): At<(i64, i64)>,
+) -> ApiResult<Response> {
+    let (file, name) = app
+        .blocking(move |app| {
+            let kept = app.store.read(|connection| trained(connection, project, model))?;
+            let (Some(folder), Some(trainer)) = (&kept.folder, &app.trainer) else {
+                return Err(ApiError::unavailable("this server cannot open trained models"));
+            };
+            let path = trainer.file(folder);
+            let file = std::fs::File::open(&path).map_err(|error| {
+                tracing::error!("{}: {error}", path.display());
+                ApiError::unavailable(format!("the file of the model {} cannot be read", kept.model.name))
+                    .hint("the log of the server says why")
+            })?;
+            let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
+            Ok((file, format!("{}.{ending}", safe_name(&kept.model.name).replace([' ', '"'], "-"))))
+        })
+        .await?;
+    let length = file.metadata().map(|about| about.len()).map_err(|error| ApiError::internal(&error))?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_LENGTH, length.to_string()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    Ok((headers, in_pieces(file)).into_response())
+}
+
+/// A file that is read while it is sent.
+fn in_pieces(mut file: std::fs::File) -> Body {
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    tokio::task::spawn_blocking(move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = file.read(&mut piece).map(|n| {
+                piece.truncate(n);
+                Bytes::from(piece)
+            });
+            let is_over = read.as_ref().map_or(true, Bytes::is_empty);
+            // Who left needs no more.
+            if read.as_ref().is_ok_and(Bytes::is_empty) || sender.blocking_send(read).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    Body::from_stream(ReceiverStream::new(receiver))
+}
+
+/// A model that the project trained.
+fn trained(connection: &Connection, project: i64, model: i64) -> ApiResult<KeptModel> {
+    let kept = models::get(connection, model)?;
+    match kept.model.project_id == Some(project) {
+        true => Ok(kept),
+        false => Err(ApiError::not_found(format!("this project trained no model {model}"))),
+    }
+}
+
+/// Takes the files of a model away that is not kept any more.
+pub fn remove(app: &App, kept: &KeptModel) {
+    app.forget_model(kept.model.id);
+    let Some(folder) = &kept.folder else { return };
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        tracing::warn!("{} cannot be removed: {error}", folder.display());
+    }
 }

@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use super::{At, Json};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::guard::Curator;
+use crate::guard::{Admin, Curator};
 use crate::queue::Strategy;
 use crate::store::people::Person;
-use crate::store::projects;
+use crate::store::{jobs, models, projects};
 use crate::wire::{NewProject, Project, ProjectPatch, Projects};
 
 /// The longest name, in bytes.
@@ -68,10 +68,35 @@ pub async fn patch(
     Ok(axum::Json(project.await?))
 }
 
+/// `DELETE /projects/{p}`: takes a project away with its documents, decisions, jobs and models.
+pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> ApiResult<axum::Json<()>> {
+    app.blocking(move |app| {
+        let now = app.now();
+        let trained = app.store.write(|transaction| {
+            projects::check(transaction, id)?;
+            jobs::check_idle(transaction, id, now)?;
+            let mut trained = models::of_project(transaction, id)?;
+            trained.retain(|kept| kept.model.project_id == Some(id));
+            projects::delete(transaction, id)?;
+            Ok(trained)
+        })?;
+        trained.iter().for_each(|kept| super::models::remove(app, kept));
+        app.hub.tell(id, "deleted", &serde_json::json!({ "project": id }));
+        Ok(())
+    })
+    .await?;
+    Ok(axum::Json(()))
+}
+
 fn check_name(name: &str) -> ApiResult<()> {
+    checked_line(name, "the name of a project").map(|_| ())
+}
+
+/// A name without white space around it.
+pub fn checked_line<'a>(name: &'a str, what: &str) -> ApiResult<&'a str> {
     let name = name.trim();
     if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(ApiError::bad(format!("the name of a project is a line of 1 to {MAX_NAME} bytes")));
+        return Err(ApiError::bad(format!("{what} is a line of 1 to {MAX_NAME} bytes")));
     }
-    Ok(())
+    Ok(name)
 }

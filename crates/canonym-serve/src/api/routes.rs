@@ -10,8 +10,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    changes, choices, decisions, disagreements, documents, health, import, jobs, kb, link, lint, mentions, models,
-    pace, people, projects, stats, stream,
+    changes, choices, decisions, disagreements, documents, export, health, import, jobs, kb, link, lint, mentions,
+    models, pace, people, projects, stats, stream,
 };
 use crate::app::App;
 use crate::engine::TrainingPlan;
@@ -92,7 +92,7 @@ impl Route {
 
 /// Every address.
 pub fn routes() -> Vec<Route> {
-    let (get, post, patch) = ("GET", "POST", "PATCH");
+    let (get, post, patch, delete) = ("GET", "POST", "PATCH", "DELETE");
     vec![
         Route::new(get, "/health", "Whether the process answers", health::health).gives::<health::Status>(),
         Route::new(get, "/ready", "Whether it takes requests", health::ready).gives::<health::Status>(),
@@ -109,6 +109,7 @@ pub fn routes() -> Vec<Route> {
                 ("nested", "boolean"),
                 ("explain", "boolean"),
                 ("nil", "string"),
+                ("project", "integer"),
             ])
             .takes_bytes("application/x-ndjson"),
         Route::new(post, "/map", "Link names without context", link::map)
@@ -148,12 +149,22 @@ pub fn routes() -> Vec<Route> {
         Route::new(patch, "/projects/{p}", "Change a project", projects::patch)
             .takes::<wire::ProjectPatch>()
             .gives::<wire::Project>(),
+        Route::new(delete, "/projects/{p}", "Delete a project with all it has", projects::delete),
         Route::new(post, "/projects/{p}/import", "Add the documents of a file", import::import)
-            .query(&[("format", "string"), ("filename", "string")])
+            .query(&[
+                ("format", "string"),
+                ("filename", "string"),
+                ("annotations", "string"),
+                ("offsets", "string"),
+                ("existing", "string"),
+            ])
             .takes_bytes("application/octet-stream")
             .gives::<wire::ImportReport>(),
-        Route::new(get, "/projects/{p}/export", "All documents in one file", import::export)
+        Route::new(get, "/projects/{p}/export", "All documents in one file", export::export)
             .query(&[("format", "string"), ("sources", "string")]),
+        Route::new(get, "/projects/{p}/export/losses", "What a format would lose", export::lost)
+            .query(&[("format", "string"), ("sources", "string")])
+            .gives::<wire::ExportLosses>(),
         Route::new(get, "/projects/{p}/documents", "Documents in order", documents::list)
             .query(&[("cursor", "string"), ("limit", "integer"), ("state", "string")])
             .gives::<wire::DocumentPage>(),
@@ -163,6 +174,10 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/documents/{d}", "A document with its marks", documents::get)
             .query(&[("all", "string")])
             .gives::<wire::DocumentOut>(),
+        Route::new(patch, "/documents/{d}", "Rename a document", documents::rename)
+            .takes::<wire::DocumentPatch>()
+            .gives::<wire::DocumentRow>(),
+        Route::new(delete, "/documents/{d}", "Delete a document with its history", documents::delete),
         Route::new(get, "/documents/{d}/history", "What happened to a document", documents::history)
             .gives::<wire::History>(),
         Route::new(post, "/documents/{d}/comments", "Write a remark", documents::comment)
@@ -211,6 +226,11 @@ pub fn routes() -> Vec<Route> {
             .query(&[("project", "integer")]),
         Route::new(get, "/models", "Models", models::all).query(&[("project", "integer")]).gives::<wire::Models>(),
         Route::new(post, "/projects/{p}/models/{m}/use", "Use another model", models::choose).gives::<wire::Model>(),
+        Route::new(patch, "/projects/{p}/models/{m}", "Rename a trained model", models::rename)
+            .takes::<wire::ModelPatch>()
+            .gives::<wire::Model>(),
+        Route::new(delete, "/projects/{p}/models/{m}", "Delete a trained model that is not in use", models::delete),
+        Route::new(get, "/projects/{p}/models/{m}/file", "A trained model as one file", models::download),
         Route::new(get, "/projects/{p}/changes", "What a prediction changed", jobs::changes)
             .query(&[("from", "string")])
             .gives::<wire::ChangedDocuments>(),

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::ApiResult;
 use crate::marks::MarkState;
+use crate::marks::convert::annotator;
 use crate::marks::predict::disagrees;
 use crate::queue::{Strategy, reason};
 use crate::spans::to_pairs;
@@ -55,7 +56,7 @@ pub fn marks(
             score: mark.score,
             candidates: mark.candidates.clone(),
             disagrees: others.remove(&id).unwrap_or_default(),
-            by: mark.by.and_then(|by| names.get(&by).cloned()),
+            by: by(mark, names),
             at: rfc3339(mark.at),
             model: mark.model.clone(),
         })
@@ -93,6 +94,14 @@ fn across(
         ids.dedup();
     }
     found
+}
+
+/// Who decided on a mark, here or in the place where its file comes from.
+pub fn by(mark: &MarkState, names: &HashMap<i64, String>) -> Option<String> {
+    match mark.by {
+        Some(by) => names.get(&by).cloned(),
+        None => mark.original.as_ref().and_then(annotator).map(str::to_owned),
+    }
 }
 
 /// The sections of a document, in code points.

@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::Ask;
 use super::link::{document, how};
 use crate::app::App;
-use crate::engine::Nil;
+use crate::engine::{Engine, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::lane::How;
 use crate::wire::{LinkedOut, TextIn};
@@ -35,6 +35,13 @@ pub struct StreamOptions {
     explain: bool,
     #[serde(default)]
     nil: Nil,
+    project: Option<i64>,
+}
+
+/// By which model texts are linked, and how.
+struct By {
+    engine: Arc<dyn Engine>,
+    how: How,
 }
 
 type Out = mpsc::Sender<Result<Bytes, Infallible>>;
@@ -46,13 +53,14 @@ pub async fn stream(
     request: Request<Body>,
 ) -> ApiResult<Response> {
     let how = how(options.top_k, options.min_score, options.nil, (options.nested, options.explain))?;
+    let by = By { engine: app.engine_for(options.project).await?, how };
     let (sender, receiver) = mpsc::channel(8);
-    tokio::spawn(async move { read(&app, request.into_body(), how, &sender).await });
+    tokio::spawn(async move { read(&app, request.into_body(), &by, &sender).await });
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
 }
 
-async fn read(app: &Arc<App>, body: Body, how: How, out: &Out) {
+async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
     let mut chunks = body.into_data_stream();
     let mut buffer: Vec<u8> = Vec::new();
     let mut row = 0;
@@ -65,15 +73,15 @@ async fn read(app: &Arc<App>, body: Body, how: How, out: &Out) {
         let Some(end) = buffer.iter().rposition(|byte| *byte == b'\n') else { continue };
         let rest = buffer.split_off(end + 1);
         let lines = std::mem::replace(&mut buffer, rest);
-        if link_lines(app, &lines, how, (&mut row, out)).await.is_err() {
+        if link_lines(app, &lines, by, (&mut row, out)).await.is_err() {
             return;
         }
     }
-    let _ = link_lines(app, &buffer, how, (&mut row, out)).await;
+    let _ = link_lines(app, &buffer, by, (&mut row, out)).await;
 }
 
 /// Links whole lines and sends the answers; an error where the client left.
-async fn link_lines(app: &Arc<App>, lines: &[u8], how: How, (row, out): (&mut usize, &Out)) -> Result<(), ()> {
+async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usize, &Out)) -> Result<(), ()> {
     let mut batch = Vec::new();
     let mut n_bytes = 0;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
@@ -85,7 +93,7 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], how: How, (row, out): (&mut us
                 batch.push(document(text, *row - 1));
             }
             Err(error) => {
-                send(app, std::mem::take(&mut batch), how, out).await?;
+                send(app, std::mem::take(&mut batch), by, out).await?;
                 n_bytes = 0;
                 let error = ApiError::bad(format!("line {row} is no text: {error}"))
                     .hint("each line is one JSON object with `id` and `text`");
@@ -93,20 +101,20 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], how: How, (row, out): (&mut us
             }
         }
         if n_bytes >= BATCH_BYTES {
-            send(app, std::mem::take(&mut batch), how, out).await?;
+            send(app, std::mem::take(&mut batch), by, out).await?;
             n_bytes = 0;
         }
     }
-    send(app, batch, how, out).await
+    send(app, batch, by, out).await
 }
 
-async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, how: How, out: &Out) -> Result<(), ()> {
+async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, by: &By, out: &Out) -> Result<(), ()> {
     if batch.is_empty() {
         return Ok(());
     }
     let n_bytes = batch.iter().map(|one| one.document.text.len()).sum();
     let mut lines = Vec::new();
-    match link_when_free(app, batch, how).await {
+    match link_when_free(app, batch, by).await {
         Ok(linked) => {
             app.metrics.linked(linked.len(), n_bytes);
             for (document, reasons) in linked {
@@ -124,17 +132,17 @@ async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, ho
 async fn link_when_free(
     app: &Arc<App>,
     batch: Vec<canonym::corpus::AnnotatedDocument>,
-    how: How,
+    by: &By,
 ) -> ApiResult<crate::lane::Linked> {
     for _ in 0..600 {
-        match app.lane.link(batch.clone(), how).await {
+        match app.lane.link(by.engine.clone(), batch.clone(), by.how).await {
             Err(error) if error.retry_after.is_some() => {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await
             }
             result => return result,
         }
     }
-    app.lane.link(batch, how).await
+    app.lane.link(by.engine.clone(), batch, by.how).await
 }
 
 fn error_line(row: usize, error: &ApiError) -> Bytes {

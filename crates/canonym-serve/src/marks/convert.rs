@@ -1,16 +1,81 @@
 //! Annotations of files and models to marks, and marks to annotations.
+//!
+//! What a project knows of a mark and files have no field for travels as attributes: JSONL, BioC (infons) and brat (attributes and notes) hold
+//! all of them, TeXoo its `source`.
 
 use canonym::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym::kb::KnowledgeBase;
 
 use super::{CandidateRow, MarkState, Named, Original, Source, State, rounded, stored};
-use crate::times::Millis;
+use crate::times::{Millis, rfc3339};
+
+/// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
+pub const SOURCE: &str = "source";
+
+/// Attribute: who decided.
+pub const ANNOTATOR: &str = "annotator";
+
+/// Attribute: when that was.
+const UPDATED_AT: &str = "updated_at";
+
+/// Attribute: the model that predicted the mention.
+const MODEL: &str = "model";
+
+/// Attribute: `true` where somebody is not sure.
+const UNSURE: &str = "unsure";
+
+/// Attribute: remarks on the mention.
+const COMMENT: &str = "comment";
+
+/// What annotations of a file become that do not say who made them. Those of a system are predictions either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmarked {
+    /// Predictions, for people to look at.
+    Pred,
+    /// GOLD.
+    Gold,
+}
+
+/// Whether an annotation says who made it, or shows that a system did.
+pub fn is_marked(annotation: &Annotation) -> bool {
+    annotation.is_linked() || said_source(&annotation.attributes).is_some()
+}
+
+fn said_source(attributes: &[Attribute]) -> Option<&Attribute> {
+    attributes.iter().find(|one| one.name == SOURCE && ["GOLD", "USER", "SILVER", "PRED"].contains(&one.value.as_str()))
+}
+
+fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
+    attributes.iter().find(|one| one.name == name).map(|one| one.value.as_str()).filter(|value| !value.is_empty())
+}
+
+/// Whether an attribute of this name is one that [`tell_origin`] writes.
+pub fn is_origin(name: &str) -> bool {
+    [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, COMMENT].contains(&name)
+}
+
+/// Takes the remarks out of attributes.
+pub fn take_comment(attributes: &mut Vec<Attribute>) -> Option<String> {
+    let at = attributes.iter().position(|one| one.name == COMMENT && !one.value.trim().is_empty())?;
+    Some(attributes.remove(at).value)
+}
+
+/// Remarks as an attribute.
+pub fn comment(remarks: &[String]) -> Attribute {
+    Attribute { name: COMMENT.to_owned(), value: remarks.join(" | ") }
+}
 
 /// Ids by which files say that no concept is meant.
 const NO_CONCEPT: [&str; 5] = ["-1", "-", "NIL", "None", "CUI-less"];
 
-/// An annotation of a file as a GOLD mark.
-pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, at: Millis) -> MarkState {
+/// An annotation of a file as a mark: GOLD or USER where it says so, an open prediction where it says that a system made it, else as `unmarked` says.
+pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, unmarked: Unmarked, at: Millis) -> MarkState {
+    let source = match said_source(&annotation.attributes).map(|said| said.value.as_str()) {
+        Some("GOLD") => Source::Gold,
+        Some("USER") => Source::User,
+        None if !annotation.is_linked() && unmarked == Unmarked::Gold => Source::Gold,
+        _ => Source::Pred,
+    };
     let ids: Vec<&str> = annotation.ids.iter().map(String::as_str).filter(|id| !id.is_empty()).collect();
     let concept = concept_of(kb, &ids);
     let says_none = annotation.nil || (!ids.is_empty() && ids.iter().all(|id| NO_CONCEPT.contains(id)));
@@ -21,21 +86,23 @@ pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, at: Millis) -> MarkS
         key: annotation.key.clone(),
         parts: annotation.parts.clone(),
         attributes: annotation.attributes.iter().map(|one| (one.name.clone(), one.value.clone())).collect(),
+        source,
     };
+    let is_pred = source == Source::Pred;
     MarkState {
         spans: stored(&annotation.spans),
         text: annotation.text.clone(),
         kind: annotation.semantic_type.clone(),
-        source: Source::Gold,
-        state: State::Accepted,
+        source,
+        state: if is_pred { State::Open } else { State::Accepted },
         is_nil: concept.is_none() && says_none,
         concept,
-        is_unsure: false,
+        is_unsure: value(&annotation.attributes, UNSURE) == Some("true"),
         score: annotation.score.map(rounded),
         candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
         by: None,
         at,
-        model: None,
+        model: value(&annotation.attributes, MODEL).filter(|_| is_pred).map(str::to_owned),
         is_deleted: false,
         original: Some(original),
     }
@@ -104,7 +171,11 @@ pub fn to_file(mark: &MarkState) -> Annotation {
     let ids = match &mark.concept {
         _ if is_as_read && !(mark.is_nil && mark.source == Source::User) => original.ids,
         Some(concept) => vec![concept.id.clone()],
-        None => original.ids.iter().filter(|id| NO_CONCEPT.contains(&id.as_str())).cloned().collect(),
+        None => {
+            let none = original.ids.iter().find(|id| NO_CONCEPT.contains(&id.as_str())).cloned();
+            let needed = || (mark.is_nil && !is_open).then(|| NO_CONCEPT[0].to_owned());
+            none.or_else(needed).into_iter().collect()
+        }
     };
     let record =
         |row: &CandidateRow| CandidateRecord { id: row.id.clone(), name: row.name.clone(), score: row.score as f32 };
@@ -120,4 +191,55 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         nil: is_open && mark.is_nil,
         candidates: if is_open { mark.candidates.iter().map(record).collect() } else { Vec::new() },
     }
+}
+
+/// Writes into an annotation what the project knows of its mark: where it comes from, who decided and when, whether they are sure, and remarks.
+pub fn tell_origin(annotation: &mut Annotation, mark: &MarkState, by: Option<&str>, remarks: &[String]) {
+    let said = said_source(&annotation.attributes).map(|said| said.value.clone());
+    // Open predictions of others that were called SILVER stay so.
+    let source = said.clone().filter(|said| said == "SILVER" && mark.is_open());
+    let source = source.unwrap_or_else(|| mark.source.word().to_owned());
+    match said {
+        Some(said) => replace(&mut annotation.attributes, (SOURCE, &said), &source),
+        None => annotation.attributes.push(Attribute { name: SOURCE.to_owned(), value: source }),
+    }
+    let mut set = |name: &str, value: &str| match annotation.attributes.iter_mut().find(|one| one.name == name) {
+        Some(one) => one.value = value.to_owned(),
+        None => annotation.attributes.push(Attribute { name: name.to_owned(), value: value.to_owned() }),
+    };
+    if let Some(by) = by {
+        set(ANNOTATOR, by);
+    }
+    if let Some(model) = mark.model.as_deref() {
+        set(MODEL, model);
+    }
+    if mark.by.is_some() || mark.original.is_none() {
+        set(UPDATED_AT, &rfc3339(mark.at));
+    }
+    if mark.is_unsure {
+        set(UNSURE, "true");
+    }
+    if !remarks.is_empty() {
+        set(COMMENT, &remarks.join(" | "));
+    }
+    if !mark.is_unsure {
+        annotation.attributes.retain(|one| one.name != UNSURE);
+    }
+}
+
+fn replace(attributes: &mut [Attribute], (name, before): (&str, &str), after: &str) {
+    if let Some(one) = attributes.iter_mut().find(|one| one.name == name && one.value == before) {
+        one.value = after.to_owned();
+    }
+}
+
+/// A remark on one line, with who made it and when; one that came with a file says so itself.
+pub fn remark(by: &str, at: &str, text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    if text.starts_with('[') { text } else { format!("[{by}, {at}] {text}") }
+}
+
+/// Who decided, as the file of a mark says it.
+pub fn annotator(original: &Original) -> Option<&str> {
+    original.attributes.iter().find(|(name, _)| name == ANNOTATOR).map(|(_, value)| value.as_str())
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::disagree::{SETTLE, fitness};
+use super::predict::says_the_same;
 use super::{Change, Changes, MarkState, Named, Source, State, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
@@ -97,6 +98,9 @@ pub enum Decision {
     Finish {
         /// Whether it is.
         value: bool,
+        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done.
+        #[serde(default)]
+        accepts: Option<usize>,
         /// How long one worked on it, in seconds, without pauses; the page measures it.
         #[serde(default)]
         seconds: Option<f64>,
@@ -138,7 +142,7 @@ impl Decision {
     /// How long one worked until then, in seconds; a clock that went wrong counts as a day at most.
     pub fn seconds(&self) -> Option<f64> {
         match self {
-            Decision::Finish { value: true, seconds } => seconds.map(|seconds| seconds.clamp(0.0, MOST_SECONDS)),
+            Decision::Finish { value: true, seconds, .. } => seconds.map(|seconds| seconds.clamp(0.0, MOST_SECONDS)),
             _ => None,
         }
     }
@@ -170,6 +174,8 @@ pub struct Desk<'a> {
     pub marks: BTreeMap<i64, MarkState>,
     /// Whether it is finished.
     pub is_finished: bool,
+    /// What finishing it changed; empty where it is open.
+    pub finished_with: Vec<Change>,
     /// Who decides.
     pub user: i64,
     /// When.
@@ -185,18 +191,10 @@ impl Desk<'_> {
         match decision {
             Decision::Add { spans, kind, concept, is_nil } => {
                 let mark = self.added(spans, kind.as_deref(), concept.as_deref(), *is_nil)?;
-                let id = self.next_mark;
-                self.next_mark += 1;
-                changes.marks.push(Change { id, before: None, after: Some(mark) });
+                changes.marks.push(self.placed(mark, kind.is_some())?);
             }
-            Decision::Finish { value, .. } => {
-                if *value {
-                    let open: Vec<i64> =
-                        self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
-                    for id in open {
-                        changes.marks.push(self.changed(id, |mark| mark.state = State::Accepted)?);
-                    }
-                }
+            Decision::Finish { value, accepts, .. } => {
+                changes.marks = if *value { self.accepted(*accepts)? } else { self.reopened() };
                 changes.finished = Some((self.is_finished, *value));
             }
             Decision::Accept { mark } => changes.marks.push(self.changed(*mark, |_| ())?),
@@ -237,8 +235,62 @@ impl Desk<'_> {
             Decision::Delete { mark } => changes.marks.push(self.deleted(*mark)?),
             Decision::Settle { marks, keep } => changes.marks = self.settled(marks, keep)?,
         }
+        self.drop_repeated(&mut changes);
         self.apply(&changes);
         Ok(changes)
+    }
+
+    /// A mention that somebody marked. Where an open prediction stands in the same place it becomes that of the person.
+    fn placed(&mut self, mark: MarkState, has_kind: bool) -> ApiResult<Change> {
+        let same = self.marks.iter().find(|(_, other)| other.is_open() && other.spans == mark.spans);
+        let Some(id) = same.map(|(id, _)| *id) else {
+            self.next_mark += 1;
+            return Ok(Change { id: self.next_mark - 1, before: None, after: Some(mark) });
+        };
+        self.changed(id, |other| {
+            other.concept = mark.concept;
+            other.is_nil = mark.is_nil;
+            if has_kind {
+                other.kind = mark.kind;
+            }
+        })
+    }
+
+    /// Every open prediction as accepted; an error where there are others than the person was told of.
+    fn accepted(&self, told: Option<usize>) -> ApiResult<Vec<Change>> {
+        let open: Vec<i64> = self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
+        if let Some(told) = told.filter(|told| *told != open.len()) {
+            let message = format!("finishing would accept {} open predictions, not {told}", open.len());
+            return Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"));
+        }
+        open.into_iter().map(|id| self.changed(id, |_| ())).collect()
+    }
+
+    /// What finishing accepted as it was before, where nobody has decided since.
+    fn reopened(&self) -> Vec<Change> {
+        let unchanged = |change: &&Change| change.after.as_ref() == self.marks.get(&change.id);
+        let back =
+            |change: &Change| Change { id: change.id, before: change.after.clone(), after: change.before.clone() };
+        self.finished_with.iter().filter(unchanged).map(back).collect()
+    }
+
+    /// Takes open predictions away that say what a person now says there: the next prediction would leave them out.
+    fn drop_repeated(&self, changes: &mut Changes) {
+        let said: Vec<&MarkState> =
+            changes.marks.iter().filter_map(|change| change.after.as_ref()).filter(|mark| mark.is_human()).collect();
+        let is_repeated = |(id, mark): &(&i64, &MarkState)| {
+            mark.is_open()
+                && !mark.is_unsure
+                && changes.marks.iter().all(|change| change.id != **id)
+                && said.iter().any(|said| says_the_same(said, mark))
+        };
+        let repeated: Vec<Change> = self
+            .marks
+            .iter()
+            .filter(is_repeated)
+            .map(|(id, mark)| Change { id: *id, before: Some(mark.clone()), after: None })
+            .collect();
+        changes.marks.extend(repeated);
     }
 
     /// Takes a change over into the marks at hand.

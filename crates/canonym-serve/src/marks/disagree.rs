@@ -117,10 +117,17 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
     for event in events.iter().filter(counts) {
         let Some(person) = event.person else { continue };
         let is_settled = event.kind == SETTLE;
+        // A document that is opened again has the predictions back that finishing accepted.
+        for change in event.changes.marks.iter().filter(|change| change.is_open_again()) {
+            said.values_mut().for_each(|of| {
+                of.remove(&change.id);
+            });
+        }
         let words: Vec<Said> = event
             .changes
             .marks
             .iter()
+            .filter(|change| !change.is_open_again())
             .filter_map(|change| Some((change.id, change.after.as_ref()?)))
             .map(|(id, mark)| Said {
                 claim: claim(id, mark),

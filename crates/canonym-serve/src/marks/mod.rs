@@ -16,10 +16,11 @@ use utoipa::ToSchema;
 use crate::times::Millis;
 
 /// Where a mark comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Source {
     /// It came with the documents.
+    #[default]
     Gold,
     /// A person made, corrected or confirmed it.
     User,
@@ -108,6 +109,9 @@ pub struct Original {
     pub parts: Vec<String>,
     /// Names and values.
     pub attributes: Vec<(String, String)>,
+    /// What it came as; files of GOLD are taken to have every mention.
+    #[serde(default)]
+    pub source: Source,
 }
 
 /// A mark at one time.
@@ -198,6 +202,14 @@ pub struct Change {
     pub before: Option<MarkState>,
     /// As it is.
     pub after: Option<MarkState>,
+}
+
+impl Change {
+    /// Whether a decision becomes an open prediction again.
+    pub fn is_open_again(&self) -> bool {
+        let was_decided = self.before.as_ref().is_some_and(|before| !before.is_open());
+        was_decided && self.after.as_ref().is_some_and(MarkState::is_open)
+    }
 }
 
 /// What one event changes.

@@ -35,7 +35,7 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
 }
 
 /// Whether a mark that stays makes a prediction needless.
-fn says_the_same(kept: &MarkState, mark: &MarkState) -> bool {
+pub fn says_the_same(kept: &MarkState, mark: &MarkState) -> bool {
     if kept.is_deleted {
         return false;
     }

@@ -32,10 +32,10 @@ pub const FOLLOWS: [(&str, &str, &str); 7] = [
     ("chosen", "*", "1, 2, 3"),
 ];
 
-/// Empties the tables.
-pub fn clear(connection: &Connection) -> ApiResult<()> {
+/// Takes the rows out of the tables that `wanted` chooses.
+pub fn clear(connection: &Connection, wanted: &str) -> ApiResult<()> {
     for table in TABLES {
-        connection.execute(&format!("DELETE FROM {table}"), [])?;
+        connection.execute(&format!("DELETE FROM {table} WHERE {wanted}"), [])?;
     }
     Ok(())
 }
@@ -90,6 +90,14 @@ pub fn note(
 }
 
 fn note_said(connection: &Connection, (project, document, person): (i64, i64, i64), change: &Change) -> ApiResult<()> {
+    if change.is_open_again() {
+        connection.prepare_cached("DELETE FROM said WHERE mark_id = ?1")?.execute([change.id])?;
+        return Ok(());
+    }
+    // A prediction that went because a mark beside it says the same: nobody spoke of it.
+    if change.after.is_none() {
+        return Ok(());
+    }
     let mark = change.after.as_ref().filter(|mark| !mark.is_deleted && mark.state != State::Rejected);
     let label = mark.map_or("no mark", |mark| mark.concept_id().unwrap_or("no concept"));
     let spans = mark.map(|mark| serde_json::to_string(&mark.spans)).transpose()?;

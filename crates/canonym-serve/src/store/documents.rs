@@ -7,7 +7,7 @@ use canonym::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{found, stored};
+use super::{found, next_number, retire, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 
@@ -182,6 +182,19 @@ pub fn numbers(connection: &Connection, project: i64) -> ApiResult<Vec<i64>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// `wanted`, or where the project has a document of that id, the first of `wanted-2`, `wanted-3` … that it has not.
+pub fn free_id(connection: &Connection, project: i64, wanted: &str) -> ApiResult<String> {
+    let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut id = wanted.to_owned();
+    let mut number = 1;
+    while statement.exists(params![project, id])? {
+        number += 1;
+        id = format!("{wanted}-{number}");
+    }
+    Ok(id)
+}
+
 /// Adds a document; `None` where the project has one of that id.
 pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> ApiResult<Option<i64>> {
     let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2";
@@ -190,10 +203,33 @@ pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> A
         return Ok(None);
     }
     let beside = serde_json::to_string(&Beside::of(read))?;
-    let sql = "INSERT INTO documents (project_id, external_id, text, beside, is_finished, version)
-        VALUES (?1, ?2, ?3, ?4, 0, 0)";
-    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, beside])?;
+    let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version)
+        VALUES (?5, ?1, ?2, ?3, ?4, 0, 0)";
+    let number = next_number(connection, "documents")?;
+    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, beside, number])?;
     Ok(Some(connection.last_insert_rowid()))
+}
+
+/// Gives a document another id; whether no other of the project has it.
+pub fn rename(connection: &Connection, kept: &Kept, external_id: &str) -> ApiResult<bool> {
+    let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2 AND id <> ?3";
+    if connection.prepare_cached(sql)?.exists(params![kept.project, external_id, kept.id])? {
+        return Ok(false);
+    }
+    connection.execute("UPDATE documents SET external_id = ?2 WHERE id = ?1", params![kept.id, external_id])?;
+    Ok(true)
+}
+
+/// Takes documents away with all that was decided on them; `of` chooses them by their columns, with a number as `?1`. What follows from the events of
+/// their project is to be made anew.
+pub fn delete(connection: &Connection, of: &str, number: i64) -> ApiResult<()> {
+    retire(connection, "documents")?;
+    for table in ["times", "comments", "answers", "marks", "events"] {
+        let sql = format!("DELETE FROM {table} WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)");
+        connection.execute(&sql, [number])?;
+    }
+    connection.execute(&format!("DELETE FROM documents WHERE {of} = ?1"), [number])?;
+    Ok(())
 }
 
 /// A mark with the last event that changed it.

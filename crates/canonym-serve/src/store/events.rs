@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{derived, stored};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::Changes;
+use crate::marks::{Change, Changes};
 use crate::times::Millis;
 
 /// An event that is to be written.
@@ -141,11 +141,21 @@ fn finite(value: Option<f64>) -> f64 {
 
 /// Makes the marks and all else that follows from events anew from the events alone.
 pub fn rebuild(connection: &Connection) -> ApiResult<()> {
-    connection.execute("DELETE FROM marks", [])?;
-    connection.execute("UPDATE documents SET is_finished = 0, version = 0", [])?;
-    derived::clear(connection)?;
-    let sql = "SELECT id, document_id, changes, person_id, at, kind FROM events ORDER BY id";
-    let mut statement = connection.prepare(sql)?;
+    rebuild_of(connection, "true")
+}
+
+/// The same for the documents of one project.
+pub fn rebuild_project(connection: &Connection, project: i64) -> ApiResult<()> {
+    rebuild_of(connection, &format!("project_id = {project}"))
+}
+
+fn rebuild_of(connection: &Connection, wanted: &str) -> ApiResult<()> {
+    let of = format!("document_id IN (SELECT id FROM documents WHERE {wanted})");
+    connection.execute(&format!("DELETE FROM marks WHERE {of}"), [])?;
+    connection.execute(&format!("UPDATE documents SET is_finished = 0, version = 0 WHERE {wanted}"), [])?;
+    derived::clear(connection, wanted)?;
+    let sql = format!("SELECT id, document_id, changes, person_id, at, kind FROM events WHERE {of} ORDER BY id");
+    let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (id, kind): (i64, String) = (row.get(0)?, row.get(5)?);
@@ -239,6 +249,13 @@ pub fn keep_answer(
     let sql = "INSERT INTO answers (person_id, client_id, document_id, answer) VALUES (?1, ?2, ?3, ?4)";
     connection.execute(sql, params![person, client_id, document, answer])?;
     Ok(())
+}
+
+/// What the event changed that finished a document last.
+pub fn finished_with(connection: &Connection, document: i64) -> ApiResult<Vec<Change>> {
+    let finished = |event: &&Event| matches!(event.changes.finished, Some((_, true)));
+    let all = of_document(connection, document)?;
+    Ok(all.iter().rev().find(finished).map(|event| event.changes.marks.clone()).unwrap_or_default())
 }
 
 /// The batches of one person on one document that can be undone and redone, the last one last.

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{found, stored};
+use super::{found, next_number, stored};
 use crate::engine::Progress;
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 use crate::times::{Millis, rfc3339};
 use crate::wire::{Job, JobState};
 
@@ -65,9 +65,10 @@ pub fn add(
     (kind, settings): (&str, &serde_json::Value),
     at: Millis,
 ) -> ApiResult<i64> {
-    let sql = "INSERT INTO jobs (project_id, kind, state, progress, message, made_at, settings, curve)
-        VALUES (?1, ?2, 'QUEUED', 0, 'waits for its turn', ?3, ?4, '[]')";
-    connection.execute(sql, params![project, kind, at, settings.to_string()])?;
+    let number = next_number(connection, "jobs")?;
+    let sql = "INSERT INTO jobs (id, project_id, kind, state, progress, message, made_at, settings, curve)
+        VALUES (?5, ?1, ?2, 'QUEUED', 0, 'waits for its turn', ?3, ?4, '[]')";
+    connection.execute(sql, params![project, kind, at, settings.to_string(), number])?;
     Ok(connection.last_insert_rowid())
 }
 
@@ -127,4 +128,13 @@ pub fn end_stopped(connection: &Connection, at: Millis) -> ApiResult<Vec<i64>> {
     let mut statement = connection.prepare(sql)?;
     let ids = statement.query_map(params![STOPPED, at], |row| row.get(0))?;
     Ok(ids.collect::<Result<Vec<i64>, _>>()?)
+}
+
+/// Fails where a job of the project runs or waits: what it works on must not go meanwhile.
+pub fn check_idle(connection: &Connection, project: i64, now: Millis) -> ApiResult<()> {
+    match of_project(connection, project, now)?.iter().find(|job| !job.state.is_over()) {
+        None => Ok(()),
+        Some(job) => Err(ApiError::conflict(format!("job {} of this project is not over yet", job.id))
+            .hint("wait for it, or cancel it; nothing was deleted")),
+    }
 }

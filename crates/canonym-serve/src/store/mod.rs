@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
 use serde::de::DeserializeOwned;
 
 use self::folder::Opened;
@@ -228,6 +228,24 @@ pub fn stored<T: DeserializeOwned>(row: &Row<'_>, column: usize, (table, id): (&
         let message = format!("row {id} of `{table}` cannot be read: {error}");
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, message.into())
     })
+}
+
+/// Keeps the number of a row that is to go from being given again: who still has the number must not meet something else.
+pub fn retire(connection: &Connection, table: &str) -> rusqlite::Result<()> {
+    let sql = format!(
+        "INSERT INTO counters (name, next) SELECT '{table}', coalesce(max(id), 0) + 1 FROM {table} WHERE true
+            ON CONFLICT DO UPDATE SET next = max(next, excluded.next)"
+    );
+    connection.execute(&sql, [])?;
+    Ok(())
+}
+
+/// The number of the next row of a table of which rows may have gone; `None` where none has.
+pub fn next_number(connection: &Connection, table: &str) -> rusqlite::Result<Option<i64>> {
+    let sql = format!(
+        "SELECT max(next, (SELECT coalesce(max(id), 0) + 1 FROM {table})) FROM counters WHERE name = '{table}'"
+    );
+    connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()
 }
 
 /// The value of the only row, or 404.

@@ -1,10 +1,12 @@
 //! Models: that of the server, and those that projects trained.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 
-use super::{found, stored};
+use super::{found, next_number, retire, stored};
 use crate::engine::{DevFigures, Trained};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
@@ -17,6 +19,17 @@ pub struct KeptModel {
     pub model: Model,
     /// Where it lies; `None` for that of the server.
     pub folder: Option<PathBuf>,
+    /// Figures of other models on what was held out when it was trained, by their numbers.
+    pub others: BTreeMap<i64, DevFigures>,
+}
+
+/// Figures of a model and of others on the same documents.
+#[derive(Default, Serialize, Deserialize)]
+struct Figures {
+    #[serde(flatten)]
+    own: DevFigures,
+    #[serde(default)]
+    others: BTreeMap<i64, DevFigures>,
 }
 
 const COLUMNS: &str = "SELECT id, name, project_id, parent_id, folder, card, dev, made_at FROM models";
@@ -25,6 +38,9 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<KeptModel> {
     let id = row.get(0)?;
     let has_figures = row.get::<_, Option<String>>(6)?.is_some();
     let folder: Option<String> = row.get(4)?;
+    let figures = if has_figures { Some(stored::<Figures>(row, 6, ("models", id))?) } else { None };
+    let (dev, others) = figures.map(|figures| (figures.own, figures.others)).unzip();
+    let others: BTreeMap<i64, DevFigures> = others.unwrap_or_default();
     let model = Model {
         id,
         name: row.get(1)?,
@@ -33,9 +49,10 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<KeptModel> {
         made_at: rfc3339(row.get(7)?),
         parent: row.get(3)?,
         card: row.get(5)?,
-        dev: if has_figures { Some(stored::<DevFigures>(row, 6, ("models", id))?) } else { None },
+        dev_on: dev.as_ref().map(|_| row.get(0)).transpose()?,
+        dev,
     };
-    Ok(KeptModel { model, folder: folder.map(PathBuf::from) })
+    Ok(KeptModel { model, folder: folder.map(PathBuf::from), others })
 }
 
 /// The number of the model that the server was started with; a row is made for each name.
@@ -57,6 +74,21 @@ pub fn of_project(connection: &Connection, project: i64) -> ApiResult<Vec<KeptMo
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// Gives a model another name.
+pub fn rename(connection: &Connection, id: i64, name: &str) -> ApiResult<()> {
+    connection.execute("UPDATE models SET name = ?2 WHERE id = ?1", params![id, name])?;
+    Ok(())
+}
+
+/// Takes a model away; what it was the parent of, and jobs, lose it.
+pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
+    retire(connection, "models")?;
+    connection.execute("UPDATE models SET parent_id = NULL WHERE parent_id = ?1", [id])?;
+    connection.execute("UPDATE jobs SET model_id = NULL WHERE model_id = ?1", [id])?;
+    connection.execute("DELETE FROM models WHERE id = ?1", [id])?;
+    Ok(())
+}
+
 /// One model.
 pub fn get(connection: &Connection, id: i64) -> ApiResult<KeptModel> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
@@ -67,12 +99,14 @@ pub fn get(connection: &Connection, id: i64) -> ApiResult<KeptModel> {
 pub fn add(
     connection: &Connection,
     (project, parent): (i64, Option<i64>),
-    (folder, trained): (&str, &Trained),
+    (folder, trained, others): (&str, &Trained, &BTreeMap<i64, DevFigures>),
     at: Millis,
 ) -> ApiResult<i64> {
-    let dev = trained.dev.as_ref().map(serde_json::to_string).transpose()?;
-    let sql = "INSERT INTO models (name, project_id, parent_id, folder, card, dev, made_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    connection.execute(sql, params![trained.name, project, parent, folder, trained.card, dev, at])?;
+    let figures = |own: &DevFigures| Figures { own: own.clone(), others: others.clone() };
+    let dev = trained.dev.as_ref().map(|own| serde_json::to_string(&figures(own))).transpose()?;
+    let sql = "INSERT INTO models (id, name, project_id, parent_id, folder, card, dev, made_at)
+        VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let number = next_number(connection, "models")?;
+    connection.execute(sql, params![trained.name, project, parent, folder, trained.card, dev, at, number])?;
     Ok(connection.last_insert_rowid())
 }

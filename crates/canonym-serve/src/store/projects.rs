@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::found;
+use super::{documents, events, found, next_number, retire};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
 use crate::wire::{NewProject, Project, ProjectPatch};
@@ -49,11 +49,12 @@ pub fn check(connection: &Connection, id: i64) -> ApiResult<()> {
 
 /// Makes a project; its number.
 pub fn add(connection: &Connection, new: &NewProject, (kb, strategy): (&str, &str), at: Millis) -> ApiResult<i64> {
-    let sql = "INSERT INTO projects (name, description, guideline, strategy, kb_fingerprint, made_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = "INSERT INTO projects (id, name, description, guideline, strategy, kb_fingerprint, made_at)
+        VALUES (?7, ?1, ?2, ?3, ?4, ?5, ?6)";
+    let number = next_number(connection, "projects")?;
     let description = new.description.as_deref().unwrap_or_default();
     let guideline = new.guideline.as_deref().unwrap_or_default();
-    connection.execute(sql, params![new.name.trim(), description, guideline, strategy, kb, at])?;
+    connection.execute(sql, params![new.name.trim(), description, guideline, strategy, kb, at, number])?;
     Ok(connection.last_insert_rowid())
 }
 
@@ -63,6 +64,20 @@ pub fn patch(connection: &Connection, id: i64, patch: &ProjectPatch) -> ApiResul
         guideline = coalesce(?4, guideline), strategy = coalesce(?5, strategy) WHERE id = ?1";
     let name = patch.name.as_deref().map(str::trim);
     connection.execute(sql, params![id, name, patch.description, patch.guideline, patch.strategy])?;
+    Ok(())
+}
+
+/// Takes a project away with its documents, jobs and models.
+pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
+    retire(connection, "projects")?;
+    documents::delete(connection, "project_id", id)?;
+    events::rebuild_project(connection, id)?;
+    connection.execute("UPDATE projects SET model_id = NULL WHERE id = ?1", [id])?;
+    for table in ["jobs", "models"] {
+        retire(connection, table)?;
+        connection.execute(&format!("DELETE FROM {table} WHERE project_id = ?1"), [id])?;
+    }
+    connection.execute("DELETE FROM projects WHERE id = ?1", [id])?;
     Ok(())
 }
 

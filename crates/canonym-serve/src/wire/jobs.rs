@@ -250,6 +250,16 @@ pub struct Model {
     pub card: String,
     /// Its figures.
     pub dev: Option<DevFigures>,
+    /// The model whose held-out documents they are of: figures of one number can be compared.
+    pub dev_on: Option<i64>,
+}
+
+/// What is to be changed of a model.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelPatch {
+    /// The name.
+    pub name: String,
 }
 
 /// Models.

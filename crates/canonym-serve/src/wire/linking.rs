@@ -45,6 +45,9 @@ pub struct LinkRequest {
     /// Whether to say why.
     #[serde(default)]
     pub explain: bool,
+    /// The project whose model links; that of the server where none is given.
+    #[serde(default)]
+    pub project: Option<i64>,
 }
 
 /// A mention with its concepts.
@@ -126,6 +129,9 @@ pub struct MapRequest {
     /// Candidates a name, 1 to 100; 5 where not given.
     #[serde(default)]
     pub top_k: Option<usize>,
+    /// The project whose model links; that of the server where none is given.
+    #[serde(default)]
+    pub project: Option<i64>,
 }
 
 /// What one name may mean.

@@ -93,8 +93,33 @@ pub struct ImportReport {
     pub n_annotations: usize,
     /// Documents that were left out.
     pub n_skipped_documents: usize,
+    /// Annotations that became open predictions, for people to look at.
+    pub n_predictions: usize,
+    /// Annotations that did not say who made them.
+    pub n_unmarked: usize,
+    /// Annotations that were left out because other text stands at their offsets.
+    pub n_skipped_annotations: usize,
+    /// Annotations of which the offsets were repaired.
+    pub n_fixed: usize,
+    /// Relations: kept for exports, not shown.
+    pub n_relations: usize,
     /// What was wrong; the first hundred.
     pub problems: Vec<Problem>,
+}
+
+/// What an export would lose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ExportLosses {
+    /// One line for each kind of thing; none where nothing is lost.
+    pub lines: Vec<String>,
+}
+
+/// What is to be changed of a document.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentPatch {
+    /// The id in its source.
+    pub external_id: String,
 }
 
 /// A document in a list.

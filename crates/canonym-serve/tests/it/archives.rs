@@ -58,7 +58,7 @@ async fn a_collection_of_brat_is_read_with_its_folders() {
         ("wards/b/2.txt", b"No marks."),
         ("wards/b/2.ann", b""),
     ]);
-    let (project, status, report) = import(&server, "filename=wards.zip", bytes).await;
+    let (project, status, report) = import(&server, "filename=wards.zip&annotations=gold", bytes).await;
     assert_eq!((status, &report["n_documents"], &report["n_annotations"]), (200, &json!(2), &json!(1)), "{report}");
     assert_eq!(names(&server, project).await, ["1", "2"]);
     let first = server.documents(project).await[0];
@@ -115,7 +115,7 @@ async fn the_member_that_is_at_fault_is_named() {
     let server = Server::new(folder.path());
     let bytes = zipped(&[
         ("a/good.txt", b"Pain."),
-        ("a/bad.pubtator", b"1|t|Pain.\n1|a|\n1\t0\t9\tPain\tX\tT:2\n\n"),
+        ("a/bad.pubtator", b"1|t|Pain.\n1|a|\n1\t?\t9\tPain\tX\tT:2\n\n"),
         ("a/notes.bin.txt", b"\xff\xfe\x00"),
         ("b/lonely.ann", b"T1\tX 0 1\tx\n"),
         ("b/within.zip", b"PK\x03\x04 another archive \x00"),

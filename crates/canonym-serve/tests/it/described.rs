@@ -61,7 +61,7 @@ async fn whatever_is_asked_is_answered_as_described() {
                     Err(fault) => faults.push(format!("{asked}\n    {fault}")),
                 }
             }
-            if n_good == 0 && !NEVER_GOOD.contains(&path.as_str()) {
+            if n_good == 0 && method != "delete" && !NEVER_GOOD.contains(&path.as_str()) {
                 faults.push(format!("nothing that was asked of {method} {path} was right"));
             }
         }
@@ -81,12 +81,14 @@ async fn whatever_is_asked_is_answered_as_described() {
 }
 
 /// Where chance does not find what is right; these tests train nothing.
-const NEVER_GOOD: [&str; 5] = [
+const NEVER_GOOD: [&str; 7] = [
     "/api/v1/login",
     "/api/v1/password",
     "/api/v1/tokens/{t}",
     "/api/v1/jobs/{j}/cancel",
     "/api/v1/projects/{p}/training",
+    "/api/v1/projects/{p}/models/{m}",
+    "/api/v1/projects/{p}/models/{m}/file",
 ];
 
 async fn token(server: &Server) -> String {
@@ -111,6 +113,8 @@ fn request<'a>(
         let odd = is_hostile && below(rng, 3) == 0;
         let value = match parameter["schema"]["type"].as_str().unwrap() {
             _ if odd => ODD[below(rng, ODD.len())].to_owned(),
+            // What all others are asked of stays.
+            "integer" if parameter["in"] == "path" && method == "delete" => (90 + below(rng, 3)).to_string(),
             "integer" if parameter["in"] == "path" => (1 + below(rng, 3)).to_string(),
             _ if name == "id" => ["T:2", "T:1", "X:9"][below(rng, 3)].to_owned(),
             _ if name == "format" => {

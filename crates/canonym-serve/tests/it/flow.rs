@@ -118,10 +118,7 @@ async fn the_whole_flow_of_an_annotator() {
         .collect();
     // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
-    assert_eq!(
-        queue["documents"][0]["reason"],
-        "“delirium” has confidence .92: margin .02 between Delirium and Confusion"
-    );
+    assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 or Confusion .79");
     assert_eq!(queue["documents"][0]["n_open"], 2);
 
     // Accept one, correct the other, and reject a third.
@@ -193,6 +190,76 @@ async fn the_whole_flow_of_an_annotator() {
             "finished the document and accepted 1 mark",
         ]
     );
+}
+
+#[tokio::test]
+async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives_them_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project(CORPUS).await;
+    let id = server.documents(project).await[0];
+    server.predict(project).await;
+    let before = server.document(id).await;
+    let finish = |accepts: usize| json!({"kind": "finish", "value": true, "accepts": accepts});
+    // Somebody was told of one prediction, and there are two.
+    let body = json!({"decisions": [finish(1)]}).to_string();
+    let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
+    assert_eq!(
+        (status, &answer["error"]["message"]),
+        (409, &json!("finishing would accept 2 open predictions, not 1"))
+    );
+    assert_eq!(shown(&server.document(id).await), shown(&before));
+    server.decide(id, finish(2)).await;
+    let pred = |document: &Value| shown(document).iter().filter(|line| line.starts_with("PRED open")).count();
+    assert_eq!(pred(&server.document(id).await), 0);
+    // One step takes all of it back.
+    server.post(&format!("/documents/{id}/undo"), json!({})).await;
+    let undone = server.document(id).await;
+    assert_eq!((&undone["is_finished"], shown(&undone)), (&json!(false), shown(&before)));
+    // Opened again, what nobody decided is open again; what somebody decided since stays.
+    server.decide(id, finish(2)).await;
+    server.decide(id, json!({"kind": "nil", "mark": mark_of(&before, "confused")})).await;
+    server.decide(id, json!({"kind": "finish", "value": false})).await;
+    let opened = server.document(id).await;
+    assert_eq!(
+        shown(&opened),
+        [
+            "GOLD accepted [[2,12]] Famotidine T:5",
+            "PRED open [[41,49]] delirium T:2",
+            "USER accepted [[58,66]] confused NIL"
+        ]
+    );
+    assert!(
+        server.get(&format!("/projects/{project}/disagreements")).await["disagreements"].as_array().unwrap().is_empty()
+    );
+}
+
+#[tokio::test]
+async fn what_a_person_says_takes_the_place_of_the_same_prediction() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let corpus = "1|t|She had delirium and was confused.\n1|a|\n1\t8\t16\tdelirium\tDisorder\n\n";
+    let project = server.project(corpus).await;
+    let id = server.documents(project).await[0];
+    server.predict(project).await;
+    let before = server.document(id).await;
+    assert_eq!(
+        shown(&before),
+        ["GOLD accepted [[8,16]] delirium ?", "PRED open [[8,16]] delirium T:2", "PRED open [[25,33]] confused T:3"]
+    );
+    // The gold span is linked to what was predicted there, and the other prediction is marked by hand.
+    server.decide(id, json!({"kind": "concept", "mark": mark_of(&before, "delirium"), "concept": "T:2"})).await;
+    let added = server.decide(id, json!({"kind": "add", "spans": [[25, 33]], "concept": "T:3"})).await;
+    assert_eq!(added["marks"][0]["id"], mark_of(&before, "confused"));
+    let after = server.document(id).await;
+    assert_eq!(shown(&after), ["USER accepted [[8,16]] delirium T:2", "USER accepted [[25,33]] confused T:3"]);
+    assert!(after["marks"].as_array().unwrap().iter().all(|mark| mark["disagrees"] == json!([])));
+    let exported = server.text(&format!("/projects/{project}/export?format=pubtator&sources=gold,user,pred")).await;
+    assert_eq!(exported.lines().filter(|line| line.contains('\t')).count(), 2, "{exported}");
+    for _ in 0..2 {
+        server.post(&format!("/documents/{id}/undo"), json!({})).await;
+    }
+    assert_eq!(shown(&server.document(id).await), shown(&before));
 }
 
 #[tokio::test]
@@ -300,6 +367,41 @@ async fn a_document_is_left_through_pages_without_loss() {
         }
     }
     assert_eq!(seen, ["0", "1", "2", "3", "4", "5", "6"]);
+}
+
+#[tokio::test]
+async fn documents_and_projects_are_renamed_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let (project, other) = (server.project(CORPUS).await, server.project(CORPUS).await);
+    let ids = server.documents(project).await;
+    server.predict(project).await;
+    for id in [ids[0], ids[2]] {
+        server.decide(id, json!({"kind": "add", "spans": [[2, 5]], "concept": "T:2"})).await;
+        server.decide(id, json!({"kind": "finish", "value": true, "seconds": 5.0})).await;
+        server.post(&format!("/documents/{id}/comments"), json!({"text": "done"})).await;
+    }
+    let renamed = server.patch(&format!("/documents/{}", ids[0]), json!({"external_id": " ward-1 "})).await;
+    assert_eq!(renamed["external_id"], "ward-1");
+    let body = json!({"external_id": "2"}).to_string();
+    let (status, answer) = server.fail(Method::PATCH, &format!("/documents/{}", ids[0]), body).await;
+    assert_eq!((status, &answer["error"]["message"]), (409, &json!("document `2` already exists in this project")));
+    // The last document goes; its number is not given again, and what is counted is as if it had never been there.
+    server.delete(&format!("/documents/{}", ids[2])).await;
+    assert_eq!(server.fail(Method::GET, &format!("/documents/{}", ids[2]), "").await.0, 404);
+    let stats = server.get(&format!("/projects/{project}/stats")).await;
+    assert_eq!((&stats["n_documents"], &stats["n_finished"]), (&json!(2), &json!(1)));
+    assert_eq!(stats["by_decision"], json!({"add": 1, "finish": 1}));
+    assert_eq!(stats["by_source"], json!({"GOLD": 3, "USER": 3, "PRED": 1}));
+    server.app.store.write(|transaction| canonym_serve::store::events::rebuild(transaction)).unwrap();
+    assert_eq!(server.get(&format!("/projects/{project}/stats")).await, stats);
+    server.import(project, "format=text&filename=new.txt", b"New.").await;
+    let ids_now = server.documents(project).await;
+    assert!(ids_now[2] > *server.documents(other).await.last().unwrap(), "{ids_now:?}");
+    server.delete(&format!("/projects/{project}")).await;
+    assert_eq!(server.fail(Method::GET, &format!("/projects/{project}"), "").await.0, 404);
+    assert_eq!(server.documents(other).await.len(), 3);
+    assert!(server.post("/projects", json!({"name": "New"})).await["id"].as_i64().unwrap() > other);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ async fn broken_files_are_refused_whole() {
     let server = Server::new(folder.path());
     assert_eq!(import(&server, "", "").await.0, 422);
     assert_eq!(import(&server, "format=text", vec![0xff, 0xfe, 0x00]).await.0, 422);
-    assert_eq!(import(&server, "format=pubtator", "1|t|Pain.\n1|a|\n1\t0\t9\tPain\tX\tT:2\n\n").await.0, 422);
+    assert_eq!(import(&server, "format=pubtator", "1|t|Pain.\n1|a|\n1\t?\t9\tPain\tX\tT:2\n\n").await.0, 422);
     assert_eq!(import(&server, "format=jsonl", "{\"id\": 1\n").await.0, 422);
     assert_eq!(import(&server, "format=jsonl", "[".repeat(100_000)).await.0, 422);
     assert_eq!(import(&server, "format=bioc-xml", "<collection><document>").await.0, 422);
@@ -43,7 +43,8 @@ async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
         server.send(Method::POST, &format!("/api/v1/projects/{project}/import?filename=x.jsonl"), lines).await;
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let report: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(1), &json!(3)));
+    assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(2), &json!(2)));
+    assert_eq!(report["n_skipped_annotations"], 1);
     let problems = report["problems"].as_array().unwrap();
     assert_eq!(problems[0]["line"], 3);
     assert_eq!(problems[1]["line"], 4);
@@ -169,7 +170,7 @@ async fn unknown_things_are_not_found() {
     ] {
         assert_eq!(server.fail(Method::GET, &format!("/projects/{project}{path}"), "").await.0, 400, "{path}");
     }
-    assert_eq!(server.send(Method::DELETE, "/api/v1/projects/1", "").await.status(), 405);
+    assert_eq!(server.send(Method::DELETE, "/api/v1/projects/1/queue", "").await.status(), 405);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Predictions and trainings: progress, success, failure with its reason, and cancelling.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use axum::http::Method;
@@ -16,6 +16,8 @@ use crate::support::{Ruled, Server, config, mark_of, rules, shown};
 #[derive(Default)]
 struct Told {
     fails: bool,
+    /// The documents that are held out, by their ids.
+    holds_out: Vec<&'static str>,
     /// Is called between two steps.
     between: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     given: Mutex<Vec<String>>,
@@ -43,7 +45,9 @@ impl Trainer for Told {
             return Err(canonym::Error::invalid("two marks are too few to learn from").with_hint("decide on more"));
         }
         std::fs::create_dir(&training.output).unwrap();
-        let dev = Some(DevFigures { strict_f1: Some(0.5), spans_f1: Some(0.6), accuracy: Some(0.7) });
+        std::fs::write(training.output.join("model.bin"), "the weights").unwrap();
+        let dev =
+            Some(DevFigures { strict_f1: Some(0.5), spans_f1: Some(0.6), accuracy: Some(0.7), n_documents: None });
         Ok(Trained { name: "second".to_owned(), card: "Made of two steps.".to_owned(), dev })
     }
 
@@ -58,6 +62,15 @@ impl Trainer for Told {
             hold_out: settings["hold_out"].as_u64().unwrap_or(5) as usize,
             ..TrainingPlan::default()
         })
+    }
+
+    fn held_out(&self, documents: &[TrainingDocument], _: &Value) -> canonym::Result<Vec<bool>> {
+        let is_held_out = |one: &TrainingDocument| self.holds_out.contains(&one.document.document.id.as_str());
+        Ok(documents.iter().map(is_held_out).collect())
+    }
+
+    fn file(&self, folder: &Path) -> PathBuf {
+        folder.join("model.bin")
     }
 
     fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>> {
@@ -197,6 +210,116 @@ async fn what_a_training_would_learn_from_is_told_before_it_starts() {
     let other = Server::new(&folder.path().join("other"));
     let project = other.project(CORPUS).await;
     assert_eq!(other.fail(Method::GET, &format!("/projects/{project}/training"), "").await.0, 400);
+}
+
+#[tokio::test]
+async fn a_document_that_came_with_predictions_alone_is_not_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, trainer) = with(Told::default(), folder.path());
+    let project = server.project(CORPUS).await;
+    server.predict(project).await;
+    for format in ["jsonl", "pubtator", "texoo"] {
+        let again = server.empty_project().await;
+        let predicted = server.export(project, &format!("format={format}&sources=pred")).await;
+        server.import(again, &format!("format={format}"), &predicted).await;
+        let id = server.documents(again).await[0];
+        let delirium = mark_of(&server.document(id).await, "delirium");
+        server.decide(id, json!({"kind": "accept", "mark": delirium})).await;
+        let plan = server.get(&format!("/projects/{again}/training")).await;
+        assert_eq!((&plan["n_complete"], &plan["n_incomplete"]), (&json!(0), &json!(3)), "{format}");
+        server.post(&format!("/projects/{again}/jobs"), json!({"kind": "train"})).await;
+        server.run_jobs().await;
+        assert_eq!(*trainer.given.lock().unwrap(), ["delirium T:2"], "{format}");
+    }
+}
+
+#[tokio::test]
+async fn finished_documents_get_no_new_predictions() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Ruled::new("first", rules());
+    let server = Server::with(engine.clone(), None, config(folder.path()));
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.decide(ids[0], json!({"kind": "finish", "value": true})).await;
+    let job = server.predict(project).await;
+    assert_eq!(job["message"], "read 2 documents, the predictions of 1 changed");
+    assert_eq!(shown(&server.document(ids[0]).await), ["GOLD accepted [[2,12]] Famotidine T:5"]);
+}
+
+#[tokio::test]
+async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = with(Told { holds_out: vec!["1", "2"], ..Told::default() }, folder.path());
+    let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
+    let project = server.project(corpus).await;
+    let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+    server.run_jobs().await;
+    let job = server.get(&format!("/jobs/{}", job["id"])).await;
+    assert_eq!(
+        job["message"],
+        "trained second, which is not in use: its linking F1 on 2 held-out documents is 0.00, that of first 1.00"
+    );
+    let models = server.get(&format!("/models?project={project}")).await;
+    let (first, second) = (&models["models"][0], &models["models"][1]);
+    assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));
+    assert_eq!(first["dev"], json!({"strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2}));
+    assert_eq!(second["dev"]["spans_f1"], json!(2.0 / 3.0));
+    assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
+    // Somebody may use it all the same.
+    server.post(&format!("/projects/{project}/models/{}/use", second["id"]), json!({})).await;
+}
+
+#[tokio::test]
+async fn the_model_of_a_project_links_texts_names_and_single_mentions() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = with(Told::default(), folder.path());
+    let project = server.project(CORPUS).await;
+    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+    server.run_jobs().await;
+    let best = |linked: &Value| linked["annotations"][0]["candidates"][0]["id"].clone();
+    assert_eq!(best(&server.post("/link", json!({"text": "A delirium."})).await), "T:2");
+    assert_eq!(best(&server.post("/link", json!({"text": "A delirium.", "project": project})).await), "T:4");
+    let line = |query: &str| format!("/link/stream{query}");
+    let stream = async |query: &str| {
+        let response =
+            server.send(Method::POST, &format!("/api/v1{}", line(query)), "{\"text\": \"A delirium.\"}").await;
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        best(&serde_json::from_slice(&bytes).unwrap())
+    };
+    assert_eq!((stream("").await, stream(&format!("?project={project}")).await), (json!("T:2"), json!("T:4")));
+    let id = server.documents(project).await[0];
+    let choices = server.get(&format!("/documents/{id}/candidates?start=2&end=12")).await;
+    assert_eq!(choices["candidates"][0]["id"], "T:3", "what the trained model thinks: {choices}");
+    let (status, _) = server.fail(Method::POST, "/link", json!({"text": "x", "project": 99}).to_string()).await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn a_trained_model_is_downloaded_renamed_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = with(Told::default(), folder.path());
+    let project = server.project(CORPUS).await;
+    let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+    server.run_jobs().await;
+    let model = server.get(&format!("/jobs/{}", job["id"])).await["model"].as_i64().unwrap();
+    let path = format!("/projects/{project}/models/{model}");
+    server.patch(&path, json!({"name": "ward notes 1"})).await;
+    let response = server.send(Method::GET, &format!("/api/v1{path}/file"), "").await;
+    assert_eq!(response.headers()["content-disposition"], "attachment; filename=\"ward-notes-1.bin\"");
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    assert_eq!(&bytes[..], b"the weights");
+    // One that is in use stays, and so does that of the server.
+    let (status, answer) = server.fail(Method::DELETE, &path, "").await;
+    assert_eq!((status, &answer["error"]["message"]), (409, &json!("the project uses the model ward notes 1")));
+    let base = server.get("/models").await["models"][0]["id"].as_i64().unwrap();
+    assert_eq!(server.fail(Method::DELETE, &format!("/projects/{project}/models/{base}"), "").await.0, 404);
+    server.post(&format!("/projects/{project}/models/{base}/use"), json!({})).await;
+    let lies = folder.path().join("models").join(format!("job-{}", job["id"]));
+    assert!(lies.exists());
+    server.delete(&path).await;
+    assert!(!lies.exists());
+    assert_eq!(server.get(&format!("/models?project={project}")).await["models"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get(&format!("/jobs/{}", job["id"])).await["model"], json!(null));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod care;
 mod described;
 mod disagreements;
 mod durable;
+mod files;
 mod flow;
 mod hostile;
 mod jobs;

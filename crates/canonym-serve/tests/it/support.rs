@@ -149,7 +149,9 @@ impl Engine for Ruled {
         _: usize,
     ) -> canonym::Result<Vec<AnnotatedDocument>> {
         for annotation in documents.iter_mut().flat_map(|document| &mut document.annotations) {
-            annotation.candidates = self.records(&[("T:4", 0.7), ("T:2", 0.2)]);
+            let concepts =
+                if self.name == "second" { [("T:3", 0.6)].as_slice() } else { &[("T:4", 0.7), ("T:2", 0.2)] };
+            annotation.candidates = self.records(concepts);
         }
         Ok(documents)
     }
@@ -274,13 +276,31 @@ impl Server {
         (status.as_u16(), value)
     }
 
-    /// A project with documents of PubTator.
+    /// A project with documents of PubTator, whose annotations are GOLD.
     pub async fn project(&self, pubtator: &str) -> i64 {
-        let project = self.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
-        let (status, report) =
-            self.ask(Method::POST, &format!("/projects/{project}/import?format=pubtator"), pubtator.to_owned()).await;
-        assert!(status.is_success(), "{report}");
+        let project = self.empty_project().await;
+        self.import(project, "format=pubtator&annotations=gold", pubtator.as_bytes()).await;
         project
+    }
+
+    pub async fn empty_project(&self) -> i64 {
+        self.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap()
+    }
+
+    /// Imports a file; the report.
+    pub async fn import(&self, project: i64, query: &str, bytes: &[u8]) -> Value {
+        let (status, report) =
+            self.ask(Method::POST, &format!("/projects/{project}/import?{query}"), bytes.to_vec()).await;
+        assert!(status.is_success(), "{report}");
+        report
+    }
+
+    /// The bytes of an export.
+    pub async fn export(&self, project: i64, query: &str) -> Vec<u8> {
+        let path = format!("/api/v1/projects/{project}/export?{query}");
+        let response = self.send(Method::GET, &path, Body::empty()).await;
+        assert!(response.status().is_success(), "{path}: {}", response.status());
+        to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec()
     }
 
     /// The numbers of the documents of a project, in order.

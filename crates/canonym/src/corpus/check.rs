@@ -16,6 +16,9 @@ use crate::{Error, Result};
 /// The longest quotation in a message, in code points.
 const MAX_QUOTE: usize = 80;
 
+/// Annotations left out of one document that are told one by one.
+const MAX_DROPPED: usize = 1000;
+
 /// What may stand between the parts of a discontinuous mention in its annotated text.
 const JOINTS: [&str; 7] = [" ", " ... ", "...", " … ", "…", "|", ""];
 
@@ -70,6 +73,8 @@ pub(super) struct Checker {
     pub counts: ReadCounts,
     /// What was repaired in the last document.
     pub fixes: Vec<Fix>,
+    /// What was left out of the last document, and why.
+    pub dropped: Vec<Error>,
 }
 
 impl Checker {
@@ -119,16 +124,18 @@ impl Checker {
         }
         let mut all = Vec::with_capacity(placed.len());
         for (found, placed) in found.into_iter().zip(placed) {
+            let told =
+                |message| Error::parse(path, placed.line, format!("document {}: {message}", quote(&document.id)));
             match (found, self.on_mismatch) {
                 (Ok(spans), _) => all.push(Some(spans)),
-                (Err(_), OnMismatch::Drop) => {
+                (Err(message), OnMismatch::Drop) => {
                     self.counts.n_bad_offsets += 1;
+                    if self.dropped.len() < MAX_DROPPED {
+                        self.dropped.push(told(message));
+                    }
                     all.push(None);
                 }
-                (Err(message), OnMismatch::Error) => {
-                    let message = format!("document {}: {message}", quote(&document.id));
-                    return Err(Error::parse(path, placed.line, message).with_hint(self.hint()));
-                }
+                (Err(message), OnMismatch::Error) => return Err(told(message).with_hint(self.hint())),
             }
         }
         Ok(all)

@@ -253,6 +253,11 @@ impl Reader {
         &self.checker.fixes
     }
 
+    /// What was left out of the document that was read last ([`OnMismatch::Drop`]): the first thousand annotations, with what is wrong.
+    pub fn dropped(&self) -> &[Error] {
+        &self.checker.dropped
+    }
+
     /// Opens what waits next.
     fn advance(&mut self, waiting: Waiting) -> Result<()> {
         self.current = Some(match waiting {
@@ -289,6 +294,7 @@ impl Iterator for Reader {
             };
             let n_passed = records.n_passed();
             self.checker.fixes.clear();
+            self.checker.dropped.clear();
             let mut item = records.next(&mut self.checker);
             let goes_on = match &mut item {
                 Some(Ok(read)) => {

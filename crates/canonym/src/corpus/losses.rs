@@ -79,6 +79,11 @@ const HELD: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::Candidate, &[Jsonl]),
 ];
 
+/// Whether `format` holds whatever is said of a mention.
+pub fn holds_attributes(format: CorpusFormat) -> bool {
+    holds(format, Loss::Attribute)
+}
+
 /// Whether `format` has a place for a kind of thing at all.
 fn holds(format: CorpusFormat, loss: Loss) -> bool {
     HELD.iter().any(|(held, formats)| *held == loss && formats.contains(&format))
@@ -118,9 +123,18 @@ impl Losses {
 
     /// One line for people for each kind.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.counts.iter().map(|(loss, count)| {
+        self.told(("was", "were"))
+    }
+
+    /// The same before anything is written.
+    pub fn forecast(&self) -> impl Iterator<Item = String> {
+        self.told(("will be", "will be"))
+    }
+
+    fn told(&self, (is, are): (&'static str, &'static str)) -> impl Iterator<Item = String> {
+        self.counts.iter().map(move |(loss, count)| {
             let (one, many, done) = words(*loss);
-            let (what, was) = if count.n == 1 { (one, "was") } else { (many, "were") };
+            let (what, was) = if count.n == 1 { (one, is) } else { (many, are) };
             let of = count.format.map(|format| format!(" of {format}")).unwrap_or_default();
             format!("{} {what}{of} {was} {done} (first in document {})", count.n, quote(&count.first))
         })
@@ -240,6 +254,7 @@ fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: Cor
     }
     let n_attributes = |one: &Annotation| match format {
         Biosyn => one.attributes.iter().filter(|attribute| attribute.name != biosyn::OFFSETS).count(),
+        Texoo => one.attributes.iter().filter(|one| !["source", "class"].contains(&one.name.as_str())).count(),
         _ => one.attributes.len(),
     };
     let n_attributes = annotations.iter().map(n_attributes).sum();

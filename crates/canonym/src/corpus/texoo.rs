@@ -147,12 +147,11 @@ fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
 
 fn interpret(annotation: &TexooAnnotation, spans: Vec<Span>, text: &str) -> Annotation {
     let predicted = annotation.source.as_deref().is_some_and(|source| source == PREDICTED);
-    let known = |name: &str, value: &Option<String>, usual: &str| {
-        let value = value.clone().filter(|value| value != usual)?;
-        Some(Attribute { name: name.to_owned(), value })
-    };
-    let source = if predicted { PREDICTED } else { GOLD };
-    let attributes = [known("source", &annotation.source, source), known("class", &annotation.class, CLASS)];
+    let attribute = |name: &str, value: &String| Attribute { name: name.to_owned(), value: value.clone() };
+    // A score says that a system made it.
+    let source = annotation.source.as_ref().filter(|_| !predicted).map(|source| attribute("source", source));
+    let class = annotation.class.as_ref().filter(|class| *class != CLASS).map(|class| attribute("class", class));
+    let attributes = [source, class];
     Annotation {
         text: annotation.text.clone().unwrap_or_else(|| spans[0].of(text).to_owned()),
         spans,

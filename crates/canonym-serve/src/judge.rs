@@ -1,0 +1,93 @@
+//! How well models find and link the mentions of documents that they did not learn from. All models of a project are judged here, on the same documents.
+
+use std::collections::BTreeMap;
+
+use canonym::Result;
+use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::eval::ids::IdSet;
+use canonym::text::Span;
+
+use crate::engine::{DevFigures, Engine, LinkOptions};
+
+/// Documents that are judged together.
+const BATCH: usize = 8;
+
+/// What is counted over documents.
+#[derive(Default)]
+struct Counts {
+    n_gold: usize,
+    n_found: usize,
+    n_spans: usize,
+    /// Gold mentions with a concept, found mentions with one, and those in the right place with the right one.
+    n_meant: usize,
+    n_named: usize,
+    n_right: usize,
+    /// Of the gold mentions with a concept those that are linked rightly where their places are given.
+    n_linked: usize,
+}
+
+/// Figures of a model on documents with every mention marked. `goes_on` is asked between batches; `None` where it says no.
+pub fn judge(
+    engine: &dyn Engine,
+    documents: &[AnnotatedDocument],
+    mut goes_on: impl FnMut() -> bool,
+) -> Result<Option<DevFigures>> {
+    let mut counts = Counts::default();
+    for batch in documents.chunks(BATCH) {
+        if !goes_on() {
+            return Ok(None);
+        }
+        let bare = |one: &AnnotatedDocument| AnnotatedDocument { annotations: Vec::new(), ..one.clone() };
+        let found = engine.link(batch.iter().map(bare).collect(), &LinkOptions::default())?;
+        let linked = engine.link_mentions(batch.iter().map(meant).collect(), 1)?;
+        for ((gold, found), linked) in batch.iter().zip(&found).zip(&linked) {
+            counts.add(gold, found, linked);
+        }
+    }
+    let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
+    Ok(Some(DevFigures {
+        strict_f1: Some(f1(counts.n_right, counts.n_named + counts.n_meant)),
+        spans_f1: Some(f1(counts.n_spans, counts.n_found + counts.n_gold)),
+        accuracy: Some(counts.n_linked as f64 / counts.n_meant.max(1) as f64),
+        n_documents: Some(documents.len()),
+    }))
+}
+
+/// Each gold place once, with its ids.
+fn places(document: &AnnotatedDocument) -> BTreeMap<&[Span], IdSet> {
+    document.annotations.iter().map(|one| (one.spans.as_slice(), IdSet::parse(&one.ids))).collect()
+}
+
+/// The document with the mentions that have a concept, without saying which.
+fn meant(document: &AnnotatedDocument) -> AnnotatedDocument {
+    let mentions = places(document).into_iter().filter(|(_, ids)| !ids.is_nil());
+    let mention = |spans: &[Span]| Annotation {
+        spans: spans.to_vec(),
+        text: crate::spans::surface(&document.document.text, spans),
+        ..Annotation::default()
+    };
+    let annotations = mentions.map(|(spans, _)| mention(spans)).collect();
+    AnnotatedDocument { annotations, ..document.clone() }
+}
+
+fn is_right(gold: &IdSet, found: &Annotation) -> bool {
+    let best = found.candidates.first().filter(|_| !found.nil);
+    best.is_some_and(|best| gold.intersects(&IdSet::parse_one(&best.id)))
+}
+
+impl Counts {
+    fn add(&mut self, gold: &AnnotatedDocument, found: &AnnotatedDocument, linked: &AnnotatedDocument) {
+        let gold = places(gold);
+        self.n_gold += gold.len();
+        self.n_meant += gold.values().filter(|ids| !ids.is_nil()).count();
+        self.n_found += found.annotations.len();
+        for one in &found.annotations {
+            self.n_named += usize::from(!one.nil && !one.candidates.is_empty());
+            let Some(ids) = gold.get(one.spans.as_slice()) else { continue };
+            self.n_spans += 1;
+            self.n_right += usize::from(is_right(ids, one));
+        }
+        let is_linked = |one: &&Annotation| gold.get(one.spans.as_slice()).is_some_and(|ids| is_right(ids, one));
+        self.n_linked += linked.annotations.iter().filter(is_linked).count();
+    }
+}

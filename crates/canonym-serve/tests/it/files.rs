@@ -1,0 +1,221 @@
+//! Files out of projects and into others: what people decided stays what it is, and so does what nobody looked at.
+
+use axum::http::Method;
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::flow::CORPUS;
+use crate::support::{Server, mark_of, shown};
+
+/// A project with GOLD, a confirmed and a corrected prediction, one of which somebody is not sure and remarked on, one NIL and open predictions.
+async fn decided(server: &Server) -> i64 {
+    let project = server.project(CORPUS).await;
+    let ids = server.documents(project).await;
+    server.predict(project).await;
+    let first = server.document(ids[0]).await;
+    let delirium = mark_of(&first, "delirium");
+    server.decide(ids[0], json!({"kind": "accept", "mark": delirium})).await;
+    server.decide(ids[0], json!({"kind": "unsure", "mark": delirium, "value": true})).await;
+    let remark = json!({"mark": delirium, "text": "ask\nthe author"});
+    server.post(&format!("/documents/{}/comments", ids[0]), remark).await;
+    server.decide(ids[1], json!({"kind": "add", "spans": [[14, 19]], "is_nil": true})).await;
+    project
+}
+
+async fn all_marks(server: &Server, project: i64) -> Vec<String> {
+    let mut lines = Vec::new();
+    for id in server.documents(project).await {
+        let document = server.document(id).await;
+        let marks = document["marks"].as_array().unwrap();
+        let told = |mark: &Value| if mark["is_unsure"] == true { " unsure" } else { "" };
+        lines.extend(shown(&document).into_iter().zip(marks).map(|(line, mark)| line + told(mark)));
+    }
+    lines
+}
+
+#[tokio::test]
+async fn sources_survive_every_format_that_can_hold_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = decided(&server).await;
+    let before = all_marks(&server, project).await;
+    expect![[r#"
+        GOLD accepted [[2,12]] Famotidine T:5
+        USER accepted [[41,49]] delirium T:2 unsure
+        PRED open [[58,66]] confused T:3
+        GOLD accepted [[0,13]] Breast cancer T:6
+        GOLD accepted [[7,13]] cancer T:6
+        USER accepted [[14,19]] cells NIL
+        PRED open [[32,38]] pepcid T:5
+        GOLD accepted [[6,14]] syndrome NIL"#]]
+    .assert_eq(&before.join("\n"));
+    for format in ["jsonl", "bioc-xml", "bioc-json", "brat", "texoo"] {
+        let query = format!("format={format}&sources=gold,user,pred");
+        let exported = server.export(project, &query).await;
+        let again = server.empty_project().await;
+        let named = if format == "brat" { "filename=x.zip".to_owned() } else { format!("format={format}") };
+        server.import(again, &named, &exported).await;
+        let mut after = all_marks(&server, again).await;
+        if format == "texoo" {
+            // What TeXoo has no place for is told before the export.
+            after.iter_mut().filter(|line| line.contains("delirium")).for_each(|line| line.push_str(" unsure"));
+            let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"].to_string();
+            assert!(lost.contains("1 “unsure” flags will be left out"), "{lost}");
+        }
+        assert_eq!(after, before, "{format}");
+        // And once more: what was read is written as it was.
+        if format != "brat" {
+            assert_eq!(
+                String::from_utf8(server.export(again, &query).await).unwrap(),
+                String::from_utf8(exported).unwrap(),
+                "{format}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_when_and_remarks_travel_with_a_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = decided(&server).await;
+    for format in ["jsonl", "bioc-xml", "brat"] {
+        let exported = server.export(project, &format!("format={format}&sources=gold,user,pred")).await;
+        let again = server.empty_project().await;
+        server.import(again, "filename=x", &exported).await;
+        let document = server.document(server.documents(again).await[0]).await;
+        let delirium = mark_of(&document, "delirium");
+        let mark = document["marks"].as_array().unwrap().iter().find(|mark| mark["id"] == delirium).unwrap();
+        assert_eq!(mark["by"], "local", "{format}");
+        let comment = &document["comments"][0];
+        assert_eq!(comment["mark"], delirium, "{format}");
+        let text = comment["text"].as_str().unwrap();
+        assert!(text.starts_with("[local, 2023-11-14T") && text.ends_with("] ask the author"), "{format}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = decided(&server).await;
+    let all = server.export(project, "format=pubtator&sources=gold,user,pred").await;
+    let lost = server.get(&format!("/projects/{project}/export/losses?format=pubtator&sources=gold,user,pred")).await;
+    assert_eq!(lost["lines"][0], "2 open predictions will look like the 6 annotations that people made or confirmed");
+    for (query, source) in [("", "PRED open"), ("annotations=pred", "PRED open"), ("annotations=gold", "GOLD accepted")]
+    {
+        let again = server.empty_project().await;
+        let report = server.import(again, query, &all).await;
+        assert_eq!((&report["n_annotations"], &report["n_unmarked"]), (&json!(8), &json!(8)));
+        assert_eq!(report["n_predictions"], if source == "PRED open" { 8 } else { 0 });
+        assert!(all_marks(&server, again).await.iter().all(|line| line.starts_with(source)), "{query}");
+    }
+    // What says that a system made it stays a prediction, whatever is told.
+    let again = server.empty_project().await;
+    let jsonl = server.export(project, "format=jsonl&sources=pred").await;
+    server.import(again, "annotations=gold", &jsonl).await;
+    assert!(all_marks(&server, again).await.iter().all(|line| line.starts_with("PRED open")));
+    let (status, answer) =
+        server.fail(Method::POST, &format!("/projects/{again}/import?annotations=silver"), "x").await;
+    assert_eq!((status, &answer["error"]["hint"]), (400, &json!("give auto, pred or gold")));
+}
+
+#[tokio::test]
+async fn annotations_called_silver_stay_so_until_somebody_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let texoo = r#"{"name":"x","documents":[{"begin":0,"length":16,"text":"Delirium, pepcid","id":"1","annotations":[
+        {"begin":0,"length":8,"text":"Delirium","source":"SILVER","confidence":0.5,"refId":"T:2"},
+        {"begin":10,"length":6,"text":"pepcid","source":"SILVER","confidence":0.5,"refId":"T:5"}]}],"queries":[]}"#;
+    let project = server.empty_project().await;
+    server.import(project, "format=texoo", texoo.as_bytes()).await;
+    let id = server.documents(project).await[0];
+    let document = server.document(id).await;
+    assert_eq!(shown(&document), ["PRED open [[0,8]] Delirium T:2", "PRED open [[10,16]] pepcid T:5"]);
+    server.decide(id, json!({"kind": "accept", "mark": mark_of(&document, "pepcid")})).await;
+    let exported = String::from_utf8(server.export(project, "format=texoo&sources=gold,user,pred").await).unwrap();
+    let exported: Value = serde_json::from_str(&exported).unwrap();
+    let sources = &exported["documents"][0]["annotations"];
+    assert_eq!((&sources[0]["source"], &sources[1]["source"]), (&json!("SILVER"), &json!("USER")));
+}
+
+#[tokio::test]
+async fn one_wrong_offset_costs_one_annotation_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let file = "1|t|Pepcid and delirium.\n1|a|\n1\t0\t6\tPepcid\tDrug\tT:5\n1\t12\t20\tdelirium\tDisorder\tT:2\n1\tCID\tT:5\tT:2\n\n";
+    let project = server.empty_project().await;
+    let report = server.import(project, "filename=notes.txt&annotations=gold", file.as_bytes()).await;
+    assert_eq!(
+        (&report["n_documents"], &report["n_annotations"], &report["n_skipped_annotations"], &report["n_relations"]),
+        (&json!(1), &json!(1), &json!(1), &json!(1))
+    );
+    assert_eq!(report["problems"][0]["line"], 4);
+    let message = report["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("the annotation says `delirium` at 12..20"), "{message}");
+    assert!(!report.to_string().contains("--"), "no option of the command line: {report}");
+    let project = server.empty_project().await;
+    let report = server.import(project, "offsets=fix", file.as_bytes()).await;
+    assert_eq!((&report["n_annotations"], &report["n_fixed"], &report["problems"]), (&json!(2), &json!(1), &json!([])));
+}
+
+#[tokio::test]
+async fn a_document_of_an_id_that_is_there_is_skipped_or_renamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.empty_project().await;
+    let path = "format=text&filename=pasted.txt";
+    server.import(project, path, b"Delirium.").await;
+    let (status, answer) = server.fail(Method::POST, &format!("/projects/{project}/import?{path}"), "Confusion.").await;
+    assert_eq!(
+        (status, &answer["error"]["message"]),
+        (422, &json!("document `pasted` already exists in this project"))
+    );
+    for text in ["Confusion.", "Pepcid."] {
+        server.import(project, &format!("{path}&existing=rename"), text.as_bytes()).await;
+    }
+    let rows = server.get(&format!("/projects/{project}/documents")).await;
+    let ids: Vec<&str> =
+        rows["documents"].as_array().unwrap().iter().map(|row| row["external_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["pasted", "pasted-2", "pasted-3"]);
+}
+
+#[tokio::test]
+async fn files_of_the_application_are_packed_for_browsers_that_take_it() {
+    use std::io::Read;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let get = async |server: &Server, path: &str| {
+        let response = server.send(Method::GET, path, "").await;
+        let encoding = response.headers().get("content-encoding").map(|value| value.to_str().unwrap().to_owned());
+        (encoding, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
+    };
+    let page = String::from_utf8(get(&server, "/").await.1).unwrap();
+    let script = page.split("src=\"").find(|part| part.starts_with("/assets/")).unwrap().split('"').next().unwrap();
+    let (encoding, plain) = get(&server, script).await;
+    assert_eq!(encoding, None);
+    let (encoding, packed) = get(&server.asked_with(&[("accept-encoding", "br, gzip;q=0.8")]), script).await;
+    assert_eq!(encoding.as_deref(), Some("gzip"));
+    assert!(packed.len() < plain.len() / 2);
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut unpacked).unwrap();
+    assert_eq!(unpacked, plain);
+    assert_eq!(get(&server.asked_with(&[("accept-encoding", "gzip;q=0")]), script).await.0, None);
+}
+
+#[tokio::test]
+async fn a_format_without_discontinuous_mentions_says_so_before_the_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.project("1|t|Breast and ovarian cancer.\n1|a|\n\n").await;
+    let id = server.documents(project).await[0];
+    server.decide(id, json!({"kind": "add", "spans": [[0, 6], [19, 25]], "concept": "T:6"})).await;
+    let lost = |format: &str| format!("/projects/{project}/export/losses?format={format}");
+    let lines = server.get(&lost("pubtator")).await["lines"].to_string();
+    assert!(lines.contains("1 discontinuous mention will be written from first to last word"), "{lines}");
+    assert_eq!(server.get(&lost("jsonl")).await["lines"], json!([]));
+    assert_eq!(
+        server.get(&lost("brat")).await["lines"],
+        json!(["2 sections of texts will be left out (first in document `1`)"])
+    );
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { Relay, type Heard, type Stream } from './relay';
+
+class Fake implements Stream {
+  readyState = 1;
+  isClosed = false;
+  private readonly hears = new Map<string, (event: { data?: string; lastEventId?: string }) => void>();
+  addEventListener(name: string, hear: (event: { data?: string; lastEventId?: string }) => void): void {
+    this.hears.set(name, hear);
+  }
+  close(): void {
+    this.isClosed = true;
+  }
+  send(name: string, data = '', lastEventId = ''): void {
+    this.hears.get(name)!({ data, lastEventId });
+  }
+}
+
+function relay() {
+  const streams: Fake[] = [];
+  const waiting: (() => void)[] = [];
+  const made = new Relay(
+    () => streams[streams.push(new Fake()) - 1]!,
+    (_, run) => void waiting.push(run),
+  );
+  return { made, streams, waiting };
+}
+
+test('any number of tabs share one stream, which ends with the last', () => {
+  const { made, streams } = relay();
+  const heard: Heard[] = [];
+  const stops = Array.from({ length: 7 }, () => made.listen((one) => heard.push(one)));
+  expect(streams.length).toBe(1);
+  streams[0]!.send('document', '{"id":3}', '2');
+  expect(heard.length).toBe(7);
+  expect(heard[0]).toEqual({ kind: 'event', project: 2, event: 'document', data: '{"id":3}' });
+  stops.forEach((stop) => stop());
+  expect(streams[0]!.isClosed).toBe(true);
+});
+
+test('a stream that was lost is told when it is back, and one that was refused is asked for again', () => {
+  const { made, streams, waiting } = relay();
+  const heard: Heard[] = [];
+  made.listen((one) => heard.push(one));
+  streams[0]!.send('open');
+  expect(heard).toEqual([]);
+  streams[0]!.send('error');
+  streams[0]!.send('open');
+  expect(heard).toEqual([{ kind: 'again' }]);
+  streams[0]!.readyState = 2;
+  streams[0]!.send('error');
+  waiting[0]!();
+  expect(streams.length).toBe(2);
+  streams[1]!.send('open');
+  expect(heard.length).toBe(2);
+});
