@@ -126,7 +126,7 @@ pub struct Place {
     pub inside_name: f32,
     /// Whether the sense inventory has it and gives another sense, or none that the knowledge base has.
     pub is_other_sense: bool,
-    /// The probability that a user's file of short forms gives its first concept; zero where it says nothing.
+    /// Sense probability of its first concept from a user's abbreviation file; zero where the file has none.
     pub stated: f32,
     /// What the dictionary reads there.
     pub spotted: Option<Spotted>,

@@ -29,7 +29,7 @@ fn info_tells_what_a_file_holds() {
                             2  Polygon
             file            [SIZE] MiB, format 1
             fingerprint     [HASH]
-            checksums       all 39 sections match
+            checksums       all 40 sections match
         "#]],
     );
     let with_sections = place.run(&["kb", "info", "shapes.kb", "--sections"], "");

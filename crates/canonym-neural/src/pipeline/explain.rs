@@ -31,6 +31,10 @@ impl Pipeline {
         place: &Place,
     ) -> (LinkedMention, Explanation) {
         let linked = self.linked(place);
+        // A sense is compared by its long form, as an abbreviation is that the text defines.
+        let is_sense = place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some());
+        let long_form = linked.link.candidates.first().and_then(|best| best.name).filter(|_| is_sense);
+        let compared = long_form.map_or(place.name.as_str(), |name| self.kb.name(name)).to_owned();
         let parts = || -> Vec<Contribution> {
             let (weights, values) = (&self.decision.link, &place.evidence);
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
@@ -44,12 +48,11 @@ impl Pipeline {
             let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
             let more = (given / (1.0 - given)).ln() - sum;
             if more > 1e-3 {
-                parts.push(contribution(
-                    "least",
-                    "an unambiguous exact name of several words is never vetoed",
-                    1.0,
-                    more,
-                ));
+                let (name, sentence) = match place.stated > 0.0 {
+                    true => ("abbreviations", "your abbreviation file gives this sense"),
+                    false => ("least", "minimum score of an exact name of several words"),
+                };
+                parts.push(contribution(name, sentence, 1.0, more));
             }
             parts
         };
@@ -63,12 +66,12 @@ impl Pipeline {
                 }
             };
             let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &place.name, (name, candidate), contributions))
+            Some(explained(&self.kb, &compared, (name, candidate), contributions))
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));
         let threshold = Some((f64::from(self.least_link()) * 1e4).round() / 1e4);
         let coordinated = place.spans.len() > 1;
-        (linked, Explanation { compared: place.name.clone(), definitions, coordinated, threshold, candidates })
+        (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
     }
 }

@@ -56,7 +56,7 @@ sections! {
 pub struct KnowledgeBase {
     container: Container,
     sections: Sections,
-    /// Absent in files of older builders.
+    /// Absent in files of earlier versions.
     literal_start: Option<Range<usize>>,
     meta: Meta,
 }
@@ -321,7 +321,7 @@ impl KnowledgeBase {
         U64s(self.bytes(&self.sections.root_hash)).find(hash).is_some()
     }
 
-    /// Whether a name begins with tokens of these roots that goes on across a sign such as a comma, or is long, so that it is found letter by letter.
+    /// Whether a name that is matched letter by letter (it has a sign such as a comma, or is long) begins with tokens of these roots.
     pub fn has_literal_start(&self, first: u64, second: u64) -> bool {
         let starts = self.literal_start.as_ref();
         starts.is_some_and(|range| U64s(self.bytes(range)).find(literal_start(first, second)).is_some())

@@ -17,7 +17,9 @@ use crate::Result;
 use crate::index::grams::GramScratch;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
+use crate::text::Span;
 use crate::text::normalise::fold;
+use crate::text::notes::{covers, non_mentions};
 use crate::text::words::is_stop_word;
 
 /// A candidate before calibration.
@@ -120,13 +122,37 @@ pub fn each_once<T: AsRef<str>>(names: &[T], link: impl FnOnce(&[&str]) -> Vec<L
     names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
 }
 
-/// Whether a text may name a concept of `kb` at all: it has a letter, and a word that is no stop word. Capitals that are a name of `kb` as they are
+/// What stands in a cell that is empty; folded.
+const PLACEHOLDERS: [&str; 15] = [
+    "n a",
+    "nil",
+    "no",
+    "none",
+    "not applicable",
+    "not available",
+    "not known",
+    "not specified",
+    "null",
+    "other",
+    "see above",
+    "see below",
+    "unknown",
+    "unspecified",
+    "yes",
+];
+
+/// Whether a text may name a concept of `kb` at all: it is no placeholder such as `n/a`, single letter or dose, unless a concept is called so; it has a letter, and a word that is no stop word. Capitals that are a name of `kb` as they are
 /// written are a short form, so `NEC` may name something and `nec` does not.
 pub fn may_name(kb: &KnowledgeBase, text: &str) -> bool {
     if !text.chars().any(char::is_alphabetic) {
         return false;
     }
     let folded = fold(text);
+    let is_dose = || covers(text, &non_mentions(text), Span::new(0, text.len()));
+    if folded.chars().count() == 1 || PLACEHOLDERS.contains(&folded.as_str()) || is_dose() {
+        let names = kb.find_form(&folded).into_iter().flat_map(|form| kb.names_of_form(form));
+        return names.into_iter().any(|name| kb.scope(name) == Scope::Preferred);
+    }
     if !folded.split(' ').all(is_stop_word) {
         return true;
     }

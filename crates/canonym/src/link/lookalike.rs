@@ -99,7 +99,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
-/// Whether a name was asked for with spelling errors: word for word the same, but for words that are another one misspelt.
+/// Whether a query is a name with spelling errors: each word equals the word of the name or misspells it.
 pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
     let (asked, name) = (fold(asked), fold(name));
     let mut n_misspelt = 0;
@@ -113,8 +113,7 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
         && n_misspelt > 0
 }
 
-/// Judges the first candidate of a link by the letters of the name that was asked for: the link abstains where it only looks alike, and is
-/// likelier than vectors say where the name was misspelt.
+/// Compares the spelling of a query with the name of its first candidate: a look-alike is left unlinked, and a misspelling raises the score.
 pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
     let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
@@ -126,7 +125,7 @@ pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     }
 }
 
-/// Misspelt names are at least as likely.
+/// Minimum score of a misspelt name.
 const MISSPELT: f32 = 0.6;
 
 /// What is left of the probability of candidates that only look alike.
@@ -256,11 +255,9 @@ mod tests {
     #[test]
     fn names_are_misspelt_word_for_word() {
         let kb = kb(&["Asthma", "Diabetes Mellitus", "Prednisone"]);
-        assert!(
-            is_misspelt_name(&kb, "diabetis mellitus", "Diabetes Mellitus")
-                && is_misspelt_name(&kb, "astmah", "Asthma")
-        );
-        for (asked, name) in [("Asthma", "Asthma"), ("diabetis", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
+        assert!(is_misspelt_name(&kb, "diabtes mellitus", "Diabetes Mellitus"));
+        assert!(is_misspelt_name(&kb, "predinsone", "Prednisone"));
+        for (asked, name) in [("Asthma", "Asthma"), ("diabtes", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
             assert!(!is_misspelt_name(&kb, asked, name), "{asked} {name}");
         }
     }

@@ -27,7 +27,7 @@ const TOPICS: &str = include_str!("../../../../../assets/topics.tsv");
 pub struct Sense {
     /// Its share of all uses of the form, 0 to 1.
     pub prior: f32,
-    /// Whether it is of a user's file.
+    /// Whether it is from a user's file.
     pub is_own: bool,
     long_forms: Cow<'static, str>,
     topics: Vec<u8>,
@@ -54,7 +54,7 @@ pub struct SenseInventory {
     topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
     n_topics: usize,
     n_senses: usize,
-    /// The topic of what is neither medicine nor biology.
+    /// The topic of words outside of medicine and biology.
     everyday: Option<u8>,
 }
 
@@ -65,7 +65,7 @@ pub struct Sensed {
     pub span: Span,
     /// The concepts that it may mean here, with their names and probabilities, most probable first.
     pub concepts: Vec<(ConceptId, NameId, f32)>,
-    /// Whether a user's file says what the form means.
+    /// Whether the form is from a user's file.
     pub is_own: bool,
 }
 
@@ -80,7 +80,7 @@ impl SenseConcepts {
     }
 }
 
-/// Bits that tell which words stand in a text.
+/// Bits of the filter of words that occur in a text.
 const N_BITS: usize = 4096;
 
 fn bit(hash: u64) -> usize {
@@ -101,11 +101,11 @@ const TOPIC_WEIGHT: f32 = 0.9;
 const SPELLED_OUT: f32 = 4.0;
 /// Words of a topic that a document needs to be of it.
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
-/// The weight of meanings that no sense of the inventory covers, where a document is of neither medicine nor biology.
+/// Weight of unlisted senses in a document outside of medicine and biology.
 const GENERAL: f32 = 6.0;
-/// A document of the first number of words or fewer does not tell what it is about, one of the second number does.
+/// Document lengths, in words, between which that weight rises from none to all.
 const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
-/// Words of medicine and biology that make the weight of other meanings fall to a third.
+/// Number of topic words by which that weight falls to a third (1/e).
 const FEW_SPECIFIC: f32 = 1.0;
 /// The share of uses that no sense of the inventory covers, at least.
 const OTHER: f32 = 0.03;
@@ -418,11 +418,11 @@ struct Surroundings {
     starts: Vec<u32>,
     /// The words by their hashes, sorted, with their places.
     places: Vec<(u64, u32)>,
-    /// A bit for each word, by its hash: most cues stand nowhere in a text.
+    /// A filter of the words by their hashes: most cues do not occur in a text.
     has: [u64; N_BITS / 64],
     /// For each topic how much of the document is of it, against the mean topic.
     topics: Vec<f32>,
-    /// How far the document seems to be of something else than medicine and biology, 0 to 1: it has words, and few of them are of any such topic.
+    /// How likely the document is outside of medicine and biology, 0 to 1: long enough, with few words of any such topic.
     general: f32,
 }
 
