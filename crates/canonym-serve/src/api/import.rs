@@ -90,7 +90,7 @@ pub async fn import(
         let _held = (held, place);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
-        let (read, mut report) = read(bytes.into(), &query, limits)?;
+        let (read, mut report) = read(bytes, &query, limits)?;
         keep(app, (project, person.id), (read, &query), &mut report)?;
         if report.n_documents == 0 {
             let first = report.problems.first().cloned();
