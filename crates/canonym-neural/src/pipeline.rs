@@ -27,6 +27,7 @@ use canonym::link::recognise::scan::ScanScratch;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym::text::tokens::{Gap, Token};
+use canonym::text::register::research;
 use canonym::text::words::is_prefix;
 use canonym::text::{Document, Mention, Span};
 use rayon::prelude::*;
@@ -128,6 +129,8 @@ pub struct Place {
     pub is_other_sense: bool,
     /// Sense probability of its first concept from a user's abbreviation file; zero where the file has none.
     pub stated: f32,
+    /// How much its text reads like a research article.
+    pub research: f32,
     /// What the dictionary reads there.
     pub spotted: Option<Spotted>,
     /// What it is linked as.
@@ -165,6 +168,9 @@ pub struct PipelineConfig {
     /// Whether mentions inside longer ones are given, too.
     pub nested: bool,
 }
+
+/// How much a text reads like a research article where counts of corpora hold for every name.
+const LEAST_RESEARCH: f32 = 0.5;
 
 /// Concepts whose names tell what types a knowledge base covers.
 const N_ASKED: usize = 400;
@@ -246,9 +252,9 @@ impl Pipeline {
             }
             self.choose(place);
             self.drop_lookalikes(place);
-            // What corpora used an undefined short form for says little of other texts, and a name of one concept means that concept.
+            // In other texts than the corpora have, a name of one concept means that concept, and what they used an undefined short form for says little.
             let is_name = place.spotted.as_ref().is_some_and(Spotted::is_unambiguous);
-            if !is_name && !is_acronym(&place.name) {
+            if place.research >= LEAST_RESEARCH || !is_name && !is_acronym(&place.name) {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
             }
         }
@@ -310,7 +316,9 @@ impl Pipeline {
         drop_non_mentions(text, &mut places, |place| place.span);
         nesting::drop_pieces(&mut places);
         let any = layers.iter().position(|layer| layer.any_type);
+        let research = research(text);
         for place in &mut places {
+            place.research = research;
             let within = |span: Span| {
                 let first = view.tokens.partition_point(|token| token.span.end <= span.start);
                 let end = view.tokens.partition_point(|token| token.span.start < span.end);
@@ -518,6 +526,7 @@ impl Place {
             inside_name: 0.0,
             is_other_sense: false,
             stated: 0.0,
+            research: 0.0,
             spotted: None,
             name,
             link: Link::default(),

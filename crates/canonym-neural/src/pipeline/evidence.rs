@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{LayerType, Place};
 
-/// Features of a span proposal: blocks of [`FEATURES`], one for each of `BLOCKS`.
+/// Features of a span proposal: a block for each of `BLOCKS`, with all of [`FEATURES`] and then with all of them once more, as far as the text reads
+/// like a research article ([`canonym::text::register`]): the tagger was trained on such texts.
 pub type Evidence = [f32; N_FEATURES];
 
 /// The number of features.
-pub const N_FEATURES: usize = BLOCKS.len() * N_SPOKEN;
+pub const N_FEATURES: usize = BLOCKS.len() * WIDTH;
 
 /// The number of features of a block.
+const WIDTH: usize = 2 * N_SPOKEN;
+
+/// The number of features that are told apart.
 pub const N_SPOKEN: usize = 11;
 
 /// Kinds of concepts, each with weights of its own. A concept is of the types in which the tagger marks its name; what is left counts as
@@ -80,12 +84,12 @@ impl Decision {
         let mut link = [0.0; N_FEATURES];
         let mut block = 0;
         while block < UNTYPED {
-            mention[N_SPOKEN * block + 1] = 1.0;
-            (link[N_SPOKEN * block + 1], link[N_SPOKEN * block + 3]) = (0.7, 0.7);
+            mention[WIDTH * block + 1] = 1.0;
+            (link[WIDTH * block + 1], link[WIDTH * block + 3]) = (0.7, 0.7);
             block += 1;
         }
         while block < BLOCKS.len() {
-            (mention[N_SPOKEN * block + 5], link[N_SPOKEN * block + 5]) = (1.0, 1.0);
+            (mention[WIDTH * block + 5], link[WIDTH * block + 5]) = (1.0, 1.0);
             block += 1;
         }
         Decision { mention, link, least_mention: 0.5, least_link: 0.4 }
@@ -114,14 +118,18 @@ mod weights {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Evidence, N_FEATURES};
+    use super::{Evidence, N_FEATURES, N_SPOKEN};
 
     pub fn serialize<S: Serializer>(weights: &Evidence, to: S) -> Result<S::Ok, S::Error> {
         weights.as_slice().serialize(to)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Evidence, D::Error> {
-        let weights = Vec::<f32>::deserialize(from)?;
+        let mut weights = Vec::<f32>::deserialize(from)?;
+        // Models of before weigh all texts alike.
+        if weights.len() == N_FEATURES / 2 {
+            weights = weights.chunks(N_SPOKEN).flat_map(|block| [block, &[0.0; N_SPOKEN]].concat()).collect();
+        }
         let n = weights.len();
         weights.try_into().map_err(|_| D::Error::custom(format!("{n} weights of evidence, expected {N_FEATURES}")))
     }
@@ -179,5 +187,8 @@ pub(super) fn evidence(place: &Place, marks: &[f32], layers: &[LayerType]) -> Ev
             }
         }
     }
-    std::array::from_fn(|at| blocks[at / N_SPOKEN] * features[at % N_SPOKEN])
+    std::array::from_fn(|at| {
+        let register = if at % WIDTH < N_SPOKEN { 1.0 } else { place.research };
+        blocks[at / WIDTH] * register * features[at % N_SPOKEN]
+    })
 }

@@ -40,7 +40,7 @@ impl Pipeline {
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
             let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
                 let rows = || (row..values.len()).step_by(N_SPOKEN);
-                let value = rows().map(|row| f64::from(values[row])).sum();
+                let value = rows().step_by(2).map(|row| f64::from(values[row])).sum();
                 contribution(name, sentence, value, rows().map(weigh).sum())
             };
             let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();

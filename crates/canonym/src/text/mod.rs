@@ -10,6 +10,7 @@ pub mod context;
 pub mod normalise;
 pub mod notes;
 pub mod offsets;
+pub mod register;
 pub mod sentences;
 pub mod tags;
 pub mod tokens;
