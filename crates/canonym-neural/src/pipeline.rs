@@ -172,6 +172,9 @@ pub struct PipelineConfig {
 /// How much a text reads like a research article where counts of corpora hold for every name.
 const LEAST_RESEARCH: f32 = 0.5;
 
+/// How many uses it is worth that one concept has a name.
+const EXACT_PRIOR: f32 = 4.0;
+
 /// Concepts whose names tell what types a knowledge base covers.
 const N_ASKED: usize = 400;
 
@@ -254,7 +257,10 @@ impl Pipeline {
             self.drop_lookalikes(place);
             // In other texts than the corpora have, a name of one concept means that concept, and what they used an undefined short form for says little.
             let is_name = place.spotted.as_ref().is_some_and(Spotted::is_unambiguous);
-            if place.research >= LEAST_RESEARCH || !is_name && !is_acronym(&place.name) {
+            let is_research = place.research >= LEAST_RESEARCH;
+            if is_name && is_research {
+                self.usages.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
+            } else if is_research || !is_name && !is_acronym(&place.name) {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
             }
         }
@@ -425,20 +431,21 @@ impl Pipeline {
             .collect()
     }
 
-    /// Links less likely than this are not made.
-    fn least_link(&self) -> f32 {
-        self.config.min_score.unwrap_or(self.decision.least_link)
+    /// Links of a place less likely than this are not made.
+    fn least_link(&self, place: &Place) -> f32 {
+        self.config.min_score.unwrap_or_else(|| self.decision.least(place))
     }
 
     /// The places that are given, overlaps resolved, in text order.
     fn given(&self, places: Vec<Place>) -> Vec<Place> {
+        let decision = &self.decision;
         // Links that are less sure than usual are given where they are asked for.
-        let mut decision = self.decision;
-        decision.least_link = self.least_link().min(decision.least_link);
-        let mut given: Vec<Place> = places.into_iter().filter(|place| decision.gives(place)).collect();
+        let is_asked = |place: &Place| self.config.min_score.is_some_and(|least| decision.link(place) >= least);
+        let mut given: Vec<Place> =
+            places.into_iter().filter(|place| decision.gives(place) || is_asked(place)).collect();
         if !self.config.nested {
             nesting::drop_inside_names(&mut given);
-            given = unmixed(given, |place| place, &decision);
+            given = unmixed(given, |place| place, decision);
         }
         given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
         given
@@ -455,7 +462,7 @@ impl Pipeline {
         for candidate in &mut link.candidates {
             candidate.score = candidate.score.min(first) / first * probability;
         }
-        link.nil = probability < self.least_link() || link.candidates.is_empty();
+        link.nil = probability < self.least_link(place) || link.candidates.is_empty();
         link.candidates.truncate(self.config.top_k.max(1));
         // A concept has the type that its knowledge base says, a mention without one that of the tagger.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
@@ -498,14 +505,14 @@ const LEAST_READ: f32 = 0.2;
 const LEAST_TYPED: f32 = 0.3;
 
 impl Place {
-    /// Whether it is an exact name of several words, of one concept or more.
+    /// Whether it is an exact name of several words, of one concept or more. A short form is none, whatever it stands for.
     fn is_phrase(&self) -> bool {
-        self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact())
+        self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact() && !spotted.expanded)
     }
 
     /// Whether it is an exact name of several words that one concept has.
     fn is_name_of_words(&self) -> bool {
-        self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_unambiguous())
+        self.is_phrase() && self.spotted.as_ref().is_some_and(Spotted::is_unambiguous)
     }
 
     /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.

@@ -116,10 +116,15 @@ impl UsagesOf {
 
     /// Weighs candidates, best first, by how the name was used; concepts that it was used for join them.
     pub fn weigh(&self, name: &str, candidates: &mut Vec<Candidate>) {
+        self.weigh_against(PRIOR, name, candidates);
+    }
+
+    /// As [`UsagesOf::weigh`], where the word of the linker is worth `prior` uses.
+    pub fn weigh_against(&self, prior: f32, name: &str, candidates: &mut Vec<Candidate>) {
         let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };
         let total: u32 = uses.iter().map(|(_, n)| n).sum();
-        let share = 1.0 / (PRIOR + total as f32);
-        candidates.iter_mut().for_each(|candidate| candidate.score *= PRIOR * share);
+        let share = 1.0 / (prior + total as f32);
+        candidates.iter_mut().for_each(|candidate| candidate.score *= prior * share);
         for (concept, n) in uses.iter().filter_map(|(concept, n)| Some(((*concept)?, *n as f32))) {
             match candidates.iter_mut().find(|candidate| candidate.concept == concept) {
                 Some(known) => known.score += n * share,

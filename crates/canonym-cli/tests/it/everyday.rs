@@ -26,6 +26,13 @@ const HYDROXYZINE: &str = "MESH:D006919";
 const SULFADIAZINE: &str = "MESH:D013411";
 const HYDROXYUREA: &str = "MESH:D006918";
 const SULFASALAZINE: &str = "MESH:D012460";
+const PRENATAL_DIAGNOSIS: &str = "MESH:D011296";
+const POTASSIUM: &str = "MESH:D011188";
+const CREATININE: &str = "MESH:D003404";
+const CHROMIUM: &str = "MESH:D002857";
+const RASH: &str = "MESH:D005076";
+const STROKE: &str = "MESH:D020521";
+const BURNS: &str = "MESH:D002056";
 
 /// Mentions of several pieces stand with `…` between them.
 const CASES: &[Case] = &[
@@ -45,6 +52,39 @@ const CASES: &[Case] = &[
     ("He was given cefuroxime.", &[("cefuroxime", CEFUROXIME)], &[CEFOTAXIME]),
     ("She takes hydroxyzine at night.", &[("hydroxyzine", HYDROXYZINE)], &[HYDROXYUREA]),
     ("He was treated with sulfadiazine.", &[("sulfadiazine", SULFADIAZINE)], &[SULFASALAZINE]),
+    ("The diagnosis was made last week.", &[], &[PRENATAL_DIAGNOSIS]),
+    ("Mr K was seen in the clinic with his daughter.", &[], &[POTASSIUM]),
+    ("Labs: Na 138, K 4.5, Cr 1.8, glucose 95.", &[("Cr", CREATININE)], &[CHROMIUM]),
+    ("It was a rash decision, and a stroke of luck that it went well.", &[], &[RASH, STROKE]),
+    ("I had bad hart burn after dinner.", &[], &[BURNS]),
+];
+
+/// Concepts whose names or letters turn up where something else is meant.
+const TEMPTING: &str = concat!(
+    "D006816\tHuntington Disease\tHD\tDisease\n",
+    "D024821\tMetabolic Syndrome\tMetS\tDisease\n",
+    "D020275\tGuillain-Barre Syndrome\tGBS\tDisease\n",
+    "D002185\tCannabidiol\tCBD\tDrug\n",
+    "D003606\tDacarbazine\tDIC\tDrug\n",
+    "D008099\tLiver\t\tAnatomy\n",
+    "D007668\tKidney\t\tAnatomy\n",
+    "D008168\tLung\tlungs\tAnatomy\n",
+    "X001\tleft lung\t\tAnatomy\n",
+    "X002\tleft kidney\t\tAnatomy\n",
+    "D017397\tPrefrontal Cortex\t\tAnatomy\n",
+    "D006528\tCarcinoma, Hepatocellular\tliver cancer\tDisease\n",
+);
+
+/// Sentences for those concepts.
+const TEMPTED: &[Case] = &[
+    ("He goes to HD three times a week.", &[], &["MESH:D006816"]),
+    ("The MRI showed brain mets.", &[], &["MESH:D024821"]),
+    ("GBS unknown, membranes ruptured at 6 h.", &[], &["MESH:D020275"]),
+    ("Ultrasound: CBD dilation of 11 mm.", &[], &["MESH:D002185"]),
+    ("Labs are consistent with DIC.", &[], &["MESH:D003606"]),
+    ("The liver was enlarged.", &[("liver", "MESH:D008099")], &[]),
+    ("CT showed the left kidney and both lungs.", &[("left kidney", "MESH:X002"), ("lungs", "MESH:D008168")], &["MESH:X001"]),
+    ("Atrophy of the pre-frontal cortex was seen.", &[("pre-frontal cortex", "MESH:D017397")], &[]),
 ];
 
 /// Drugs, and what they must not be taken for.
@@ -83,15 +123,30 @@ fn words(text: &str, annotation: &Value) -> String {
 
 #[test]
 fn everyday_sentences_are_linked_as_people_mean_them() {
-    let input: String = CASES
+    check(&Workplace::new(), CASES, &[]);
+}
+
+#[test]
+fn letters_and_names_that_mean_something_else_are_left_alone() {
+    let place = Workplace::new();
+    place.write("tempting.tsv", TEMPTING);
+    let built = place.run(&["kb", "build", "tempting.tsv", "--prefix", "MESH", "--out", "tempting.kb"], "");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    check(&place, TEMPTED, &["--kb", "tempting.kb"]);
+}
+
+/// Links each sentence and compares.
+fn check(place: &Workplace, cases: &[Case], options: &[&str]) {
+    let input: String = cases
         .iter()
         .enumerate()
         .map(|(row, case)| json!({"id": row.to_string(), "text": case.0}).to_string() + "\n")
         .collect();
-    let documents = lines(&Workplace::new(), &["link", "--to", "jsonl", "--format", "jsonl", "-"], &input);
-    assert_eq!(documents.len(), CASES.len());
+    let arguments = [&["link", "--to", "jsonl", "--format", "jsonl", "-"], options].concat();
+    let documents = lines(place, &arguments, &input);
+    assert_eq!(documents.len(), cases.len());
     let mut wrong = Vec::new();
-    for ((text, expected, never), document) in CASES.iter().zip(&documents) {
+    for ((text, expected, never), document) in cases.iter().zip(&documents) {
         let annotations = document["annotations"].as_array().unwrap();
         let linked = annotations.iter().filter_map(|one| Some((words(text, one), concept(one)?)));
         let linked: BTreeMap<String, &str> = linked.collect();

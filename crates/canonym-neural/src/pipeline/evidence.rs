@@ -75,6 +75,9 @@ pub struct Decision {
     pub least_mention: f32,
     /// Minimum probability of a link.
     pub least_link: f32,
+    /// The same in texts that read like research articles, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_research: Option<f32>,
 }
 
 impl Decision {
@@ -92,14 +95,21 @@ impl Decision {
             (mention[WIDTH * block + 5], link[WIDTH * block + 5]) = (1.0, 1.0);
             block += 1;
         }
-        Decision { mention, link, least_mention: 0.5, least_link: 0.4 }
+        Decision { mention, link, least_mention: 0.5, least_link: 0.4, least_research: None }
     };
 
     /// Whether a place is given, with a concept or without.
     pub(super) fn gives(&self, place: &Place) -> bool {
         let typed = place.tagged.1 >= LEAST_NAMELESS;
-        self.link(place) >= self.least_link
+        self.link(place) >= self.least(place)
             || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.least_mention)
+    }
+
+    /// The minimum probability of a link at a place. Exact names of several words that one concept has are never below it.
+    pub fn least(&self, place: &Place) -> f32 {
+        let in_research = self.least_research.unwrap_or(self.least_link);
+        let least = self.least_link + place.research * (in_research - self.least_link);
+        if place.is_name_of_words() { least.min(LEAST_PHRASE) } else { least }
     }
 
     /// The probability that place and concept are right.

@@ -70,7 +70,7 @@ impl Pipeline {
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));
-        let threshold = Some((f64::from(self.least_link()) * 1e4).round() / 1e4);
+        let threshold = Some((f64::from(self.least_link(place)) * 1e4).round() / 1e4);
         let coordinated = place.spans.len() > 1;
         (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
     }

@@ -39,8 +39,8 @@ type Left<'a> = Vec<(&'a Place, (bool, bool))>;
 /// The weight of the squared norm of the weights in the loss.
 const PENALTY: f64 = 1e-4;
 
-/// Fits weights and thresholds; recall counts `beta` times as much as precision where the threshold of links is chosen (F-beta). The
-/// figures are of the corpora in order.
+/// Fits weights and thresholds; recall counts `beta` times as much as precision where the threshold of links is chosen (F-beta), and as
+/// much as precision where that of texts that read like research articles is. The figures are of the corpora in order.
 pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
     // Over all places first, and then over those that are left after overlaps are resolved.
@@ -62,9 +62,9 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     }
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
-    let mean_link = |least: f32| {
+    let mean_link = |decision: &Decision, beta: f64| {
         let of = |(corpus, places): (&Judged, &Left<'_>)| {
-            let [precision, recall, _] = links(corpus, places, &weights, least);
+            let [precision, recall, _] = links(corpus, places, decision);
             let square = beta * beta;
             corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
         };
@@ -72,7 +72,17 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     };
     let best =
         |score: &dyn Fn(f32) -> f64| steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5);
-    decision.least_link = best(&mean_link);
+    decision.least_link = best(&|least| {
+        let mut decision = weights;
+        decision.least_link = least;
+        mean_link(&decision, beta)
+    });
+    let weights = decision;
+    decision.least_research = Some(best(&|least| {
+        let mut decision = weights;
+        decision.least_research = Some(least);
+        mean_link(&decision, 1.0)
+    }));
     let linking = decision;
     let mean_mention = |least: f32| {
         let mut decision = linking;
@@ -85,7 +95,7 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
         n_mentions: corpus.n_mentions,
         mentions: mentions(corpus, places, &decision),
         n_links: corpus.n_links,
-        links: links(corpus, places, &decision, decision.least_link),
+        links: links(corpus, places, &decision),
     };
     let figures = corpora.iter().zip(&left).map(figures).collect();
     (decision, figures)
@@ -103,8 +113,8 @@ fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
     corpus.documents.iter().flat_map(of_document).collect()
 }
 
-fn links(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision, least: f32) -> [f64; 3] {
-    let given = places.iter().filter(|(place, _)| decision.link(place) >= least);
+fn links(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision) -> [f64; 3] {
+    let given = places.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
     let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)));
     measures(n, n_right, corpus.n_links)
 }

@@ -15,7 +15,7 @@ use super::recognise::common::frequency;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
-use crate::text::words::{is_linking_word, is_prefix, noun_of, parts_of};
+use crate::text::words::{Kind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
 
 const KNOWN: &[u8] = include_bytes!("../../../../assets/known-words.bin");
 
@@ -92,10 +92,22 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] if WordFilter::embedded().has(word) => of_name.iter().any(|other| is_rare(other) && !same(other, word)),
         _ => false,
     };
+    // `diagnosis` is more than prenatal diagnosis.
+    let is_wider = || match of_mention.as_slice() {
+        [word] if !is_rare(word) => {
+            let names_more = |other: &&str| {
+                let canonical = canonical(other);
+                !same(other, word) && !is_linking_word(other) && kind_of(&canonical) == Kind::Plain
+            };
+            of_name.iter().any(|other| same(other, word)) && of_name.iter().any(names_more)
+        }
+        _ => false,
+    };
     // `non-diabetic` is the contrary of diabetes; `post-operative pain` has its prefix in `Pain, Postoperative`.
     let mut prefixes = prefixes.iter();
     of_mention.iter().any(is_other)
         || is_shortened()
+        || is_wider()
         || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
@@ -274,6 +286,14 @@ mod tests {
         }
         assert!(!only_looks_alike(&kb, "post-operative pain", "Pain, Postoperative"));
         assert!(!only_looks_alike(&kb, "a fever", "Fever"));
+    }
+
+    #[test]
+    fn a_common_word_is_no_short_way_of_saying_a_longer_name() {
+        let kb = kb(&["Prenatal Diagnosis", "Memory Disorders"]);
+        assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis"));
+        assert!(!only_looks_alike(&kb, "memory", "Memory Disorders"));
+        assert!(!only_looks_alike(&kb, "prenatal diagnoses", "Prenatal Diagnosis"));
     }
 
     #[test]

@@ -107,14 +107,15 @@ pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     if tokens.len() > 2 * MAX_WORDS || tokens.iter().any(|token| token.kind == Kind::Barrier) {
         return Vec::new();
     }
-    let Some(conjuncts) = conjuncts(text, &tokens) else { return Vec::new() };
+    let Some((conjuncts, begins_anew)) = conjuncts(text, &tokens) else { return Vec::new() };
     if let Some(reading) = prefix_ellipsis(text, &conjuncts) {
         return vec![reading];
     }
     let n_first = conjuncts[0].len();
     let n_last = conjuncts[conjuncts.len() - 1].len();
     let mut ranked = Vec::new();
-    for n_left in 0..n_first {
+    // `left kidney and both lungs`: what is said of the first is not said of both.
+    for n_left in 0..if begins_anew { 1 } else { n_first } {
         for n_right in 0..n_last {
             ranked.push((penalty(text, &conjuncts, n_left, n_right), n_left, n_right));
         }
@@ -235,13 +236,14 @@ fn push_word(text: &str, span: Span, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The words of each conjunct; `None` where there are no two, or one is empty.
-fn conjuncts(text: &str, tokens: &[Token]) -> Option<Vec<Vec<Span>>> {
+/// The words of each conjunct, and whether one behind the first begins with `both`; `None` where there are no two, or one is empty.
+fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
     if !tokens.iter().any(|token| token.kind == Kind::Conjunction) {
         return None;
     }
     let mut conjuncts: Vec<Vec<Span>> = vec![Vec::new()];
     let mut after_comma = false;
+    let mut begins_anew = false;
     for token in tokens {
         let row = conjuncts.len() - 1;
         match token.kind {
@@ -249,7 +251,9 @@ fn conjuncts(text: &str, tokens: &[Token]) -> Option<Vec<Vec<Span>>> {
                 let word = lower(text, token.span);
                 let is_article =
                     row > 0 && conjuncts[row].is_empty() && matches!(word.as_str(), "the" | "a" | "an" | "of");
-                if !is_article && !matches!(word.as_str(), "both" | "either") {
+                let is_both = matches!(word.as_str(), "both" | "either");
+                begins_anew |= is_both && row > 0;
+                if !is_article && !is_both {
                     conjuncts[row].push(token.span);
                 }
                 after_comma = false;
@@ -269,7 +273,7 @@ fn conjuncts(text: &str, tokens: &[Token]) -> Option<Vec<Vec<Span>>> {
     let n_words: usize = conjuncts.iter().map(Vec::len).sum();
     let fits =
         conjuncts.len() <= MAX_CONJUNCTS && n_words <= MAX_WORDS && conjuncts.iter().all(|words| !words.is_empty());
-    fits.then_some(conjuncts)
+    fits.then_some((conjuncts, begins_anew))
 }
 
 /// The parts when the first `n_left` words and the last `n_right` words belong to all conjuncts.
@@ -453,6 +457,7 @@ mod tests {
     fn whole_mentions_stay_whole() {
         check("fever and cough", expect!["fever | cough"]);
         check("hepatitis and renal failure", expect!["hepatitis | renal failure"]);
+        check("left kidney and both lungs", expect!["left kidney | lungs"]);
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub struct Coordinated {
 pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinated> {
     let mut all: Vec<Coordinated> = Vec::new();
     let mut seen: HashSet<Vec<Span>> = HashSet::new();
-    for sentence in sentences(text) {
-        for window in coordinations(text, sentence) {
+    for part in sentences(text).into_iter().flat_map(|sentence| around_conjunctions(text, words, sentence)) {
+        for window in coordinations(text, part) {
             if !all_known(text, words, window) {
                 continue;
             }
@@ -42,13 +42,45 @@ pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinate
     all
 }
 
+/// The parts of a sentence in which names may be coordinated: the words around each conjunction that stand in some name, and one more on either side.
+fn around_conjunctions(text: &str, words: &[Word], sentence: Span) -> Vec<Span> {
+    let begin = words.partition_point(|word| word.token.span.start < sentence.start);
+    let end = words.partition_point(|word| word.token.span.end <= sentence.end).max(begin);
+    let words = &words[begin..end];
+    let mut parts: Vec<Span> = Vec::new();
+    let is_kept = |word: &Word| may_be_inside(text, word);
+    for (at, word) in words.iter().enumerate() {
+        let is_conjunction = CONJUNCTIONS.iter().any(|one| word.token.span.of(text).eq_ignore_ascii_case(one))
+            || at > 0 && text[words[at - 1].token.span.end as usize..word.token.span.start as usize].contains(['/', '&']);
+        if !is_conjunction {
+            continue;
+        }
+        let first = words[..at].iter().rposition(|word| !is_kept(word)).unwrap_or(0);
+        let last = words[at..].iter().position(|word| !is_kept(word)).map_or(words.len() - 1, |n| at + n);
+        let part = Span { start: words[first].token.span.start, end: words[last].token.span.end };
+        match parts.last_mut() {
+            Some(previous) if part.start < previous.end => previous.end = previous.end.max(part.end),
+            _ => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// Words between the parts of a coordination.
+const CONJUNCTIONS: [&str; 3] = ["and", "or", "nor"];
+
+/// Whether a word may stand inside a coordination of names.
+fn may_be_inside(text: &str, word: &Word) -> bool {
+    word.known
+        || word.hashes.linking
+        || JOINING.iter().any(|joining| word.token.span.of(text).eq_ignore_ascii_case(joining))
+}
+
 /// Whether every word of a window stands in some name; without that no reading can be all names.
 fn all_known(text: &str, words: &[Word], window: Span) -> bool {
     let first = words.partition_point(|word| word.token.span.start < window.start);
     let mut inside = words[first..].iter().take_while(|word| word.token.span.end <= window.end);
-    inside.all(|word| {
-        word.known || word.hashes.linking || JOINING.contains(&word.token.span.of(text).to_ascii_lowercase().as_str())
-    })
+    inside.all(|word| may_be_inside(text, word))
 }
 
 /// Words that join the parts of a coordination.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, Reading, readings};
-use self::scan::{Found, ScanScratch, Tier, Word, expand, scan, words};
+use self::scan::{Found, ScanScratch, Tier, Word, expand, join_prefixes, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, Sensed};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
@@ -74,6 +74,8 @@ pub struct Spotted {
     pub n_words: usize,
     /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.
     pub is_cause: bool,
+    /// Whether a short form in it was read as its long form.
+    pub expanded: bool,
     /// The concepts, most likely first.
     pub readings: Vec<(Reading, f32)>,
 }
@@ -162,6 +164,11 @@ impl DictionaryAnnotator {
         let uses = short_forms(text);
         let unlikely = UNLIKELY * self.threshold();
         let mut spotted = self.read_all(text, &words, |_| true);
+        if let Some((joined, is_joined)) = join_prefixes(&self.kb, text, &words) {
+            let known: HashSet<Span> = spotted.iter().map(|place| place.span).collect();
+            let new = self.read_all(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
+            spotted.extend(new.into_iter().filter(|place| !known.contains(&place.span)));
+        }
         if self.corrects_spelling
             && let Some((corrected, is_corrected)) = spelling::corrected(&self.kb, text, &words, &mut scratch.spelling)
         {
@@ -224,7 +231,7 @@ impl DictionaryAnnotator {
         };
         let readings = sensed.concepts.iter().map(reading).collect();
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
-        Some(Spotted { span, spans, n_words: found.n_counted, is_cause, readings })
+        Some(Spotted { span, spans, n_words: found.n_counted, is_cause, expanded: false, readings })
     }
 
     fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
@@ -242,7 +249,7 @@ impl DictionaryAnnotator {
         let span = found.span(words);
         let readings = scored.collect();
         let is_cause = is_cause(text, words, found.last);
-        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, readings };
+        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, expanded: found.expanded, readings };
         spotted.sort();
         let (best, _) = spotted.best();
         if best.tier >= Tier::Ordered && !found.expanded {
@@ -341,7 +348,22 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         let outside = non_mentions_near(text, doubtful.into_iter());
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
+    entries.retain(|entry| !is_person(text, span(entry)));
 }
+
+/// Whether a capitalised word is somebody's name, as it follows a title: `Mr K`, `Dr. Foot`.
+fn is_person(text: &str, span: Span) -> bool {
+    let (before, inside) = (&text[..span.start as usize], span.of(text));
+    let title = || before.trim_end_matches(['.', ' ']).rsplit(|letter: char| !letter.is_alphanumeric()).next();
+    inside.starts_with(char::is_uppercase)
+        && before.ends_with(' ')
+        && !before.ends_with("  ")
+        && !inside.contains(' ')
+        && title().is_some_and(|title| TITLES.contains(&title))
+}
+
+/// What people are addressed with.
+const TITLES: [&str; 8] = ["Dr", "Miss", "Mr", "Mrs", "Ms", "Mx", "Prof", "Professor"];
 
 /// Whether a place stands in a line or clause of capitals, as headings do; no more than a heading's length is looked at.
 fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {

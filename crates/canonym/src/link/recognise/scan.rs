@@ -5,6 +5,9 @@
 
 use std::collections::HashMap;
 
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::senses::Hashed;
 use super::spelling::SpellingScratch;
 use crate::index::packed::U32s;
 use crate::kb::lexicon::{MAX_TOKENS, TokenHashes, bag_key, hash_token};
@@ -13,6 +16,7 @@ use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token, tokenize_into};
+use crate::text::words::is_prefix;
 
 /// The most tokens of a window that is a name letter by letter.
 const MAX_LITERAL: usize = 160;
@@ -75,7 +79,8 @@ impl Found {
 pub struct ScanScratch {
     tokens: Vec<Token>,
     folded: String,
-    remembered: HashMap<Box<str>, (TokenHashes, bool, u16)>,
+    /// By the hashes of tokens as they are written.
+    remembered: HashMap<u64, (TokenHashes, bool, u16), Hashed>,
     pub(super) spelling: SpellingScratch,
 }
 
@@ -89,14 +94,15 @@ pub fn words(kb: &KnowledgeBase, text: &str, scratch: &mut ScanScratch) -> Vec<W
     let mut words = Vec::with_capacity(tokens.len());
     for token in tokens.iter() {
         let written = token.span.of(text);
-        let (hashes, known, frequency) = match remembered.get(written) {
+        let hash = xxh3_64(written.as_bytes());
+        let (hashes, known, frequency) = match remembered.get(&hash) {
             Some(entry) => *entry,
             None => {
                 folded.clear();
                 fold_token_into(written, folded);
                 let hashes = hash_token(folded);
                 let entry = (hashes, kb.knows_root(hashes.root), super::common::frequency(folded));
-                remembered.insert(written.into(), entry);
+                remembered.insert(hash, entry);
                 entry
             }
         };
@@ -134,6 +140,41 @@ pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
     (n_replaced > 0).then_some(expanded)
 }
 
+/// The words with prefixes joined to the word behind their hyphen where the knowledge base writes them so (`pre-frontal`), and which are joined;
+/// `None` where nothing was.
+pub fn join_prefixes(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<(Vec<Word>, Vec<bool>)> {
+    let is_prefixed = |at: usize| {
+        words[at].token.before == Gap::Hyphen
+            && is_prefix(words[at - 1].token.span.of(text))
+            && words[at - 1].token.before != Gap::Glued
+    };
+    let starts: Vec<usize> = (1..words.len()).filter(|at| is_prefixed(*at)).collect();
+    let mut folded = String::new();
+    let mut joined: Vec<Word> = Vec::new();
+    let mut is_joined: Vec<bool> = Vec::new();
+    let mut next = 0;
+    for at in starts {
+        let (prefix, word) = (&words[at - 1], &words[at]);
+        folded.clear();
+        fold_token_into(prefix.token.span.of(text), &mut folded);
+        fold_token_into(word.token.span.of(text), &mut folded);
+        let hashes = hash_token(&folded);
+        if at - 1 < next || !kb.knows_root(hashes.root) {
+            continue;
+        }
+        joined.extend_from_slice(&words[next..at - 1]);
+        is_joined.resize(joined.len(), false);
+        let span = Span { start: prefix.token.span.start, end: word.token.span.end };
+        let frequency = super::common::frequency(&folded);
+        joined.push(Word { token: Token { span, ..prefix.token }, hashes, known: true, frequency, expanded: false });
+        is_joined.push(true);
+        next = at + 1;
+    }
+    joined.extend_from_slice(&words[next..]);
+    is_joined.resize(joined.len(), false);
+    (joined.len() < words.len()).then_some((joined, is_joined))
+}
+
 /// Whether a window may go on across this gap.
 fn is_barrier(gap: Gap) -> bool {
     matches!(gap, Gap::Comma | Gap::Bracket | Gap::Stop)
@@ -153,13 +194,14 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
         }
         let (mut key, mut n_counted) = (0u64, 0);
         let mut is_literal = false;
-        let may_be_literal = words[first + 1..]
-            .iter()
-            .find(|word| !word.hashes.linking)
-            .is_some_and(|second| view.kb.has_literal_start(start.hashes.root, second.hashes.root));
+        let begins_literal = || {
+            let second = words[first + 1..].iter().find(|word| !word.hashes.linking);
+            second.is_some_and(|second| view.kb.has_literal_start(start.hashes.root, second.hashes.root))
+        };
+        let mut may_be_literal: Option<bool> = None;
         for (last, word) in words.iter().enumerate().skip(first) {
             is_literal |= last > first && is_barrier(word.token.before) || n_counted == MAX_TOKENS;
-            if is_literal && !may_be_literal {
+            if is_literal && !*may_be_literal.get_or_insert_with(begins_literal) {
                 break;
             }
             if word.hashes.linking && !is_literal {

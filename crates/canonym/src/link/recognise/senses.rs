@@ -2,7 +2,8 @@
 //!
 //! The inventory (`assets/senses.tsv`) lists for each form its senses, how usual each is, and words that stand near it. A sense is a long
 //! form, so it works with any terminology that has such a name. For each use of a form the senses are compared by a log-linear model:
-//! the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and whether the document spells the long form out.
+//! the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and whether the document spells the long form out. A cue that
+//! holds the form (`stroke of luck`) counts for more, and the cue `#` stands for a number behind the form.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -95,6 +96,10 @@ const MOST_PLACES: usize = 64;
 const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
 /// The most that cues count.
 const MOST_CUES: f32 = 4.5;
+/// What a cue adds that the form is part of.
+const FIXED: f32 = 4.0;
+/// The cue of forms that a number follows.
+const NUMBER: &str = "#";
 /// The weight of the topic of the document.
 const TOPIC_WEIGHT: f32 = 0.9;
 /// What a long form in the document adds.
@@ -355,11 +360,11 @@ fn key(word: &str) -> u64 {
 }
 
 /// Keys are hashes already.
-type Hashed = std::hash::BuildHasherDefault<Identity>;
+pub(super) type Hashed = std::hash::BuildHasherDefault<Identity>;
 
 /// A hasher of numbers that are hashes.
 #[derive(Debug, Clone, Default)]
-struct Identity(u64);
+pub(super) struct Identity(u64);
 
 impl std::hash::Hasher for Identity {
     fn finish(&self) -> u64 {
@@ -487,7 +492,12 @@ impl Surroundings {
     fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
+        let mut fixed = 0.0;
         for cue in parts(sense.cues) {
+            if cue == NUMBER {
+                cues += if self.is_number_behind(at.end) { near } else { 0.0 };
+                continue;
+            }
             let firsts = self.firsts(cue);
             if firsts.is_empty() {
                 continue;
@@ -496,8 +506,13 @@ impl Surroundings {
             let is_other = |place: &usize| !at.contains(place) || !at.contains(&(place + cue.split(' ').count() - 1));
             let until = at.end + NEAR;
             let from = firsts.partition_point(|(_, place)| (*place as usize) + NEAR < at.start);
-            let mut around = self.places(cue, &firsts[from..]).take_while(|place| *place < until);
-            if around.any(|place| is_other(&place)) {
+            // Words that the form is part of, as in `a stroke of luck`.
+            let holds = |place: &usize| *place < at.end && at.start < place + cue.split(' ').count();
+            let around: Vec<usize> =
+                self.places(cue, &firsts[from..]).take_while(|place| *place < until).filter(is_other).collect();
+            if around.iter().any(holds) {
+                fixed = FIXED;
+            } else if !around.is_empty() {
                 cues += near;
             } else if self.places(cue, firsts).any(|place| is_other(&place)) {
                 cues += far;
@@ -510,6 +525,11 @@ impl Surroundings {
             self.places(&long, firsts).next().is_some()
         });
         let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
-        sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + topic + spelled
+        sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + fixed + topic + spelled
+    }
+
+    /// Whether a number follows at a word, as in a list of laboratory values.
+    fn is_number_behind(&self, at: usize) -> bool {
+        self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
     }
 }
