@@ -260,7 +260,7 @@ impl Pipeline {
             let is_research = place.research >= LEAST_RESEARCH;
             if is_name && is_research {
                 self.usages.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
-            } else if is_research || !is_name && !is_acronym(&place.name) {
+            } else if is_research || !is_name && !is_acronym(&place.name) && !is_read(place) {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
             }
         }

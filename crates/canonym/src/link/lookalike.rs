@@ -92,14 +92,21 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] if WordFilter::embedded().has(word) => of_name.iter().any(|other| is_rare(other) && !same(other, word)),
         _ => false,
     };
-    // `diagnosis` is more than prenatal diagnosis.
+    // `diagnosis` is more than prenatal diagnosis, and no diagnostic imaging.
     let is_wider = || match of_mention.as_slice() {
-        [word] if !is_rare(word) => {
-            let names_more = |other: &&str| {
-                let canonical = canonical(other);
-                !same(other, word) && !is_linking_word(other) && kind_of(&canonical) == Kind::Plain
+        [word] if frequency(word) > COMMON => {
+            let of_word = canonical(word);
+            let is_related = |other: &&str| {
+                let of_other = canonical(other);
+                same(other, word)
+                    || noun_of(&of_word).is_some_and(|noun| root(&noun) == root(&of_other))
+                    || noun_of(&of_other).is_some_and(|noun| root(&noun) == root(&of_word))
+                    || parts_of(&of_word).is_some_and(|parts| parts.iter().any(|part| **part == *of_other))
             };
-            of_name.iter().any(|other| same(other, word)) && of_name.iter().any(names_more)
+            let names_more = |other: &&str| {
+                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain
+            };
+            of_name.iter().any(names_more)
         }
         _ => false,
     };
@@ -184,6 +191,12 @@ pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
             let mut cost = (last[column] + extra)
                 .min(next[column - 1] + missing)
                 .min(last[column - 1] + if typed == right { 0.0 } else { substitution(typed, right) + first });
+            if row > 1 && right == 'f' && word[row - 2..row] == ['p', 'h'] {
+                cost = cost.min(before[column - 1] + DOUBLED);
+            }
+            if column > 1 && typed == 'f' && meant[column - 2..column] == ['p', 'h'] {
+                cost = cost.min(last[column - 2] + DOUBLED);
+            }
             if row > 1 && column > 1 && typed == meant[column - 2] && word[row - 2] == right {
                 cost = cost.min(before[column - 2] + SWAPPED);
             }
@@ -292,6 +305,7 @@ mod tests {
     fn a_common_word_is_no_short_way_of_saying_a_longer_name() {
         let kb = kb(&["Prenatal Diagnosis", "Memory Disorders"]);
         assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis"));
+        assert!(only_looks_alike(&kb, "diagnosis", "Diagnostic Imaging"));
         assert!(!only_looks_alike(&kb, "memory", "Memory Disorders"));
         assert!(!only_looks_alike(&kb, "prenatal diagnoses", "Prenatal Diagnosis"));
     }
@@ -301,6 +315,7 @@ mod tests {
         let cost = |word, meant| slips(word, meant, 9.0);
         assert_eq!(cost("fever", "fever"), 0.0);
         assert!(cost("diarrea", "diarrhea") <= 1.0 && cost("dizzyness", "dizziness") < 1.0);
+        assert!(cost("ibuprophen", "ibuprofen") < 1.0 && cost("fenytoin", "phenytoin") <= 1.0);
         assert!(cost("haedache", "headache") < cost("xeadache", "headache"));
         assert_eq!(slips("abcdefgh", "stuvwxyz", 1.0), f32::MAX);
     }
