@@ -15,6 +15,7 @@ use super::recognise::common::frequency;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
+use crate::text::variants::roman_numeral;
 use crate::text::words::{Kind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
 
 const KNOWN: &[u8] = include_bytes!("../../../../assets/known-words.bin");
@@ -81,15 +82,21 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     }
     let same = |one: &str, other: &str| root(&canonical(one)) == root(&canonical(other));
     let is_other = |word: &&str| {
-        let is_numbered = word.contains(|letter: char| letter.is_ascii_digit());
+        let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
+            || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
         let is_met = of_name.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
         !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_misspelt())
     };
-    // A word that is a name somewhere else is no short way of saying a longer name with another rare word.
+    // A word that is a name somewhere else is no short way of saying a longer name: `laminin` is no laminin receptor.
+    let names_something = |other: &str| {
+        is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain
+    };
     let is_shortened = || match of_mention.as_slice() {
-        [word] if WordFilter::embedded().has(word) => of_name.iter().any(|other| is_rare(other) && !same(other, word)),
+        [word] if WordFilter::embedded().has(word) => {
+            of_name.iter().any(|other| names_something(other) && !same(other, word))
+        }
         _ => false,
     };
     // `diagnosis` is more than prenatal diagnosis, and no diagnostic imaging.
@@ -264,6 +271,8 @@ mod tests {
             ("prednimustine", "Prednisone"),
             ("afebrile", "febrile"),
             ("nondiabetic", "diabetic"),
+            ("laminin", "Receptors, Laminin"),
+            ("Factor XIII", "Factor XIIIa"),
         ] {
             assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
         }

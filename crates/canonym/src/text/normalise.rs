@@ -172,7 +172,12 @@ pub fn root(token: &str) -> Cow<'_, str> {
 }
 
 fn stem(token: &str) -> Cow<'_, str> {
-    if token.len() < 5 || !token.is_ascii() || !token.bytes().all(|letter| letter.is_ascii_lowercase()) {
+    // An aldehyde is not its alkane: `methanal`, `methane`.
+    if token.len() < 5
+        || token.ends_with("anal")
+        || !token.is_ascii()
+        || !token.bytes().all(|letter| letter.is_ascii_lowercase())
+    {
         return Cow::Borrowed(token);
     }
     thread_local! {
