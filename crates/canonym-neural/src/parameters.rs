@@ -8,12 +8,16 @@ use canonym::artifact::AtomicFile;
 use canonym::{Error, Result};
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::matrix::Matrix;
 use crate::random::{self, SplitMix64};
 
 /// The entry of a safetensors file that holds all metadata of ours, as JSON.
 const METADATA: &str = "canonym";
+
+/// The entry of our metadata that holds the checksum of the others and of all tensors.
+const CHECKSUM: &str = "checksum";
 
 /// The weights of a model, in the order in which they were added. Every weight is a matrix; a bias is one row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -196,8 +200,11 @@ impl Parameters {
         for (name, bytes) in &self.tables {
             views.push((name.as_str(), TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(refused)?));
         }
+        let mut metadata = metadata.clone();
+        let sum = checksum(&metadata, views.iter().map(|(name, view)| (*name, view)).collect());
+        metadata.insert(CHECKSUM.to_owned(), sum);
         // All of it in one entry: the library writes several in random order.
-        let metadata = serde_json::to_string(metadata)
+        let metadata = serde_json::to_string(&metadata)
             .map_err(|error| Error::invalid(format!("metadata cannot be written: {error}")))?;
         safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
     }
@@ -239,8 +246,15 @@ impl Parameters {
         let damaged = |error| refused(format!("no complete safetensors file: {error}"));
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
-        let mut parameters = Parameters::default();
+        let mut metadata = own_metadata(&header);
         let mut named = tensors.tensors();
+        // Files of other programs, and those of before, have none.
+        if let Some(told) = metadata.remove(CHECKSUM)
+            && told != checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect())
+        {
+            return Err(refused("it is damaged: its checksum is another".to_owned()));
+        }
+        let mut parameters = Parameters::default();
         // Files of equal content give equal models, in whatever order the names stand.
         named.sort_by(|left, right| left.0.cmp(&right.0));
         for (name, tensor) in named.into_iter().filter(|(name, _)| wanted(name)) {
@@ -260,7 +274,7 @@ impl Parameters {
             };
             parameters.add(name, Matrix::new(n_rows, n_cols, values));
         }
-        Ok((parameters, own_metadata(&header)))
+        Ok((parameters, metadata))
     }
 
     /// The metadata in the content of a safetensors file; `path` is for messages.
@@ -277,6 +291,26 @@ impl Parameters {
 fn own_metadata(header: &Metadata) -> BTreeMap<String, String> {
     let json = header.metadata().as_ref().and_then(|entries| entries.get(METADATA));
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+}
+
+/// A number that differs for different metadata, names, types, shapes and numbers, in hexadecimal; the order of the tensors does not matter.
+fn checksum(metadata: &BTreeMap<String, String>, mut tensors: Vec<(&str, &TensorView<'_>)>) -> String {
+    tensors.sort_by_key(|(name, _)| *name);
+    let mut hasher = Xxh3::new();
+    let mut add = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    for (name, value) in metadata {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
+    for (name, tensor) in tensors {
+        add(name.as_bytes());
+        add(format!("{:?} {:?}", tensor.dtype(), tensor.shape()).as_bytes());
+        add(tensor.data());
+    }
+    format!("{:032x}", hasher.digest128())
 }
 
 fn single_bytes(value: &Matrix) -> Vec<u8> {

@@ -2,16 +2,19 @@
 //!
 //! A container holds named sections behind a header with a kind, a format number and a fingerprint. It is
 //! written beside its destination and renamed into place, so a reader sees the old file or the new one and
-//! never half of one. It is opened by mapping; nothing is parsed. This module knows no content.
+//! never half of one. Nothing is parsed when it is opened: small files are read, large ones mapped, and every section is compared with its checksum.
+//! This module knows no content.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::SystemTime;
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 use crate::{Error, Result};
@@ -22,8 +25,11 @@ const ENTRY_LEN: usize = 40;
 const ALIGNMENT: u64 = 64;
 const MAX_SECTIONS: u32 = 256;
 
-/// Files up to this size are checked against their section checksums whenever they are opened.
-pub const VERIFY_ON_OPEN: u64 = 256 << 20;
+/// Files up to this size are read into memory, so that nothing done to the file later matters. Larger ones are mapped.
+pub const IN_MEMORY: u64 = 256 << 20;
+
+/// Bytes that are read at a time to compute a checksum.
+const PIECE: usize = 1 << 20;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -293,6 +299,25 @@ impl<W: Write + Seek> ContainerWriter<W> {
     }
 }
 
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, at)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            n => {
+                buffer = &mut buffer[n..];
+                at += n as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn section_name(name: &str) -> [u8; 16] {
     let mut padded = [0; 16];
     padded[..name.len()].copy_from_slice(name.as_bytes());
@@ -302,7 +327,7 @@ fn section_name(name: &str) -> [u8; 16] {
 /// The bytes of a container: a mapped file, or memory.
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(memmap2::Mmap, MappedFile),
     Owned(Vec<u8>),
 }
 
@@ -311,10 +336,18 @@ impl std::ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(map, _) => map,
             Bytes::Owned(bytes) => bytes,
         }
     }
+}
+
+/// A mapped file as it was when it was opened.
+#[derive(Debug)]
+struct MappedFile {
+    file: File,
+    len: u64,
+    modified: Option<SystemTime>,
 }
 
 /// An opened container.
@@ -327,9 +360,14 @@ pub struct Container {
 }
 
 impl Container {
-    /// Maps the file at `path`, which must be a container of `kind`.
+    /// Opens the file at `path`, which must be a container of `kind`, and compares every section with its checksum.
     pub fn open(path: &Path, kind: Kind) -> Result<Container> {
-        let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+        Container::open_up_to(IN_MEMORY, path, kind)
+    }
+
+    /// The same; files of more than `in_memory` bytes are mapped.
+    pub fn open_up_to(in_memory: u64, path: &Path, kind: Kind) -> Result<Container> {
+        let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
         let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
         if !metadata.is_file() {
             return Err(Error::artifact(path, "it is not a regular file"));
@@ -338,10 +376,17 @@ impl Container {
             return Err(Error::artifact(path, format!("it has {} bytes, too few for a header", metadata.len()))
                 .with_hint("build it with `canonym kb build`"));
         }
-        // SAFETY: The map is read-only and private to this process. Compiled files are never changed in place, only
-        // replaced by renaming, so the mapped pages keep their content.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
-        Container::from_bytes(Bytes::Mapped(map), path, kind)
+        let bytes = if metadata.len() <= in_memory {
+            let mut bytes = Vec::with_capacity(metadata.len() as usize);
+            file.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
+            Bytes::Owned(bytes)
+        } else {
+            // SAFETY: The map is read-only and private to this process. Compiled files are never changed in place, only
+            // replaced by renaming, so the mapped pages keep their content; `check_unchanged` tells where somebody did otherwise.
+            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
+            Bytes::Mapped(map, MappedFile { file, len: metadata.len(), modified: metadata.modified().ok() })
+        };
+        Container::from_bytes(bytes, path, kind)
     }
 
     /// Reads a container of `kind` from memory; `label` stands in for its path.
@@ -356,22 +401,46 @@ impl Container {
             hint: Some(fault.hint.to_owned()),
         })?;
         let container = Container { bytes, path: path.to_path_buf(), sections, fingerprint };
-        if container.bytes.len() as u64 <= VERIFY_ON_OPEN {
-            container.verify()?;
-        }
+        container.verify()?;
         Ok(container)
     }
 
     /// Compares every section with its checksum.
     pub fn verify(&self) -> Result<()> {
-        for (name, (range, checksum)) in &self.sections {
-            if xxh3_64(&self.bytes[range.clone()]) != *checksum {
-                let name = String::from_utf8_lossy(name);
-                let message = format!("its section `{}` is damaged", name.trim_end_matches('\0'));
-                return Err(Error::artifact(&self.path, message).with_hint("build it again with `canonym kb build`"));
+        let sections: Vec<_> = self.sections.iter().collect();
+        sections.into_par_iter().try_for_each(|(name, (range, checksum))| {
+            let digest = self.digest(range).map_err(|source| Error::io("read", &self.path, source))?;
+            if digest == *checksum {
+                return Ok(());
             }
+            let name = String::from_utf8_lossy(name);
+            let message = format!("its section `{}` is damaged", name.trim_end_matches('\0'));
+            Err(Error::artifact(&self.path, message).with_hint(REBUILD))
+        })
+    }
+
+    /// The checksum of a part. A mapped file is read for it: that costs no page faults, and a file that became shorter is an error.
+    fn digest(&self, range: &Range<usize>) -> std::io::Result<u64> {
+        let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(xxh3_64(&self.bytes[range.clone()])) };
+        let (mut hasher, mut piece) = (Xxh3::new(), vec![0; PIECE.min(range.len())]);
+        for start in range.clone().step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(range.end - start)];
+            read_exact_at(&mapped.file, piece, start as u64)?;
+            hasher.update(piece);
         }
-        Ok(())
+        Ok(hasher.digest())
+    }
+
+    /// Fails where a mapped file was written to or cut off since it was opened. Whoever holds one asks before and after it is used: what was read
+    /// in between is then what was built. A file that was replaced by renaming is not changed.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(()) };
+        let now = mapped.file.metadata().map_err(|source| Error::io("read", &self.path, source))?;
+        match now.len() == mapped.len && now.modified().ok() == mapped.modified {
+            true => Ok(()),
+            false => Err(Error::artifact(&self.path, "it was changed while it was in use")
+                .with_hint("build it again with `canonym kb build`, which replaces it whole, and start anew")),
+        }
     }
 
     /// The bytes of the section `name`.
@@ -502,6 +571,47 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(open(bytes[..len].to_vec()).is_err(), "length {len}");
         }
+    }
+
+    #[test]
+    fn mapped_files_are_checked_as_those_in_memory_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sample");
+        let bytes = sample();
+        std::fs::write(&path, &bytes).unwrap();
+        let whole = Container::open_up_to(0, &path, KIND).unwrap();
+        assert_eq!(whole.bytes(), Container::open(&path, KIND).unwrap().bytes());
+        for at in (0..bytes.len()).filter(|at| !is_padding(&whole, *at)) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x40;
+            // Under another name: a file that is mapped stays as it is.
+            let other = folder.path().join(format!("damaged-{at}"));
+            std::fs::write(&other, damaged).unwrap();
+            assert!(Container::open_up_to(0, &other, KIND).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_changed_in_place_while_it_is_mapped_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sample");
+        std::fs::write(&path, sample()).unwrap();
+        let [mapped, in_memory] = [0, IN_MEMORY].map(|limit| Container::open_up_to(limit, &path, KIND).unwrap());
+        // Replaced as this program does, the old file stays whole.
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(&sample()).unwrap();
+        file.commit().unwrap();
+        mapped.check_unchanged().unwrap();
+        let mapped = Container::open_up_to(0, &path, KIND).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let error = mapped.check_unchanged().unwrap_err();
+        assert!(error.to_string().contains("it was changed while it was in use"), "{error}");
+        assert!(error.hint().is_some());
+        let mapped = Container::open_up_to(0, &path, KIND).unwrap();
+        file.set_len(100).unwrap();
+        assert!(mapped.check_unchanged().is_err() && mapped.verify().is_err());
+        assert!(in_memory.check_unchanged().is_ok() && in_memory.verify().is_ok());
     }
 
     fn is_padding(container: &Container, at: usize) -> bool {

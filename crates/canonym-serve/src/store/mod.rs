@@ -8,6 +8,7 @@ pub mod documents;
 pub mod events;
 pub mod folder;
 pub mod jobs;
+pub mod members;
 pub mod models;
 pub mod pace;
 pub mod people;
@@ -30,7 +31,8 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// What each version of the file adds to the one before. A row is never changed: a new one follows.
-const MIGRATIONS: [&str; 3] = [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql")];
+const MIGRATIONS: [&str; 4] =
+    [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql"), include_str!("004.sql")];
 
 /// The version of the file that this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -105,6 +107,15 @@ impl Store {
             transaction.commit()?;
             Ok(value)
         })())
+    }
+
+    /// Brings what the log of changes holds into the database and empties it, where nobody reads an older state; for after large changes.
+    pub fn cut_log(&self) {
+        let cut = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if let Err(error) = cut {
+            // It is cut the next time.
+            tracing::warn!("the log of the database cannot be emptied: {error}");
+        }
     }
 
     /// Runs `work` on one state of the file, whatever is written meanwhile.

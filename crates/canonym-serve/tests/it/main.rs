@@ -13,6 +13,7 @@ mod flow;
 mod hostile;
 mod jobs;
 mod linking;
+mod members;
 mod people;
 mod scale;
 mod schema;
