@@ -474,6 +474,7 @@ async fn who_came_in_and_who_may_do_what_is_recorded() {
     let server = Server::new(folder.path());
     let [ada, cyd, _] = three(&server).await;
     let project = ada.project(CORPUS).await;
+    ada.let_all_in(project).await;
     server.fail(Method::POST, "/login", json!({"name": "ada", "password": "wrong horse"}).to_string()).await;
     let path = format!("/people/{}", number_of(&ada, "ann").await);
     ada.patch(&path, json!({"role": "curator"})).await;

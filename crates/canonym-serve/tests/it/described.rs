@@ -50,7 +50,10 @@ async fn whatever_is_asked_is_answered_as_described() {
     };
     let before = texts(&server).unwrap();
     let mut faults = Vec::new();
-    for (path, operations) in description["paths"].as_object().unwrap() {
+    let mut paths: Vec<_> = description["paths"].as_object().unwrap().iter().collect();
+    // Decisions by chance leave few marks to ask for.
+    paths.sort_by_key(|(path, _)| path.ends_with("/decisions"));
+    for (path, operations) in paths {
         for (method, operation) in operations.as_object().unwrap() {
             let mut rng = SplitMix64::new(path.bytes().map(u64::from).sum::<u64>() ^ 7);
             let mut n_good = 0;
