@@ -27,6 +27,9 @@ const MAX_PROBLEMS: usize = 100;
 /// After an import of more documents or annotations than these the log of the database is emptied.
 const MANY: usize = 10_000;
 
+/// Annotations of one document: they are shown together.
+const MAX_MARKS: usize = 100_000;
+
 /// The longest message of a problem, in characters.
 const MAX_MESSAGE: usize = 400;
 
@@ -208,13 +211,8 @@ fn keep(
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
         read(file, limits, &mut report, |mut document, report| {
-            let too_long = document.document.text.len() > app.config.max_text_bytes;
-            if too_long || document.document.text.trim().is_empty() {
+            if let Some((message, hint)) = unfit(&document, app.config.max_text_bytes) {
                 report.n_skipped_documents += 1;
-                let (message, hint) = match too_long {
-                    true => (format!("the document has more than {} bytes of text", app.config.max_text_bytes), "split it, such as into chapters"),
-                    false => ("the document has no text".to_owned(), "leave it out"),
-                };
                 note(report, skipped(&document, message, hint));
                 return Ok(());
             }
@@ -259,6 +257,20 @@ fn keep(
         events::set_next_mark(transaction, next)
     })?;
     Ok(report)
+}
+
+/// Why a document cannot be taken, and what to do about it.
+fn unfit(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
+    let split = "split it, such as into chapters";
+    if document.document.text.trim().is_empty() {
+        Some(("the document has no text".to_owned(), "leave it out"))
+    } else if document.document.text.len() > max_text_bytes {
+        Some((format!("the document has more than {max_text_bytes} bytes of text"), split))
+    } else if document.annotations.len() > MAX_MARKS {
+        Some((format!("the document has more than {MAX_MARKS} annotations"), split))
+    } else {
+        None
+    }
 }
 
 fn comment(

@@ -563,6 +563,21 @@ async fn the_answer_to_a_long_text_is_bounded() {
 }
 
 #[tokio::test]
+async fn a_document_has_no_more_marks_than_can_be_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.empty_project().await;
+    let document = |n: usize| {
+        let annotations: Vec<_> = (0..n).map(|at| json!({"spans": [[at, at + 1]]})).collect();
+        json!({"id": n.to_string(), "text": "a".repeat(n), "annotations": annotations}).to_string()
+    };
+    let file = format!("{}\n{}\n", document(100_001), document(100));
+    let report = server.import(project, "format=jsonl", file.as_bytes()).await;
+    assert_eq!((&report["n_documents"], &report["n_annotations"]), (&json!(1), &json!(100)));
+    assert!(report["problems"][0]["message"].as_str().unwrap().contains("100000 annotations"), "{report}");
+}
+
+#[tokio::test]
 async fn texts_are_linked_in_parts_and_answered_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Ruled::new("first", rules());
