@@ -204,7 +204,8 @@ def roles():
         add_admin(it.data, "ada")
         ada = it.login("ada")[1]
         for name, role in (("cyd", "curator"), ("ann", "annotator")):
-            it.json("POST", "/people", {"name": name, "password": PASSWORD, "role": role}, ada)
+            person = it.json("POST", "/people", {"name": name, "password": PASSWORD, "role": role}, ada)[1]["id"]
+            it.json("POST", f"/projects/{number}/people", {"id": person}, ada)
         ann, cyd = it.login("ann")[1], it.login("cyd")[1]
         paths = it.json("GET", "/openapi.json")[1]["paths"]
         is_open = {"/about", "/login", "/logout", "/openapi.json", "/health", "/ready", "/metrics"}
