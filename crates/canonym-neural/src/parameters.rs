@@ -330,3 +330,52 @@ fn values_of(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written() -> Vec<u8> {
+        let mut parameters = Parameters::default();
+        parameters.add("layer.weight", Matrix::new(2, 3, vec![1.0, -2.0, 0.5, 3.0, 4.0, -0.25]));
+        parameters.add("layer.bias", Matrix::new(1, 3, vec![0.0, 1.0, 2.0]));
+        parameters.add_table("words", b"liver\nheart".to_vec());
+        let metadata = BTreeMap::from([("settings".to_owned(), "{\"width\": 3}".to_owned())]);
+        parameters.to_bytes(Precision::Single, &metadata).unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<(Parameters, BTreeMap<String, String>)> {
+        Parameters::from_bytes(bytes, Path::new("model.safetensors"))
+    }
+
+    #[test]
+    fn no_changed_bit_of_weights_settings_or_tables_goes_unnoticed() {
+        let whole = written();
+        let (parameters, metadata) = read(&whole).unwrap();
+        assert_eq!(metadata.keys().collect::<Vec<_>>(), ["settings"]);
+        let mut n_refused = 0;
+        for bit in 0..8 * whole.len() {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            match read(&damaged) {
+                // Without the word `checksum` it is a file of before, and without settings no bundle.
+                Ok((back, told)) => {
+                    assert!(back == parameters, "bit {bit}");
+                    assert!(told.get("settings").is_none_or(|told| *told == metadata["settings"]), "bit {bit}");
+                }
+                Err(_) => n_refused += 1,
+            }
+        }
+        assert!(n_refused > 8 * whole.len() * 8 / 10, "{n_refused}");
+    }
+
+    #[test]
+    fn files_without_a_checksum_open() {
+        let weight = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+        let view = TensorView::new(Dtype::F32, vec![1, 2], &weight).unwrap();
+        let metadata = [(METADATA.to_owned(), "{\"settings\": \"{}\"}".to_owned())];
+        let bytes = safetensors::serialize([("layer", view)], Some(metadata.into())).unwrap();
+        let (parameters, metadata) = read(&bytes).unwrap();
+        assert_eq!((parameters.get("layer").unwrap().values.as_slice(), metadata.len()), (&[1.0, 2.0][..], 1));
+    }
+}

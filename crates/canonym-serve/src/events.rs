@@ -73,6 +73,8 @@ pub fn stream(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::convert::Infallible>>(16);
     tokio::spawn(async move {
         let mut line = ": listening\n\n".to_owned();
+        // It goes on while much is heard.
+        let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         let Some(mut seen) = may_hear(&app, (person, &key), project).await else { return };
         loop {
             if sender.send(Ok(Bytes::from(std::mem::take(&mut line)))).await.is_err() {
@@ -85,7 +87,7 @@ pub fn stream(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -
                 () = sender.closed() => return,
                 _ = keys.changed() => None,
                 // Keys end in time, and other processes take them away.
-                () = tokio::time::sleep(HEARTBEAT) => None,
+                _ = heartbeat.tick() => None,
                 heard = next(&mut told, project, &seen) => match heard {
                     Some(line) => Some(line),
                     None => return,
