@@ -88,8 +88,11 @@ pub fn check_text(app: &App, text: &str) -> ApiResult<()> {
     let limit = app.config.max_text_bytes;
     match text.len() <= limit {
         true => Ok(()),
-        false => Err(ApiError { message: format!("a text may have {limit} bytes, this one has {}", text.len()), ..ApiError::too_large(limit) }
-            .hint("send it in parts, such as chapters")),
+        false => Err(ApiError {
+            message: format!("a text may have {limit} bytes, this one has {}", text.len()),
+            ..ApiError::too_large(limit)
+        }
+        .hint("send it in parts, such as chapters")),
     }
 }
 

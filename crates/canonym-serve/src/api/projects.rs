@@ -19,8 +19,7 @@ const MAX_NAME: usize = 200;
 
 /// `GET /projects`: every project that one is a member of.
 pub async fn all(State(app): State<Arc<App>>, person: Person) -> ApiResult<axum::Json<Projects>> {
-    let projects = 
-        app.blocking(move |app| app.store.read(|connection| projects::all(connection, &person))).await?;
+    let projects = app.blocking(move |app| app.store.read(|connection| projects::all(connection, &person))).await?;
     Ok(axum::Json(Projects { projects }))
 }
 
@@ -86,6 +85,7 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> A
             Ok(trained)
         })?;
         trained.iter().for_each(|kept| super::models::remove(app, kept));
+        app.store.cut_log();
         app.hub.tell(id, "deleted", &serde_json::json!({ "project": id }));
         Ok(())
     })

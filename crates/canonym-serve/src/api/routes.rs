@@ -10,8 +10,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    changes, choices, decisions, disagreements, documents, export, health, import, jobs, kb, link, lint, members, mentions,
-    models, pace, people, projects, stats, stream,
+    changes, choices, decisions, disagreements, documents, export, health, import, jobs, kb, link, lint, members,
+    mentions, models, pace, people, projects, stats, stream,
 };
 use crate::app::App;
 use crate::engine::TrainingPlan;

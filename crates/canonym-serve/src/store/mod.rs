@@ -18,6 +18,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
@@ -48,6 +49,9 @@ const CACHE: i64 = 8 << 10;
 
 /// What of the log of changes stays on the disk, in bytes.
 const MAX_LOG: i64 = 64 << 20;
+
+/// How long is waited for another process that writes.
+const BUSY: Duration = Duration::from_secs(10);
 
 /// Steps of SQLite between two looks whether anybody still waits for the answer.
 const STEPS: std::ffi::c_int = 10_000;
@@ -109,9 +113,16 @@ impl Store {
         })())
     }
 
-    /// Brings what the log of changes holds into the database and empties it, where nobody reads an older state; for after large changes.
+    /// Brings what the log of changes holds into the database and empties it, where nobody reads an older state just now; for after large changes.
     pub fn cut_log(&self) {
-        let cut = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let writer = lock(&self.writer);
+        if self.check().is_err() {
+            return;
+        }
+        let cut = writer
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .and(writer.busy_timeout(BUSY));
         if let Err(error) = cut {
             // It is cut the next time.
             tracing::warn!("the log of the database cannot be emptied: {error}");
@@ -192,7 +203,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;

@@ -557,7 +557,9 @@ async fn the_answer_to_a_long_text_is_bounded() {
     // Such a text is not imported: it could not be predicted in.
     let project = server.empty_project().await;
     let long = json!({"id": "long", "text": "x".repeat(1001)}).to_string();
-    let report = server.import(project, "format=jsonl", format!("{long}\n{}", json!({"id": "short", "text": "x"})).as_bytes()).await;
+    let report = server
+        .import(project, "format=jsonl", format!("{long}\n{}", json!({"id": "short", "text": "x"})).as_bytes())
+        .await;
     assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(1), &json!(1)));
     assert!(report["problems"][0]["hint"].as_str().unwrap().contains("split"), "{report}");
 }
@@ -582,9 +584,11 @@ async fn texts_are_linked_in_parts_and_answered_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Ruled::new("first", rules());
     let server = Server::with(engine.clone(), None, config(folder.path()));
-    let documents: Vec<_> = (0..5).map(|row| json!({"id": row.to_string(), "text": "delirium ".repeat(30_000)})).collect();
+    let documents: Vec<_> =
+        (0..5).map(|row| json!({"id": row.to_string(), "text": "delirium ".repeat(30_000)})).collect();
     let answer = server.post("/link", json!({"documents": documents, "top_k": 1})).await;
-    let ids: Vec<&str> = answer["documents"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> =
+        answer["documents"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["0", "1", "2", "3", "4"]);
     assert_eq!(*engine.batches.lock().unwrap(), [1, 1, 1, 1, 1]);
 }
@@ -599,7 +603,11 @@ async fn a_stream_of_texts_ends_with_the_login() {
     cyd.post(&format!("/projects/{project}/people"), json!({"id": number})).await;
     for turn in ["out of the project", "logout"] {
         let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
-        let path = if turn == "logout" { "/api/v1/link/stream".to_owned() } else { format!("/api/v1/link/stream?project={project}") };
+        let path = if turn == "logout" {
+            "/api/v1/link/stream".to_owned()
+        } else {
+            format!("/api/v1/link/stream?project={project}")
+        };
         let response = ann.send(Method::POST, &path, Body::from_stream(ReceiverStream::new(receiver))).await;
         let mut answers = response.into_body().into_data_stream();
         let line = Bytes::from_static(b"{\"text\": \"delirium\"}\n");

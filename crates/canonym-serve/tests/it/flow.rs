@@ -306,7 +306,8 @@ async fn the_same_decision_for_all_that_are_alike() {
     server.predict(project).await;
     let added = server.decide(ids[0], json!({"kind": "add", "spans": [[0, 8]], "concept": "T:4"})).await;
     let mark = added["marks"][0]["id"].as_i64().unwrap();
-    let ask = |scope: &str, apply: bool| json!({"mark": mark, "scope": scope, "apply": apply, "version": added["version"]});
+    let ask =
+        |scope: &str, apply: bool| json!({"mark": mark, "scope": scope, "apply": apply, "version": added["version"]});
     let path = format!("/projects/{project}/alike");
     assert_eq!(server.post(&path, ask("document", false)).await["matches"].as_array().unwrap().len(), 2);
     let preview = server.post(&path, ask("project", false)).await;

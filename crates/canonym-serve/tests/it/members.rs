@@ -72,13 +72,18 @@ async fn what_is_not_ones_own_project_does_not_exist() {
         (format!("/link/stream?project={project}"), json!({"text": "x"})),
         (format!("/projects/{own}/alike"), json!({"mark": mark, "scope": "document"})),
         (format!("/documents/{at_home}/comments"), json!({"mark": mark, "text": "x"})),
-        (format!("/documents/{at_home}/decisions"), json!({"version": 99, "decisions": [{"kind": "nil", "mark": mark}]})),
+        (
+            format!("/documents/{at_home}/decisions"),
+            json!({"version": 99, "decisions": [{"kind": "nil", "mark": mark}]}),
+        ),
     ];
     for (path, body) in asks {
         let (status, answer) = ann.fail(Method::POST, &path, body.to_string()).await;
         assert_eq!(status, 404, "{path}: {answer}");
     }
-    let listed = |projects: Value| projects["projects"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap()).collect::<Vec<i64>>();
+    let listed = |projects: Value| {
+        projects["projects"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap()).collect::<Vec<i64>>()
+    };
     assert_eq!(listed(ann.get("/projects").await), [own]);
     assert_eq!(listed(cyd.get("/projects").await), [project]);
     assert_eq!(listed(ada.get("/projects").await), [project, own]);
@@ -94,7 +99,10 @@ async fn members_are_added_and_removed_by_curators_of_the_project() {
     let number = number_of(&ada, "ann").await;
     assert_eq!(names_of(&cyd, project).await, ["cyd"]);
     let foreign = ada.empty_project().await;
-    assert_eq!(cyd.fail(Method::POST, &format!("/projects/{foreign}/people"), json!({"id": number}).to_string()).await.0, 404);
+    assert_eq!(
+        cyd.fail(Method::POST, &format!("/projects/{foreign}/people"), json!({"id": number}).to_string()).await.0,
+        404
+    );
     cyd.post(&path, json!({"id": number})).await;
     cyd.post(&path, json!({"id": number})).await;
     assert_eq!(names_of(&ann, project).await, ["cyd", "ann"]);
@@ -198,7 +206,8 @@ async fn nobody_is_overwritten_unseen() {
         let (status, answer) = ann.fail(Method::POST, &path, body).await;
         assert_eq!((status, &answer["document"]["version"]), (409, &later["version"]), "{answer}");
     }
-    let alike = |version: Value| json!({"mark": mark, "scope": "project", "apply": true, "version": version}).to_string();
+    let alike =
+        |version: Value| json!({"mark": mark, "scope": "project", "apply": true, "version": version}).to_string();
     let address = format!("/projects/{project}/alike");
     assert_eq!(ann.fail(Method::POST, &address, alike(Value::Null)).await.0, 400);
     assert_eq!(ann.fail(Method::POST, &address, alike(seen["version"].clone())).await.0, 409);
@@ -220,7 +229,11 @@ async fn finishing_accepts_no_prediction_that_came_after_the_look() {
         if !seen["marks"].as_array().unwrap().iter().any(|mark| mark["source"] == "PRED") {
             continue;
         }
-        server.app.store.write(|transaction| Ok(transaction.execute("UPDATE marks SET event_id = event_id + 1000", [])?)).unwrap();
+        server
+            .app
+            .store
+            .write(|transaction| Ok(transaction.execute("UPDATE marks SET event_id = event_id + 1000", [])?))
+            .unwrap();
         let finish = json!({"kind": "finish", "value": true});
         let path = format!("/documents/{id}/decisions");
         assert_eq!(server.fail(Method::POST, &path, json!({"decisions": [finish]}).to_string()).await.0, 400);
