@@ -674,3 +674,17 @@ async fn the_log_of_the_database_is_emptied_after_a_large_import() {
     let log = std::fs::metadata(folder.path().join("canonym.sqlite-wal")).unwrap().len();
     assert!(log < 1 << 20, "{log}");
 }
+
+#[tokio::test]
+async fn a_server_that_stops_leaves_no_log_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let serving = tokio::spawn(canonym_serve::connections::serve(listener, server.app.clone()));
+    let project = server.project(CORPUS).await;
+    server.app.stop();
+    serving.await.unwrap().unwrap();
+    // Nobody has closed the database yet.
+    assert_eq!(std::fs::metadata(folder.path().join("canonym.sqlite-wal")).unwrap().len(), 0);
+    assert_eq!(server.documents(project).await.len(), 3);
+}
