@@ -5,6 +5,7 @@
 mod archives;
 mod attacked;
 mod care;
+mod costs;
 mod described;
 mod disagreements;
 mod durable;
