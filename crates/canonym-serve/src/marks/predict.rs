@@ -38,10 +38,13 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     changes
 }
 
+/// Spans and the concept there.
+type Place<'a> = (&'a [(u32, u32)], Option<&'a str>);
+
 /// What marks that stay say, by concept: a prediction that says the same is needless.
 pub struct Said<'a> {
     /// Where a person rejected a concept, or is not sure of it: there alone.
-    there: HashSet<(&'a [(u32, u32)], Option<&'a str>)>,
+    there: HashSet<Place<'a>>,
     /// Where a person said a concept: whatever lies across it. In order, and none across another.
     across: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
 }
