@@ -204,7 +204,8 @@ def roles():
         add_admin(it.data, "ada")
         ada = it.login("ada")[1]
         for name, role in (("cyd", "curator"), ("ann", "annotator")):
-            it.json("POST", "/people", {"name": name, "password": PASSWORD, "role": role}, ada)
+            person = it.json("POST", "/people", {"name": name, "password": PASSWORD, "role": role}, ada)[1]["id"]
+            it.json("POST", f"/projects/{number}/people", {"id": person}, ada)
         ann, cyd = it.login("ann")[1], it.login("cyd")[1]
         paths = it.json("GET", "/openapi.json")[1]["paths"]
         is_open = {"/about", "/login", "/logout", "/openapi.json", "/health", "/ready", "/metrics"}
@@ -232,6 +233,115 @@ def roles():
         rebound = it.ask("GET", "/api/v1/about", None, {"Host": "evil.example"})[0]
         held(f"{n} role checks", not let_in, let_in or "")
         held("other origins and other names of this machine are refused", (foreign, rebound) == (403, 403), (foreign, rebound))
+
+
+def members():
+    """Whoever is not a member of a project does not see that it exists, and nobody overwrites a decision unseen."""
+    with server() as it:
+        add_admin(it.data, "ada")
+        ada = it.login("ada")[1]
+        for name, role in (("cyd", "curator"), ("ann", "annotator"), ("eve", "curator")):
+            it.json("POST", "/people", {"name": name, "password": PASSWORD, "role": role}, ada)
+        cyd, ann, eve = (it.login(name)[1] for name in ("cyd", "ann", "eve"))
+        number, ids = project(it, 3, cyd)
+        numbers = {"{p}": number, "{d}": ids[0], "{j}": it.json("POST", f"/projects/{number}/jobs", {"kind": "predict"}, cyd)[1]["id"]}
+        paths = it.json("GET", "/openapi.json")[1]["paths"]
+        let_in, n = [], 0
+        for path, methods in paths.items():
+            if not any(name in path for name in numbers):
+                continue
+            short = path.removeprefix("/api/v1").replace("{m}", "1").replace("{id}", "1")
+            there, nowhere = short, short
+            for name, value in numbers.items():
+                there, nowhere = there.replace(name, str(value)), nowhere.replace(name, "9999")
+            for method in methods:
+                if method.upper() in ("GET", "POST", "PATCH", "DELETE"):
+                    n += 1
+                    statuses = [it.ask(method.upper(), "/api/v1" + each, "{}", eve)[0] for each in (there, nowhere)]
+                    if statuses != [404, 404]:
+                        let_in.append(f"{method} {short}: {statuses}")
+        for path in (f"/models?project={number}", f"/events?project={number}", f"/projects/%3{number}", f"/projects/+{number}"):
+            n += 1
+            if it.ask("GET", "/api/v1" + path, None, eve)[0] != 404:
+                let_in.append(path)
+        for path, body in (("/link", {"text": "x"}), ("/map", {"names": ["x"]})):
+            n += 1
+            if it.ask("POST", "/api/v1" + path, {**body, "project": number}, eve)[0] != 404:
+                let_in.append(path)
+        held(f"{n} ways into a project of others", not let_in, let_in or "")
+        held("nor is it listed", it.json("GET", "/projects", None, eve)[1]["projects"] == [])
+        it.json("POST", f"/projects/{number}/people", {"id": it.json("GET", "/about", None, ann)[1]["user"]["id"]}, cyd)
+        line = json.dumps({"id": "shared", "text": "Patient took famotidine.", "annotations": [{"spans": [[13, 23]]}]})
+        it.ask("POST", f"/api/v1/projects/{number}/import?format=jsonl&annotations=gold", line, cyd)
+        shared = it.json("GET", f"/projects/{number}/documents", None, cyd)[1]["documents"][-1]["id"]
+        seen = it.json("GET", f"/documents/{shared}", None, ann)[1]
+        mark = seen["marks"][0]["id"]
+        first = it.json("POST", f"/documents/{shared}/decisions", {"version": seen["version"], "decisions": [{"kind": "nil", "mark": mark}]}, cyd)[0]
+        later = {"decisions": [{"kind": "reject", "mark": mark}]}
+        blind = it.json("POST", f"/documents/{shared}/decisions", later, ann)[0]
+        status, answer = it.json("POST", f"/documents/{shared}/decisions", {**later, "version": seen["version"]}, ann)
+        held("nobody overwrites a decision unseen", (first, blind, status, "document" in answer) == (200, 400, 409, True), (first, blind, status))
+
+
+def costs():
+    with server() as it:
+        number, _ = project(it)
+        before = it.memory()
+        worst = it.ask("POST", "/api/v1/link", {"text": "breast cancer " * 500_000}, timeout=300)
+        held("a text of 7 MB is refused", worst[0] == 413, worst[0])
+        texts = [{"text": "breast cancer " * 40_000}] * 4
+        status, content, _ = it.ask("POST", "/api/v1/link", {"documents": texts, "top_k": 20}, timeout=300)
+        grown = it.memory() - before
+        held("an answer is bounded, and so is the memory for it", status in (200, 413) and len(content) <= 64 << 20 and grown < 600, f"{status}, {len(content) >> 20} MiB, {grown} MiB more")
+        lines = []
+        for row in range(200):
+            marks = [{"spans": [[5 * at, 5 * at + 4]], "candidates": [{"id": "X:1", "name": "ache", "score": 0.5}]} for at in range(1000)]
+            lines.append(json.dumps({"id": f"many {row}", "text": "ache " * 1000, "annotations": marks}))
+        body = "\n".join(lines)
+        peak, done = [before], threading.Event()
+
+        def watch():
+            while not done.wait(0.2):
+                peak.append(it.memory())
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        status = it.ask("POST", f"/api/v1/projects/{number}/import?format=jsonl", body, timeout=300)[0]
+        done.set()
+        watcher.join()
+        log = os.path.getsize(os.path.join(it.data, "canonym.sqlite-wal")) >> 20
+        grown = max(peak) - before
+        held("an import of 200,000 marks takes little memory, and the log is emptied", status == 200 and grown < 400 and log < 64, f"{status}, {grown} MiB more for {len(body) >> 20} MiB, log {log} MiB")
+
+
+def changed_knowledge_base():
+    """A large knowledge base is cut off under the server that uses it."""
+    with folder() as place:
+        source, kb = os.path.join(place, "shapes.tsv"), os.path.join(place, "shapes.kb")
+        with open(source, "w") as file:
+            # Definitions are not indexed: a large file in short time.
+            for row in range(3000):
+                file.write(f"X:{row}\tshape number {row}\t\t\t{('word' + str(row) + ' ') * 12_000}\n")
+        built = subprocess.run([BINARY, "kb", "build", "--format", "tsv", source, "--out", kb], capture_output=True, text=True)
+        size = os.path.getsize(kb) if built.returncode == 0 else 0
+        held("a knowledge base above 256 MiB is built", size > 256 << 20, f"{size >> 20} MiB {built.stderr[-200:] if not size else ''}")
+        if size <= 256 << 20:
+            return
+        at = open(kb, "rb").read().find(b"word7 ")
+        with open(kb, "r+b") as file:
+            file.seek(at)
+            file.write(b"Word")
+        run = subprocess.run([BINARY, "kb", "search", kb, "shape number 7"], capture_output=True, text=True)
+        held("one changed letter of it is an error", run.returncode == 1 and "damaged" in run.stderr, run.stderr.strip()[:120])
+        with open(kb, "r+b") as file:
+            file.seek(at)
+            file.write(b"word")
+        it = Server(os.path.join(place, "data"), "--kb", kb)
+        fine = it.json("POST", "/link", {"text": "shape number 7"})[0]
+        os.truncate(kb, 100 << 20)
+        statuses = [it.ask(method, path, body)[0] for method, path, body in (("POST", "/api/v1/link", {"text": "shape number 8"}), ("GET", "/api/v1/kb/search?q=shape", None), ("GET", "/ready", None))]
+        held("cut off under a server it is an error, and the server goes on", (fine, *statuses) == (200, 503, 503, 503) and it.ask("GET", "/health")[0] == 200, (fine, *statuses))
+        it.end(signal.SIGKILL)
 
 
 def slow_clients():
@@ -378,7 +488,7 @@ def main():
     arguments = parser.parse_args()
     BINARY = os.path.abspath(arguments.binary)
     started = time.time()
-    for attack in (lambda: kills(arguments.rounds), logins, roles, slow_clients, hostile_input, folder_of_data, limit_of_files, damaged_knowledge_bases):
+    for attack in (lambda: kills(arguments.rounds), logins, roles, members, costs, changed_knowledge_base, slow_clients, hostile_input, folder_of_data, limit_of_files, damaged_knowledge_bases):
         try:
             attack()
         except Exception as error:  # What breaks the attack is a fault, too; the others go on.

@@ -217,11 +217,11 @@ def decide_much(address, people, project, concepts, n_decisions):
             ]))
         if at % 3 == 0:
             more.append({"kind": "finish", "value": True})
-        client.ask("POST", f"/documents/{document}/decisions", {"client_id": f"b{document}", "decisions": more})
+        made = client.ask("POST", f"/documents/{document}/decisions", {"client_id": f"b{document}", "version": made["version"], "decisions": more})
         if at % 10 == 0:
             other = clients[thread][(at + 1) % len(people)]
             said = [{"kind": "concept", "mark": mark, "concept": chance.choice(concepts)} for mark in own]
-            other.ask("POST", f"/documents/{document}/decisions", {"client_id": f"c{document}", "decisions": said})
+            other.ask("POST", f"/documents/{document}/decisions", {"client_id": f"c{document}", "version": made["version"], "decisions": said})
 
     side_by_side(len(clients), enumerate(rows), work)
     return rows
@@ -366,7 +366,7 @@ def main():
         for row in range(arguments.people):
             person = Client(server.address, logins)
             person.name = f"person{row}"
-            admin.ask("POST", "/people", {"name": person.name, "password": PASSWORD, "role": "annotator"})
+            person.id = admin.ask("POST", "/people", {"name": person.name, "password": PASSWORD, "role": "annotator"})["id"]
             people.append(person)
         side_by_side(len(people), people, lambda _, person: person.login(person.name))
         say("everybody logs in at once", logins.report())
@@ -377,6 +377,8 @@ def main():
         texts = [abstract(chance) for _ in range(arguments.documents)]
         lines = "".join(json.dumps({"id": str(row), "text": text}) + "\n" for row, text in enumerate(texts)).encode()
         project = admin.ask("POST", "/projects", {"name": "Large"})["id"]
+        for person in people:
+            admin.ask("POST", f"/projects/{project}/people", {"id": person.id})
         report, seconds = timed(lambda: admin.ask("POST", f"/projects/{project}/import?annotations=gold&filename=all.jsonl", lines))
         say("import in one file", {"documents": report["n_documents"], "mib": round(len(lines) / 2**20, 1), "seconds": seconds})
         packed = io.BytesIO()

@@ -35,6 +35,7 @@ const pages = () => ({
   import: [`/projects/${project}/import`, 'textarea'],
   jobs: [`/projects/${project}/jobs`, '[data-job]'],
   dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
+  people: [`/projects/${project}/people`, 'section[aria-label="People"] p'],
   'no disagreements': [`/projects/${project}/disagreements`, '.empty'],
   annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
   'what changed': [`/projects/${project}/changes/${job}/${document}`, 'button.change'],
@@ -214,6 +215,9 @@ test('findings of the terminology come with examples that lead to their concepts
   await page.goto(`${it.base}/terminology`);
   await page.getByRole('link', { name: 'Findings' }).click();
   await page.getByText('A finding is no error').waitFor({ timeout: 60_000 });
+  const findings = page.getByRole('region', { name: 'Findings' });
+  await findings.locator('code', { hasText: 'of' }).first().waitFor();
+  assert.ok(!(await findings.innerText()).includes('`'));
   const one = page.locator('details', { has: page.locator('.ids a') }).first();
   await one.locator('summary').click();
   await one.locator('.ids a').first().click();

@@ -21,7 +21,8 @@ const take = async (name) => {
   if (wide > 0) console.log(`${name}: ${wide} px too wide`);
 };
 let nth = 0;
-const decided = (...decisions) => ({ version: null, client_id: `picture-${nth++}`, decisions });
+const ask = (method, path, body) => call(base, method, path, body);
+const decided = async (ask, row, ...decisions) => ({ version: (await ask('GET', `/documents/${row.id}`)).version, client_id: `picture-${nth++}`, decisions });
 
 const project = (await call(base, 'POST', '/projects', { name: 'Side effects', description: 'Made-up reports', guideline: 'Mark diseases, symptoms and drugs. Take the longest name. If nothing fits, press n.' })).id;
 await call(base, 'POST', `/projects/${project}/import?format=pubtator&annotations=gold&filename=ward.pubtator`, stories, 'text/plain');
@@ -37,13 +38,13 @@ await page.locator('aside .candidate').first().waitFor();
 await take('link');
 
 // Somebody worked through three documents; then a model is trained on them.
-for (const [row, seconds] of [[fifth, 74], [sixth, 61]]) await call(base, 'POST', `/documents/${row.id}/decisions`, decided({ kind: 'finish', value: true, seconds }));
+for (const [row, seconds] of [[fifth, 74], [sixth, 61]]) await call(base, 'POST', `/documents/${row.id}/decisions`, await decided(ask, row, { kind: 'finish', value: true, seconds }));
 await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'train' });
 await done(project);
 // PubTator has no mentions of parts that stand apart.
-await call(base, 'POST', `/documents/${third.id}/decisions`, decided({ kind: 'add', spans: [[0, 6], [16, 22]], type: 'Disease', concept: 'MESH:D001943' }));
+await call(base, 'POST', `/documents/${third.id}/decisions`, await decided(ask, third, { kind: 'add', spans: [[0, 6], [16, 22]], type: 'Disease', concept: 'MESH:D001943' }));
 const predicted = await open_(first);
-await call(base, 'POST', `/documents/${first.id}/decisions`, decided({ kind: 'accept', mark: predicted[0].id }, { kind: 'unsure', mark: predicted.at(-1).id, value: true }));
+await call(base, 'POST', `/documents/${first.id}/decisions`, await decided(ask, first, { kind: 'accept', mark: predicted[0].id }, { kind: 'unsure', mark: predicted.at(-1).id, value: true }));
 
 await page.goto(`${base}/projects/${project}/annotate/${first.id}`);
 await page.locator('.candidates .candidate').first().waitFor();
@@ -102,7 +103,7 @@ for (const [name, row, decision] of [
   ['ada', third, { kind: 'accept', mark: lung.id }],
   ['cyd', third, { kind: 'reject', mark: lung.id }],
   ...(drug ? [['bob', fourth, { kind: 'accept', mark: drug.id }], ['ada', fourth, { kind: 'accept', mark: drug.id }]] : []),
-]) await as(name, 'POST', `/documents/${row.id}/decisions`, decided(decision));
+]) await as(name, 'POST', `/documents/${row.id}/decisions`, await decided((...asked) => as(name, ...asked), row, decision));
 await page.goto(`${base}/projects/${project}/disagreements`);
 await page.locator('.answer').first().waitFor();
 await page.keyboard.press('j');
@@ -132,7 +133,9 @@ async function withAccounts() {
   };
   const tokens = {};
   for (const [name, role] of [['ada', 'admin'], ['bob', 'annotator'], ['cyd', 'annotator']]) {
-    await ask('POST', '/people', { name, password: PASSWORD, role }, tokens.ada ? { Authorization: `Bearer ${tokens.ada}` } : {});
+    const admin = tokens.ada ? { Authorization: `Bearer ${tokens.ada}` } : {};
+    const { id } = (await ask('POST', '/people', { name, password: PASSWORD, role }, admin)).json;
+    if (role !== 'admin') await ask('POST', `/projects/${project}/people`, { id }, admin);
     const { cookie } = await ask('POST', '/login', { name, password: PASSWORD });
     tokens[name] = (await ask('POST', '/tokens', { name: 'pictures' }, { Cookie: cookie })).json.token;
     if (name === 'ada') {

@@ -12,7 +12,7 @@ const as = (name) => api('POST', '/login', { name, password: 'correct horse' });
 const marks = async (id) => (await api('GET', `/documents/${id}?all=1`)).marks;
 const left = async () => (await api('GET', `/projects/${project}/disagreements`)).n_open;
 let nth = 0;
-const decide = (id, ...decisions) => api('POST', `/documents/${id}/decisions`, { version: null, client_id: `settle-${nth++}`, decisions });
+const decide = async (id, ...decisions) => api('POST', `/documents/${id}/decisions`, { version: (await api('GET', `/documents/${id}`)).version, client_id: `settle-${nth++}`, decisions });
 
 before(async () => {
   if (withMock.skip) return;
@@ -159,6 +159,20 @@ test('people get another role, a new password, and are deactivated', withMock, a
   assert.deepEqual(people.filter((one) => one.name === 'bob').map((one) => [one.role, one.is_active]), [['curator', false]]);
   await page.getByRole('button', { name: 'Activate bob' }).click();
   await page.getByText('bob may log in again.').waitFor();
+});
+
+test('members of a project are added and removed', withMock, async () => {
+  await page.goto(`/projects/${project}/people`);
+  await page.getByRole('cell', { name: 'local' }).waitFor({ state: 'detached' });
+  await page.getByLabel('Person').selectOption('bob (curator)');
+  await page.getByRole('button', { name: 'Add member' }).click();
+  await page.getByText('bob is a member of this project now.').waitFor();
+  assert.deepEqual(await serious(page), []);
+  const names = async () => (await api('GET', `/projects/${project}/people`)).people.map((one) => one.name);
+  assert.ok((await names()).includes('bob'));
+  await page.getByRole('button', { name: 'Remove bob' }).click();
+  await page.getByText('bob no longer sees this project.').waitFor();
+  assert.ok(!(await names()).includes('bob'));
 });
 
 test('the console had nothing to complain about', withMock, () => assert.deepEqual(it.complaints, []));

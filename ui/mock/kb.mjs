@@ -140,6 +140,7 @@ export function lint() {
     checks: [
       { check: 'homonyms', what: 'names of several concepts', n_found: 1, is_note: false, examples: [{ ids: ['MESH:D003693', 'MESH:D003221'], name: 'Confusional State', note: '' }] },
       { check: 'one-letter', what: 'names of one letter or digit', n_found: 0, is_note: false, examples: [] },
+      { check: 'stop-words', what: 'names of words such as `of` and `the`', n_found: 0, is_note: false, examples: [] },
       { check: 'no-definition', what: 'concepts without a definition', n_found: undefined_.length, is_note: true, examples: undefined_.slice(0, 20).map(example) },
     ],
   };

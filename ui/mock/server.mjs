@@ -14,6 +14,13 @@ import * as state from './state.mjs';
 const { Failure } = state;
 const people = [{ ...state.me }];
 let tokens = [];
+const membersOf = new Map();
+
+/** The members of a project; the one who made it is the first. */
+function members(project) {
+  if (!membersOf.has(project)) membersOf.set(project, [people[0]]);
+  return membersOf.get(project);
+}
 
 function routes(method, path, { query, body, text }) {
   const number = (at) => Number(path[at]);
@@ -76,6 +83,21 @@ function routes(method, path, { query, body, text }) {
     Object.assign(state.projects.get(project().id), body());
     return project();
   }
+  if (is('GET', ['projects', '*', 'people'])) return { people: members(project().id) };
+  if (is('POST', ['projects', '*', 'people'])) {
+    const person = people.find((one) => one.id === body().id);
+    if (!person) throw new Failure(404, 'not_found', `there is no person ${body().id}`);
+    const all = members(project().id);
+    if (!all.includes(person)) all.push(person);
+    return { people: all };
+  }
+  if (is('DELETE', ['projects', '*', 'people', '*'])) {
+    const all = members(project().id);
+    const at = all.findIndex((one) => one.id === number(3));
+    if (at < 0) throw new Failure(404, 'not_found', 'not a member of this project');
+    all.splice(at, 1);
+    return { people: all };
+  }
   if (is('POST', ['projects', '*', 'import'])) return importFile(project().id, query, text());
   if (is('DELETE', ['projects', '*'])) {
     for (const one of state.docsOf(project().id)) state.documents.delete(one.id);
@@ -134,7 +156,12 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['projects', '*', 'models', '*', 'file'])) return { raw: 'the weights', name: `${state.models.get(number(3)).name}.safetensors` };
   if (is('GET', ['documents', '*', 'changes'])) return jobs.changes.get(Number(query.get('from')))?.get(doc().id) ?? { document: doc().id, external_id: doc().external_id, text: doc().text, sections: doc().sections, model_before: null, model_after: null, marks: [], n_same: 0 };
   if (is('GET', ['documents', '*'])) return state.shown(doc(), query.get('all') === '1');
-  if (is('POST', ['documents', '*', 'decisions'])) return saved(doc(), state.decide(doc(), body()));
+  if (is('POST', ['documents', '*', 'decisions'])) {
+    const { version, decisions } = body();
+    const isOnMarks = decisions.some((one) => one.mark !== undefined || one.marks !== undefined || (one.kind === 'finish' && one.value));
+    if (isOnMarks && typeof version !== 'number') throw new Failure(400, 'bad_request', 'no `version` of the document is given', 'send the `version` of the document');
+    return saved(doc(), state.decide(doc(), body()));
+  }
   if (is('POST', ['documents', '*', 'undo'])) return saved(doc(), state.undo(doc(), body().client_id));
   if (is('POST', ['documents', '*', 'redo'])) return saved(doc(), state.redo(doc(), body().client_id));
   if (is('GET', ['documents', '*', 'history'])) return { events: doc().events.map(({ id, kind, by, at, what }) => ({ id, kind, by, at, what })) };

@@ -49,7 +49,7 @@ export function addDocuments(p, read, { isGold = true, renames = false } = {}) {
     }
     const id = newId();
     const marks = one.annotations.map((annotation) => newMark(one.text, { ...annotation, source: isGold ? 'GOLD' : 'PRED', state: isGold ? 'accepted' : 'open', is_nil: annotation.concept === null }));
-    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: null, is_finished: false, marks, comments: [], events: [], undone: [], done: new Map() });
+    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: 0, is_finished: false, marks, comments: [], events: [], undone: [], done: new Map() });
     nDocuments++;
     nAnnotations += marks.length;
   }

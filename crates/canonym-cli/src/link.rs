@@ -162,6 +162,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
         let n_documents = batch.len() as u64;
         // The next batch is read while this one is linked.
         let (written, next) = rayon::join(|| link(arguments, system, batch, to), || batches.next_batch());
+        system.check_kb()?;
         for (document, n_dropped_here) in written? {
             sink.write(document)?;
             n_dropped.by_nil += n_dropped_here.by_nil;

@@ -88,7 +88,9 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         if names.is_empty() {
             break;
         }
-        for (query, linked) in names.iter().zip(link(&linker, &names, arguments.explain)?) {
+        let links = link(&linker, &names, arguments.explain)?;
+        kb.container().check_unchanged()?;
+        for (query, linked) in names.iter().zip(links) {
             write_line(&mut out, &kb, query, linked, arguments.raw_ids).context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);

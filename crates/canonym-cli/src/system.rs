@@ -96,6 +96,11 @@ enum Model {
 }
 
 impl System {
+    /// Fails where the file of the knowledge base was written to since it was opened: what was linked since may be wrong.
+    pub fn check_kb(&self) -> canonym::Result<()> {
+        self.kb.container().check_unchanged()
+    }
+
     /// The system that `models` make on `kb`.
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> anyhow::Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;

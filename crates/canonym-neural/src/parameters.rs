@@ -8,12 +8,16 @@ use canonym::artifact::AtomicFile;
 use canonym::{Error, Result};
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::matrix::Matrix;
 use crate::random::{self, SplitMix64};
 
 /// The entry of a safetensors file that holds all metadata of ours, as JSON.
 const METADATA: &str = "canonym";
+
+/// The entry of our metadata that holds the checksum of the others and of all tensors.
+const CHECKSUM: &str = "checksum";
 
 /// The weights of a model, in the order in which they were added. Every weight is a matrix; a bias is one row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -196,8 +200,11 @@ impl Parameters {
         for (name, bytes) in &self.tables {
             views.push((name.as_str(), TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(refused)?));
         }
+        let mut metadata = metadata.clone();
+        let sum = checksum(&metadata, views.iter().map(|(name, view)| (*name, view)).collect());
+        metadata.insert(CHECKSUM.to_owned(), sum);
         // All of it in one entry: the library writes several in random order.
-        let metadata = serde_json::to_string(metadata)
+        let metadata = serde_json::to_string(&metadata)
             .map_err(|error| Error::invalid(format!("metadata cannot be written: {error}")))?;
         safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
     }
@@ -239,8 +246,15 @@ impl Parameters {
         let damaged = |error| refused(format!("no complete safetensors file: {error}"));
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
-        let mut parameters = Parameters::default();
+        let mut metadata = own_metadata(&header);
         let mut named = tensors.tensors();
+        // Files of other programs, and those of before, have none.
+        if let Some(told) = metadata.remove(CHECKSUM)
+            && told != checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect())
+        {
+            return Err(refused("it is damaged: its checksum is another".to_owned()));
+        }
+        let mut parameters = Parameters::default();
         // Files of equal content give equal models, in whatever order the names stand.
         named.sort_by(|left, right| left.0.cmp(&right.0));
         for (name, tensor) in named.into_iter().filter(|(name, _)| wanted(name)) {
@@ -260,7 +274,7 @@ impl Parameters {
             };
             parameters.add(name, Matrix::new(n_rows, n_cols, values));
         }
-        Ok((parameters, own_metadata(&header)))
+        Ok((parameters, metadata))
     }
 
     /// The metadata in the content of a safetensors file; `path` is for messages.
@@ -279,6 +293,26 @@ fn own_metadata(header: &Metadata) -> BTreeMap<String, String> {
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
+/// A number that differs for different metadata, names, types, shapes and numbers, in hexadecimal; the order of the tensors does not matter.
+fn checksum(metadata: &BTreeMap<String, String>, mut tensors: Vec<(&str, &TensorView<'_>)>) -> String {
+    tensors.sort_by_key(|(name, _)| *name);
+    let mut hasher = Xxh3::new();
+    let mut add = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    for (name, value) in metadata {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
+    for (name, tensor) in tensors {
+        add(name.as_bytes());
+        add(format!("{:?} {:?}", tensor.dtype(), tensor.shape()).as_bytes());
+        add(tensor.data());
+    }
+    format!("{:032x}", hasher.digest128())
+}
+
 fn single_bytes(value: &Matrix) -> Vec<u8> {
     value.values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
@@ -295,4 +329,53 @@ fn values_of(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
         Dtype::BF16 => data.as_chunks::<2>().0.iter().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()).collect(),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written() -> Vec<u8> {
+        let mut parameters = Parameters::default();
+        parameters.add("layer.weight", Matrix::new(2, 3, vec![1.0, -2.0, 0.5, 3.0, 4.0, -0.25]));
+        parameters.add("layer.bias", Matrix::new(1, 3, vec![0.0, 1.0, 2.0]));
+        parameters.add_table("words", b"liver\nheart".to_vec());
+        let metadata = BTreeMap::from([("settings".to_owned(), "{\"width\": 3}".to_owned())]);
+        parameters.to_bytes(Precision::Single, &metadata).unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<(Parameters, BTreeMap<String, String>)> {
+        Parameters::from_bytes(bytes, Path::new("model.safetensors"))
+    }
+
+    #[test]
+    fn no_changed_bit_of_weights_settings_or_tables_goes_unnoticed() {
+        let whole = written();
+        let (parameters, metadata) = read(&whole).unwrap();
+        assert_eq!(metadata.keys().collect::<Vec<_>>(), ["settings"]);
+        let mut n_refused = 0;
+        for bit in 0..8 * whole.len() {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            match read(&damaged) {
+                // Without the word `checksum` it is a file of before, and without settings no bundle.
+                Ok((back, told)) => {
+                    assert!(back == parameters, "bit {bit}");
+                    assert!(told.get("settings").is_none_or(|told| *told == metadata["settings"]), "bit {bit}");
+                }
+                Err(_) => n_refused += 1,
+            }
+        }
+        assert!(n_refused > 8 * whole.len() * 8 / 10, "{n_refused}");
+    }
+
+    #[test]
+    fn files_without_a_checksum_open() {
+        let weight = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+        let view = TensorView::new(Dtype::F32, vec![1, 2], &weight).unwrap();
+        let metadata = [(METADATA.to_owned(), "{\"settings\": \"{}\"}".to_owned())];
+        let bytes = safetensors::serialize([("layer", view)], Some(metadata.into())).unwrap();
+        let (parameters, metadata) = read(&bytes).unwrap();
+        assert_eq!((parameters.get("layer").unwrap().values.as_slice(), metadata.len()), (&[1.0, 2.0][..], 1));
+    }
 }

@@ -100,7 +100,6 @@ fn write(path: &Path, halves: &[f16]) -> Result<()> {
 
 fn read(path: &Path, n_rows: usize, n_cols: usize) -> Result<Matrix> {
     let container = Container::open(path, KIND)?;
-    container.verify()?;
     let bytes = &container.bytes()[container.range("vectors")?];
     if bytes.len() != 2 * n_rows * n_cols {
         let message = format!("it has {} bytes of vectors, {} are expected", bytes.len(), 2 * n_rows * n_cols);

@@ -24,6 +24,8 @@ use crate::lane::{Lane, LaneConfig};
 use crate::marks::disagree::{Place, places};
 use crate::metrics::Metrics;
 use crate::people::{Desks, Limiter};
+use crate::store::members::{self, Named};
+use crate::store::people::Person;
 use crate::store::{Store, events, folder, jobs, models, people, projects};
 use crate::times::{Clock, Millis};
 
@@ -42,6 +44,10 @@ pub struct ServeConfig {
     pub timeout: Duration,
     /// The longest body of a request that links, in bytes.
     pub max_link_bytes: usize,
+    /// The longest text that is linked or imported, in bytes.
+    pub max_text_bytes: usize,
+    /// The longest answer to a request that links, in bytes.
+    pub max_answer_bytes: usize,
     /// The longest file that is imported, in bytes.
     pub max_upload_bytes: usize,
     /// The most bytes that come out of a packed file.
@@ -67,6 +73,8 @@ impl ServeConfig {
             trusted_proxies: Vec::new(),
             timeout: Duration::from_secs(120),
             max_link_bytes: 8 << 20,
+            max_text_bytes: 2 << 20,
+            max_answer_bytes: 64 << 20,
             max_upload_bytes: 64 << 20,
             max_unpacked_bytes: 256 << 20,
             lane: LaneConfig::default(),
@@ -138,6 +146,15 @@ pub struct App {
     probed: Mutex<Option<(Millis, ApiResult<()>)>>,
     /// Keeps other servers out of the folder of data.
     _lock: Option<File>,
+}
+
+/// Fails where the file of the knowledge base of a model was written to since it was opened.
+pub fn check_kb(engine: &dyn Engine) -> ApiResult<()> {
+    engine.kb().container().check_unchanged().map_err(|error| {
+        tracing::error!("{error}");
+        ApiError::unavailable("the file of the knowledge base was changed while the server used it")
+            .hint("nothing was changed; build it again with `canonym kb build`, which replaces it whole, and restart the server")
+    })
 }
 
 /// Where the model of a training goes.
@@ -248,6 +265,11 @@ impl App {
         format!("{:032x}", self.engine.kb().container().fingerprint())
     }
 
+    /// Fails where the file of the knowledge base was written to since it was opened.
+    pub fn check_kb(&self) -> ApiResult<()> {
+        check_kb(self.engine.as_ref())
+    }
+
     /// Whether what people decide can be kept; it is looked at most every few seconds, since it writes.
     pub fn probe(&self) -> ApiResult<()> {
         let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,12 +303,14 @@ impl App {
         here.filter(|here| here.is_dir()).unwrap_or_else(|| kept.to_owned())
     }
 
-    /// The engine of the model that a project uses; that of the server where no project is named.
-    pub async fn engine_for(self: &Arc<App>, project: Option<i64>) -> ApiResult<Arc<dyn Engine>> {
-        match project {
-            None => Ok(self.engine.clone()),
-            Some(project) => self.blocking(move |app| Ok(app.engine_of(project)?.1)).await,
-        }
+    /// The engine of the model that a project uses, for somebody who sees the project; that of the server where none is named.
+    pub async fn engine_for(self: &Arc<App>, person: Person, project: Option<i64>) -> ApiResult<Arc<dyn Engine>> {
+        let Some(project) = project else { return Ok(self.engine.clone()) };
+        self.blocking(move |app| {
+            app.store.read(|connection| members::check(connection, &person, Named::Project(project)))?;
+            Ok(app.engine_of(project)?.1)
+        })
+        .await
     }
 
     /// A model is not used any more.

@@ -71,6 +71,8 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
     }
     // What has not ended by then is cut off.
     let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
+    // The process may end before everybody has closed the database.
+    let _ = tokio::task::spawn_blocking(move || app.store.cut_log()).await;
     Ok(())
 }
 

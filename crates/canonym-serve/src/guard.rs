@@ -43,10 +43,15 @@ const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; i
 pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
+    let asks_data = request.uri().path().starts_with("/api/") && !is_open(request.uri().path());
     let mut response = match admit(&app, &mut request).await {
         Ok(()) => in_time(app.config.timeout, next.run(request)).await,
         Err(error) => error.into_response(),
     };
+    // What was read of a knowledge base while somebody wrote into its file is not told.
+    if asks_data && let Err(error) = app.check_kb() {
+        response = error.hint("restart the server, and read again what this request was to change").into_response();
+    }
     protect(response.headers_mut());
     app.metrics.answered(method.as_str(), response.status().as_u16(), started.elapsed());
     response
@@ -112,7 +117,7 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
             .hint("add the header, or send a token as `Authorization: Bearer …`"));
     }
     let is_about = path == "/api/v1/about";
-    let is_open = !path.starts_with("/api/") || OPEN.contains(&path) || is_probe(path);
+    let is_open = !path.starts_with("/api/") || is_open(path);
     let session = cookie(headers, COOKIE);
     let client = client(request, &app.config.trusted_proxies);
     let key = match (token, session) {
@@ -126,6 +131,9 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     if is_open && !is_about {
         return Ok(());
     }
+    if !is_open {
+        app.check_kb()?;
+    }
     let person = app.blocking(move |app| who(app, &Key(key))).await?;
     match person {
         Some(person) => {
@@ -137,8 +145,9 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     }
 }
 
-fn is_probe(path: &str) -> bool {
-    matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
+/// Whether an address of the interface may be asked without a login.
+fn is_open(path: &str) -> bool {
+    OPEN.contains(&path) || matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
 }
 
 /// How people call the server, such as `https://links.example.org`.

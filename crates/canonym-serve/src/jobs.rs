@@ -11,7 +11,7 @@ use canonym::text::Document;
 use rusqlite::Connection;
 
 use crate::api::for_each_document;
-use crate::app::{App, model_folder};
+use crate::app::{App, check_kb, model_folder};
 use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument};
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
@@ -24,6 +24,9 @@ use crate::wire::Job;
 
 /// Documents that are predicted together; requests are answered in between.
 const BATCH: usize = 8;
+
+/// Bytes of texts that are predicted together, unless one text has more.
+const BATCH_BYTES: usize = 512 << 10;
 
 /// The share of a training job that is the training; the rest are comparison and predictions.
 const TRAINED: f64 = 0.8;
@@ -130,6 +133,7 @@ pub fn run_next(app: &App) -> bool {
     lock(&app.runner.cancelled).remove(&job.id);
     lock(&app.runner.ended).push((job.id, end));
     keep_ends(app);
+    app.store.cut_log();
     true
 }
 
@@ -186,12 +190,16 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
         Ok(waiting.into_iter().map(|one| one.id).collect())
     })?;
     let mut n_changed = 0;
-    for (at, batch) in numbers.chunks(BATCH).enumerate() {
+    let mut n_done = 0;
+    while n_done < numbers.len() {
         if let Some(end) = app.runner.ends(job.id) {
             return Ok(end);
         }
-        n_changed += predict_batch(app, job, (engine.as_ref(), &name), batch)?;
-        let n_done = (at * BATCH + batch.len()).min(numbers.len());
+        let next = &numbers[n_done..numbers.len().min(n_done + BATCH)];
+        let texts = texts(app, next)?;
+        let batch = &next[..texts.len()];
+        n_changed += predict_batch(app, job, (engine.as_ref(), &name), (batch, texts))?;
+        n_done += batch.len();
         let progress = Progress {
             done: before + (1.0 - before) * n_done as f64 / numbers.len().max(1) as f64,
             message: format!("predicting: {n_done} of {} documents", numbers.len()),
@@ -203,16 +211,32 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     Ok(End::Succeeded(message, None))
 }
 
-fn predict_batch(app: &App, job: &Job, (engine, name): (&dyn Engine, &str), batch: &[i64]) -> ApiResult<usize> {
-    let texts = app.store.read(|connection| {
-        let text = |id: &i64| {
+/// The first of some documents, so many that they are not too long together; at least one.
+fn texts(app: &App, numbers: &[i64]) -> ApiResult<Vec<AnnotatedDocument>> {
+    app.store.read(|connection| {
+        let (mut texts, mut n_bytes) = (Vec::new(), 0);
+        for id in numbers {
             let kept = documents::get(connection, *id)?;
+            n_bytes += kept.text.len();
+            if n_bytes > BATCH_BYTES && !texts.is_empty() {
+                break;
+            }
             let document = Document { id: kept.external_id, sections: kept.beside.sections(), text: kept.text };
-            Ok(AnnotatedDocument { document, ..AnnotatedDocument::default() })
-        };
-        batch.iter().map(text).collect::<ApiResult<Vec<AnnotatedDocument>>>()
-    })?;
+            texts.push(AnnotatedDocument { document, ..AnnotatedDocument::default() });
+        }
+        Ok(texts)
+    })
+}
+
+fn predict_batch(
+    app: &App,
+    job: &Job,
+    (engine, name): (&dyn Engine, &str),
+    (batch, texts): (&[i64], Vec<AnnotatedDocument>),
+) -> ApiResult<usize> {
+    check_kb(engine)?;
     let linked = engine.link(texts, &LinkOptions::default())?;
+    check_kb(engine)?;
     let now = app.now();
     let versions = app.store.write(|transaction| {
         let mut versions = Vec::new();

@@ -8,6 +8,7 @@ use canonym::corpus::AnnotatedDocument;
 use canonym::link::explain::Explanation;
 use tokio::sync::oneshot;
 
+use crate::app::check_kb;
 use crate::engine::{Engine, LinkOptions};
 use crate::error::{ApiError, ApiResult};
 
@@ -189,6 +190,7 @@ fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, how: How) -> Api
     };
     let linked = std::panic::catch_unwind(AssertUnwindSafe(work));
     let linked = linked.map_err(|_| ApiError::internal(&"the model panicked"))??;
+    check_kb(engine)?;
     match linked.len() == n_documents {
         true => Ok(linked),
         false => Err(ApiError::internal(&"the model gave back another number of documents")),

@@ -2,16 +2,18 @@
 //!
 //! A container holds named sections behind a header with a kind, a format number and a fingerprint. It is
 //! written beside its destination and renamed into place, so a reader sees the old file or the new one and
-//! never half of one. It is opened by mapping; nothing is parsed. This module knows no content.
+//! never half of one. Nothing is parsed when it is opened: small files are read, large ones mapped, and every section is compared with its checksum.
+//! This module knows no content.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 use crate::{Error, Result};
@@ -22,8 +24,11 @@ const ENTRY_LEN: usize = 40;
 const ALIGNMENT: u64 = 64;
 const MAX_SECTIONS: u32 = 256;
 
-/// Files up to this size are checked against their section checksums whenever they are opened.
-pub const VERIFY_ON_OPEN: u64 = 256 << 20;
+/// Files up to this size are read into memory, so that nothing done to the file later matters. Larger ones are mapped.
+pub const IN_MEMORY: u64 = 256 << 20;
+
+/// Bytes that are read at a time to compute a checksum.
+const PIECE: usize = 1 << 20;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -293,6 +298,25 @@ impl<W: Write + Seek> ContainerWriter<W> {
     }
 }
 
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, at)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            n => {
+                buffer = &mut buffer[n..];
+                at += n as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn section_name(name: &str) -> [u8; 16] {
     let mut padded = [0; 16];
     padded[..name.len()].copy_from_slice(name.as_bytes());
@@ -302,7 +326,7 @@ fn section_name(name: &str) -> [u8; 16] {
 /// The bytes of a container: a mapped file, or memory.
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(memmap2::Mmap, MappedFile),
     Owned(Vec<u8>),
 }
 
@@ -311,10 +335,17 @@ impl std::ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(map, _) => map,
             Bytes::Owned(bytes) => bytes,
         }
     }
+}
+
+/// A mapped file as it was when it was opened.
+#[derive(Debug)]
+struct MappedFile {
+    file: File,
+    opened: Metadata,
 }
 
 /// An opened container.
@@ -327,9 +358,14 @@ pub struct Container {
 }
 
 impl Container {
-    /// Maps the file at `path`, which must be a container of `kind`.
+    /// Opens the file at `path`, which must be a container of `kind`, and compares every section with its checksum.
     pub fn open(path: &Path, kind: Kind) -> Result<Container> {
-        let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+        Container::open_up_to(IN_MEMORY, path, kind)
+    }
+
+    /// The same; files of more than `in_memory` bytes are mapped.
+    pub fn open_up_to(in_memory: u64, path: &Path, kind: Kind) -> Result<Container> {
+        let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
         let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
         if !metadata.is_file() {
             return Err(Error::artifact(path, "it is not a regular file"));
@@ -338,10 +374,17 @@ impl Container {
             return Err(Error::artifact(path, format!("it has {} bytes, too few for a header", metadata.len()))
                 .with_hint("build it with `canonym kb build`"));
         }
-        // SAFETY: The map is read-only and private to this process. Compiled files are never changed in place, only
-        // replaced by renaming, so the mapped pages keep their content.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
-        Container::from_bytes(Bytes::Mapped(map), path, kind)
+        let bytes = if metadata.len() <= in_memory {
+            let mut bytes = Vec::with_capacity(metadata.len() as usize);
+            file.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
+            Bytes::Owned(bytes)
+        } else {
+            // SAFETY: The map is read-only and private to this process. Compiled files are never changed in place, only
+            // replaced by renaming, so the mapped pages keep their content; `check_unchanged` tells where somebody did otherwise.
+            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
+            Bytes::Mapped(map, MappedFile { file, opened: metadata })
+        };
+        Container::from_bytes(bytes, path, kind)
     }
 
     /// Reads a container of `kind` from memory; `label` stands in for its path.
@@ -356,22 +399,46 @@ impl Container {
             hint: Some(fault.hint.to_owned()),
         })?;
         let container = Container { bytes, path: path.to_path_buf(), sections, fingerprint };
-        if container.bytes.len() as u64 <= VERIFY_ON_OPEN {
-            container.verify()?;
-        }
+        container.verify()?;
         Ok(container)
     }
 
     /// Compares every section with its checksum.
     pub fn verify(&self) -> Result<()> {
-        for (name, (range, checksum)) in &self.sections {
-            if xxh3_64(&self.bytes[range.clone()]) != *checksum {
-                let name = String::from_utf8_lossy(name);
-                let message = format!("its section `{}` is damaged", name.trim_end_matches('\0'));
-                return Err(Error::artifact(&self.path, message).with_hint("build it again with `canonym kb build`"));
+        let sections: Vec<_> = self.sections.iter().collect();
+        sections.into_par_iter().try_for_each(|(name, (range, checksum))| {
+            let digest = self.digest(range).map_err(|source| Error::io("read", &self.path, source))?;
+            if digest == *checksum {
+                return Ok(());
             }
+            let name = String::from_utf8_lossy(name);
+            let message = format!("its section `{}` is damaged", name.trim_end_matches('\0'));
+            Err(Error::artifact(&self.path, message).with_hint(REBUILD))
+        })
+    }
+
+    /// The checksum of a part. A mapped file is read for it: that costs no page faults, and a file that became shorter is an error.
+    fn digest(&self, range: &Range<usize>) -> std::io::Result<u64> {
+        let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(xxh3_64(&self.bytes[range.clone()])) };
+        let (mut hasher, mut piece) = (Xxh3::new(), vec![0; PIECE.min(range.len())]);
+        for start in range.clone().step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(range.end - start)];
+            read_exact_at(&mapped.file, piece, start as u64)?;
+            hasher.update(piece);
         }
-        Ok(())
+        Ok(hasher.digest())
+    }
+
+    /// Fails where a mapped file was written to or cut off since it was opened. Whoever holds one asks before and after it is used: what was read
+    /// in between is then what was built. A file that was replaced by renaming is not changed.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(()) };
+        let now = mapped.file.metadata().map_err(|source| Error::io("read", &self.path, source))?;
+        match now.len() == mapped.opened.len() && now.modified().ok() == mapped.opened.modified().ok() {
+            true => Ok(()),
+            false => Err(Error::artifact(&self.path, "it was changed while it was in use")
+                .with_hint("build it again with `canonym kb build`, which replaces it whole, and start anew")),
+        }
     }
 
     /// The bytes of the section `name`.
@@ -463,90 +530,4 @@ fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Cursor;
-
-    use super::*;
-
-    const KIND: Kind = Kind { tag: *b"TEST", name: "sample", format: 3 };
-
-    fn sample() -> Vec<u8> {
-        let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();
-        writer.section("letters", [&b"abc"[..], b"def"]).unwrap();
-        writer.section_u32("numbers", &[1, 2, 3]).unwrap();
-        writer.finish().unwrap().into_inner()
-    }
-
-    fn open(bytes: Vec<u8>) -> Result<Container> {
-        Container::from_vec(bytes, Path::new("sample"), KIND)
-    }
-
-    #[test]
-    fn sections_come_back_as_written() {
-        let container = open(sample()).unwrap();
-        assert_eq!(&container.bytes()[container.range("letters").unwrap()], b"abcdef");
-        assert_eq!(container.range("numbers").unwrap().len(), 12);
-        assert!(container.range("absent").is_err());
-    }
-
-    #[test]
-    fn every_flipped_byte_and_every_truncation_is_an_error() {
-        let bytes = sample();
-        let container = open(bytes.clone()).unwrap();
-        let used: Vec<usize> = (0..bytes.len()).filter(|at| !is_padding(&container, *at)).collect();
-        for at in used {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x40;
-            assert!(open(damaged).is_err(), "byte {at}");
-        }
-        for len in 0..bytes.len() {
-            assert!(open(bytes[..len].to_vec()).is_err(), "length {len}");
-        }
-    }
-
-    fn is_padding(container: &Container, at: usize) -> bool {
-        let table = container.bytes().len() - 2 * ENTRY_LEN;
-        let in_section = container.sections.values().any(|(range, _)| range.contains(&at));
-        at >= HEADER_LEN && at < table && !in_section
-    }
-
-    #[test]
-    fn a_newer_format_says_so() {
-        let mut writer = ContainerWriter::new(Kind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
-        writer.section("letters", [&b"abc"[..]]).unwrap();
-        let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
-        assert_eq!(error.to_string(), "cannot use sample: it has format 4, and this program reads up to 3");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn temporary_names_are_not_known_before() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out");
-        // What was there under the old name of the process is not written into.
-        let (planted, victim) = (format!(".out.{}.tmp", std::process::id()), folder.path().join("victim"));
-        std::fs::write(&victim, "precious").unwrap();
-        std::os::unix::fs::symlink(&victim, folder.path().join(planted)).unwrap();
-        let (mut one, two) = (AtomicFile::create(&path).unwrap(), AtomicFile::create(&path).unwrap());
-        assert_ne!(one.temporary, two.temporary);
-        one.write_all(b"new").unwrap();
-        one.commit().unwrap();
-        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    }
-
-    #[test]
-    fn an_abandoned_file_leaves_the_old_one_in_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out");
-        std::fs::write(&path, "old").unwrap();
-        let mut file = AtomicFile::create(&path).unwrap();
-        file.write_all(b"new").unwrap();
-        drop(file);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        let mut file = AtomicFile::create(&path).unwrap();
-        file.write_all(b"new").unwrap();
-        file.commit().unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-    }
-}
+mod tests;

@@ -41,6 +41,9 @@ export class Api {
   addPerson = (person: { name: string; password: string; role: t.Role }) => this.post<t.User>('/people', person);
   changePerson = (id: number, fields: { role?: t.Role; password?: string; is_active?: boolean }) =>
     this.send<t.User>('PATCH', `/people/${id}`, JSON.stringify(fields), 'application/json');
+  members = (p: number) => this.get<{ people: t.User[] }>(`/projects/${p}/people`);
+  addMember = (p: number, id: number) => this.post<{ people: t.User[] }>(`/projects/${p}/people`, { id });
+  removeMember = (p: number, id: number) => this.send<{ people: t.User[] }>('DELETE', `/projects/${p}/people/${id}`, null, null);
   changePassword = (old: string, fresh: string) => this.post<unknown>('/password', { old, new: fresh });
   tokens = () => this.get<{ tokens: t.TokenRow[] }>('/tokens');
   makeToken = (name: string, days: number | null) => this.post<{ name: string; token: string }>('/tokens', days === null ? { name } : { name, days });
@@ -82,8 +85,11 @@ export class Api {
   history = (d: number) => this.get<{ events: t.HistoryEvent[] }>(`/documents/${d}/history`);
   comment = (d: number, text: string, mark: number | null) =>
     this.post<t.Comment>(`/documents/${d}/comments`, mark === null ? { text } : { text, mark });
-  alike = (p: number, mark: number, scope: 'document' | 'project', apply: boolean) =>
-    this.post<{ matches: t.AlikeMatch[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply });
+  alike = (p: number, mark: number, scope: 'document' | 'project') =>
+    this.post<{ matches: t.AlikeMatch[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
+  /** Gives the decision of a mark to those alike; `version` is that of its document. */
+  applyToAlike = (p: number, mark: number, scope: 'document' | 'project', version: number) =>
+    this.post<{ matches: t.AlikeMatch[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: true, version });
   candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal) =>
     this.get<{ candidates: t.PickerCandidate[] }>(`/documents/${d}/candidates${query({ ...place, q: q || undefined })}`, signal);
 

@@ -2,8 +2,8 @@
 
 import type { Span } from './types';
 
-export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements';
-const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs', 'disagreements'];
+export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements' | 'people';
+const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs', 'disagreements', 'people'];
 
 export type Route =
   | { page: 'link' }

@@ -189,7 +189,8 @@ export class DocumentSession {
     tell(`${sentence(error)} Your decision was not saved; the document now shows theirs.`, 'error', {
       label: 'Save mine instead',
       run: () => {
-        outbox.add({ ...entry, client_id: uuid(), version: null });
+        // Over what is shown now, and over nothing that came later.
+        outbox.add({ ...entry, client_id: uuid(), version: this.base?.version ?? entry.version });
         this.waiting = outbox.of(this.id);
       },
     });

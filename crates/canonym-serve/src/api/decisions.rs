@@ -53,7 +53,7 @@ pub async fn decide(
     let answer = app.blocking(move |app| {
         once(app, (id, &person), client_id.as_deref(), |transaction, kept| {
             let held = documents::marks(transaction, id)?;
-            check_fresh(transaction, &kept, &held, &request, &person)?;
+            check_fresh(transaction, (&kept, &held), (request.version, &request.decisions), &person)?;
             let mut desk = desk(app, transaction, &kept, &held, &person)?;
             let made = request.decisions.iter().map(|decision| {
                 let model = decision.marks().first().and_then(|mark| desk.marks.get(mark)?.model.clone());
@@ -108,16 +108,22 @@ fn desk<'a>(
     })
 }
 
-/// 409 with the document where a mark that is decided on was changed by somebody else, or a model, after the version that the client saw.
+/// 409 with the document where a mark that is decided on was changed by somebody else, or a model, after the version that the client saw. Finishing
+/// a document decides on all its open predictions.
 fn check_fresh(
     transaction: &Transaction<'_>,
-    kept: &Kept,
-    held: &BTreeMap<i64, HeldMark>,
-    request: &Decisions,
+    (kept, held): (&Kept, &BTreeMap<i64, HeldMark>),
+    (version, decisions): (Option<i64>, &[Decision]),
     person: &Person,
 ) -> ApiResult<()> {
-    let Some(version) = request.version else { return Ok(()) };
-    for mark in request.decisions.iter().flat_map(Decision::marks) {
+    let finishes = decisions.iter().any(|decision| matches!(decision, Decision::Finish { value: true, .. }));
+    let accepted = held.iter().filter(|(_, held)| finishes && held.mark.is_open()).map(|(id, _)| id);
+    let mut decided = decisions.iter().flat_map(Decision::marks).chain(accepted).peekable();
+    if decided.peek().is_none() {
+        return Ok(());
+    }
+    let version = version.ok_or_else(no_version)?;
+    for mark in decided {
         let changed = match held.get(mark) {
             Some(held) if held.event > version => events::person_of(transaction, held.event)? != Some(person.id),
             Some(_) => false,
@@ -132,6 +138,11 @@ fn check_fresh(
         }
     }
     Ok(())
+}
+
+fn no_version() -> ApiError {
+    ApiError::bad("no `version` of the document is given")
+        .hint("send the `version` that GET /api/v1/documents/{d} gave, so that nobody's decision is overwritten unseen")
 }
 
 type Made = (Vec<Changes>, Vec<i64>);
@@ -271,6 +282,9 @@ pub async fn alike(
     let alike = app.blocking(move |app| {
         // All texts are read while others go on; then only those that have the words are looked at again.
         let among = app.store.read(|connection| places_alike(connection, project, &request))?;
+        if request.apply && request.version.is_none() {
+            return Err(no_version());
+        }
         let (alike, versions) = match request.apply {
             true => app.store.write(|transaction| apply_alike(app, transaction, (&request, &among), &person))?,
             false => (app.store.read(|connection| find_alike(connection, (&request, &among)))?.0, Vec::new()),
@@ -290,15 +304,19 @@ fn asked_mark(connection: &Connection, id: i64) -> ApiResult<(MarkState, Kept)> 
     let of = documents::of_mark(connection, id)?;
     let mark = documents::marks(connection, of)?.remove(&id).map(|held| held.mark);
     let mark = mark.filter(|mark| !mark.is_deleted);
-    let mark = mark.ok_or_else(|| ApiError::not_found(format!("there is no mark {id}")))?;
-    Ok((mark, documents::get(connection, of)?))
+    Ok((mark.ok_or_else(|| no_mark(id))?, documents::get(connection, of)?))
+}
+
+/// What is said of a mark that is not there, and of one of another project.
+fn no_mark(id: i64) -> ApiError {
+    ApiError::not_found(format!("there is no mark {id}"))
 }
 
 /// The numbers of the documents that have the words of a mark, whoever decided on them.
 fn places_alike(connection: &Connection, project: i64, request: &AlikeRequest) -> ApiResult<Vec<i64>> {
     let (mark, home) = asked_mark(connection, request.mark)?;
     if home.project != project {
-        return Err(ApiError::not_found(format!("this project has no mark {}", request.mark)));
+        return Err(no_mark(request.mark));
     }
     if request.scope == Scope::Document {
         return Ok(vec![home.id]);
@@ -345,6 +363,9 @@ fn apply_alike(
     (request, among): (&AlikeRequest, &[i64]),
     person: &Person,
 ) -> ApiResult<(Alike, Vec<DocumentVersion>)> {
+    let home = documents::get(transaction, documents::of_mark(transaction, request.mark)?)?;
+    let held = documents::marks(transaction, home.id)?;
+    check_fresh(transaction, (&home, &held), (request.version, &[Decision::Accept { mark: request.mark }]), person)?;
     let (mut alike, (mark, by_document)) = find_alike(transaction, (request, among))?;
     if mark.is_open() {
         return Err(ApiError::bad(format!("nobody has decided on mark {} yet", request.mark))

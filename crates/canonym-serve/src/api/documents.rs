@@ -281,7 +281,7 @@ pub async fn comment(
             if let Some(mark) = new.mark
                 && documents::of_mark(transaction, mark)? != id
             {
-                return Err(ApiError::not_found(format!("this document has no mark {mark}")));
+                return Err(ApiError::not_found(format!("there is no mark {mark}")));
             }
             let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
             transaction.execute(sql, params![id, new.mark, person.id, now, text])?;

@@ -29,7 +29,7 @@ pub async fn ready(State(app): State<Arc<App>>) -> ApiResult<Json<Status>> {
     if *app.stopping().borrow() {
         return Err(ApiError::unavailable("the server is stopping"));
     }
-    app.blocking(App::probe).await?;
+    app.blocking(|app| app.check_kb().and_then(|()| app.probe())).await?;
     Ok(Json(Status { status: "ready" }))
 }
 

@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 use serde::Deserialize;
 
 use super::{Ask, At, held_bytes};
+use crate::abandon;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
@@ -22,6 +23,12 @@ use crate::wire::{ImportReport, Problem};
 
 /// Problems that are told one by one.
 const MAX_PROBLEMS: usize = 100;
+
+/// After an import of more documents or annotations than these the log of the database is emptied.
+const MANY: usize = 10_000;
+
+/// Annotations of one document: they are shown together.
+const MAX_MARKS: usize = 100_000;
 
 /// The longest message of a problem, in characters.
 const MAX_MESSAGE: usize = 400;
@@ -90,13 +97,10 @@ pub async fn import(
         let _held = (held, place);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
-        let (read, mut report) = read(bytes, &query, limits)?;
-        keep(app, (project, person.id), (read, &query), &mut report)?;
-        if report.n_documents == 0 {
-            let first = report.problems.first().cloned();
-            let message = first.as_ref().map_or("the file has no documents".to_owned(), |first| first.message.clone());
-            let hint = first.and_then(|first| first.hint).unwrap_or("name its format, and look into it".to_owned());
-            return Err(ApiError::refused(message).hint(hint).beside("report", serde_json::to_value(&report)?));
+        let file = open(bytes, &query, limits)?;
+        let report = keep(app, (project, person.id), (file, &query, limits))?;
+        if report.n_annotations > MANY || report.n_documents > MANY {
+            app.store.cut_log();
         }
         app.hub.tell(project, "import", &report);
         Ok(report)
@@ -104,8 +108,8 @@ pub async fn import(
     Ok(axum::Json(report.await?))
 }
 
-/// Reads the documents of a file or archive and notes what is wrong with it.
-fn read(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Vec<AnnotatedDocument>, ImportReport)> {
+/// Opens a file or archive.
+fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Bytes, Reader)> {
     if bytes.is_empty() {
         return Err(ApiError::refused("the file is empty").hint("choose a file with at least one document"));
     }
@@ -119,18 +123,27 @@ fn read(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Vec<A
     let name = query.filename.as_deref().unwrap_or_default().rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(120).collect();
     let name = if name.is_empty() || name == "-" { "upload".to_owned() } else { name };
-    let mut report = ImportReport::default();
     let source = Bytes::from_bytes(&name, bytes).with_limits(limits);
     let reader = Reader::from_source(&source, format).map_err(|error| {
         let hint = error.hint().unwrap_or("name its format, or unpack it and send the files one by one");
         ApiError::refused(shown(&error.to_string())).hint(hint)
     })?;
-    let (mut read, mut n_bytes) = (Vec::new(), 0);
-    let mut reader = reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?);
+    Ok((source, reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?)))
+}
+
+/// Hands the documents of a file to `take`, one at a time, and notes what is wrong with it.
+fn read(
+    (source, mut reader): (Bytes, Reader),
+    limits: Limits,
+    report: &mut ImportReport,
+    mut take: impl FnMut(AnnotatedDocument, &mut ImportReport) -> ApiResult<()>,
+) -> ApiResult<()> {
+    let mut n_bytes = 0;
     while let Some(item) = reader.next() {
+        abandon::check()?;
         for dropped in reader.dropped() {
             let hint = "the annotation was left out; import again with repaired offsets, or correct the file";
-            note(&mut report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
+            note(report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
         }
         match item {
             Ok(document) => {
@@ -139,18 +152,18 @@ fn read(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Vec<A
                     let message = format!("the documents have more than {} bytes together", limits.unpacked);
                     return Err(ApiError::refused(message).hint("send them in smaller parts"));
                 }
-                read.push(document);
+                take(document, report)?;
             }
             Err(error) => {
                 report.n_skipped_documents += 1;
-                note(&mut report, problem(&source, &error));
+                note(report, problem(&source, &error));
             }
         }
     }
     let counts = reader.counts();
     report.n_skipped_annotations = counts.n_bad_offsets as usize;
     report.n_fixed = counts.n_fixed as usize;
-    Ok((read, report))
+    Ok(())
 }
 
 /// About how many bytes a document takes in memory.
@@ -186,22 +199,22 @@ fn skipped(document: &AnnotatedDocument, message: String, hint: &str) -> Problem
     Problem { line: None, document: Some(document.document.id.clone()), message, hint: Some(hint.to_owned()) }
 }
 
-/// Adds what was read, all of it or nothing.
+/// Adds the documents of a file, all of them or nothing. One at a time is in memory.
 fn keep(
     app: &App,
     (project, person): (i64, i64),
-    (read, query): (Vec<AnnotatedDocument>, &ImportQuery),
-    report: &mut ImportReport,
-) -> ApiResult<()> {
+    (file, query, limits): ((Bytes, Reader), &ImportQuery, Limits),
+) -> ApiResult<ImportReport> {
     let (kb, now) = (app.engine.kb(), app.now());
     let (unmarked, renames) = (query.unmarked()?, query.renames()?);
+    let mut report = ImportReport::default();
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
-        for mut document in read {
-            if document.document.text.trim().is_empty() {
+        read(file, limits, &mut report, |mut document, report| {
+            if let Some((message, hint)) = unfit(&document, app.config.max_text_bytes) {
                 report.n_skipped_documents += 1;
-                note(report, skipped(&document, "the document has no text".to_owned(), "leave it out"));
-                continue;
+                note(report, skipped(&document, message, hint));
+                return Ok(());
             }
             if renames {
                 document.document.id = documents::free_id(transaction, project, &document.document.id)?;
@@ -213,7 +226,7 @@ fn keep(
                 report.n_skipped_documents += 1;
                 let message = format!("document `{}` already exists in this project", document.document.id);
                 note(report, skipped(&document, message, "import it under a new id; nothing was overwritten"));
-                continue;
+                return Ok(());
             };
             let first = next;
             next += document.annotations.len() as i64;
@@ -233,9 +246,31 @@ fn keep(
             report.n_documents += 1;
             report.n_annotations += document.annotations.len();
             report.n_relations += document.relations.len();
+            Ok(())
+        })?;
+        if report.n_documents == 0 {
+            let first = report.problems.first().cloned();
+            let message = first.as_ref().map_or("the file has no documents".to_owned(), |first| first.message.clone());
+            let hint = first.and_then(|first| first.hint).unwrap_or("name its format, and look into it".to_owned());
+            return Err(ApiError::refused(message).hint(hint).beside("report", serde_json::to_value(&report)?));
         }
         events::set_next_mark(transaction, next)
-    })
+    })?;
+    Ok(report)
+}
+
+/// Why a document cannot be taken, and what to do about it.
+fn unfit(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
+    let split = "split it, such as into chapters";
+    if document.document.text.trim().is_empty() {
+        Some(("the document has no text".to_owned(), "leave it out"))
+    } else if document.document.text.len() > max_text_bytes {
+        Some((format!("the document has more than {max_text_bytes} bytes of text"), split))
+    } else if document.annotations.len() > MAX_MARKS {
+        Some((format!("the document has more than {MAX_MARKS} annotations"), split))
+    } else {
+        None
+    }
 }
 
 fn comment(

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use canonym::corpus::AnnotatedDocument;
 use canonym::text::Document;
 
@@ -14,13 +16,17 @@ use crate::engine::{LinkOptions, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::lane::How;
 use crate::marks::{CandidateRow, rounded};
-use crate::wire::{LinkRequest, Linked, LinkedList, LinkedOut, MapRequest, Mapped, MappedList, TextIn};
+use crate::store::people::Person;
+use crate::wire::{LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, TextIn};
 
 /// Texts in one request.
 const MAX_TEXTS: usize = 1000;
 
 /// Names in one request.
 const MAX_NAMES: usize = 1000;
+
+/// Bytes of texts that are linked together, unless one text has more.
+const PART_BYTES: usize = 512 << 10;
 
 /// How a request is to be linked.
 pub fn how(top_k: Option<usize>, min_score: Option<f32>, nil: Nil, (nested, explain): (bool, bool)) -> ApiResult<How> {
@@ -43,7 +49,7 @@ pub fn document(text: TextIn, row: usize) -> AnnotatedDocument {
 }
 
 /// `POST /link`: finds and links mentions of one text, or of several.
-pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResult<Json<Linked>> {
+pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Response> {
     let request: LinkRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
     let how = how(request.top_k, request.min_score, request.nil, (request.nested, request.explain))?;
     let (texts, is_one) = match (request.text, request.documents) {
@@ -55,22 +61,95 @@ pub async fn link(State(app): State<Arc<App>>, request: Request<Body>) -> ApiRes
         let message = format!("a request may have {MAX_TEXTS} texts, this one has {}", texts.len());
         return Err(ApiError::bad(message).hint("send several requests, or POST /api/v1/link/stream"));
     }
-    let n_bytes = texts.iter().map(|text| text.text.len()).sum();
-    let documents: Vec<AnnotatedDocument> =
-        texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
-    let engine = app.engine_for(request.project).await?;
-    let linked = app.lane.link(engine, documents, how).await?;
-    app.metrics.linked(linked.len(), n_bytes);
-    let mut documents: Vec<LinkedOut> =
-        linked.into_iter().map(|(document, reasons)| LinkedOut::of(document, reasons)).collect();
-    Ok(Json(match documents.pop_if(|_| is_one) {
-        Some(one) => Linked::One(one),
-        None => Linked::Several(LinkedList { documents }),
-    }))
+    texts.iter().try_for_each(|text| check_text(&app, &text.text))?;
+    let engine = app.engine_for(person, request.project).await?;
+    let documents = texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
+    // What was linked becomes bytes at once: the answer of a long text is many times as long as the text.
+    let (open, close) = if is_one { ("", "") } else { ("{\"documents\":[", "]}") };
+    let mut answer = Answer { bytes: open.as_bytes().to_vec(), limit: app.config.max_answer_bytes };
+    let mut is_first = true;
+    for part in parts(documents) {
+        let n_bytes = part.iter().map(|one| one.document.text.len()).sum();
+        let linked = app.lane.link(engine.clone(), part, how).await?;
+        app.metrics.linked(linked.len(), n_bytes);
+        for (document, reasons) in linked {
+            if !std::mem::take(&mut is_first) {
+                answer.bytes.push(b',');
+            }
+            answer.add(&LinkedOut::of(document, reasons))?;
+        }
+    }
+    answer.bytes.extend_from_slice(close.as_bytes());
+    Ok(([(header::CONTENT_TYPE, "application/json")], answer.bytes).into_response())
+}
+
+/// 413 for a text that is too long to be linked at once.
+pub fn check_text(app: &App, text: &str) -> ApiResult<()> {
+    let limit = app.config.max_text_bytes;
+    match text.len() <= limit {
+        true => Ok(()),
+        false => Err(ApiError {
+            message: format!("a text may have {limit} bytes, this one has {}", text.len()),
+            ..ApiError::too_large(limit)
+        }
+        .hint("send it in parts, such as chapters")),
+    }
+}
+
+/// Documents in parts that are linked one after the other.
+fn parts(documents: Vec<AnnotatedDocument>) -> Vec<Vec<AnnotatedDocument>> {
+    let mut parts: Vec<Vec<AnnotatedDocument>> = Vec::new();
+    let mut n_bytes = 0;
+    for document in documents {
+        let len = document.document.text.len();
+        match parts.last_mut().filter(|_| n_bytes + len <= PART_BYTES) {
+            Some(part) => part.push(document),
+            None => {
+                parts.push(vec![document]);
+                n_bytes = 0;
+            }
+        }
+        n_bytes += len;
+    }
+    parts
+}
+
+/// The JSON of an answer, up to a limit.
+struct Answer {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Answer {
+    fn add(&mut self, document: &LinkedOut) -> ApiResult<()> {
+        let written = serde_json::to_writer(&mut *self, document);
+        written.map_err(|error| match error.is_io() {
+            true => {
+                let message = format!("the answer would have more than {} bytes", self.limit);
+                ApiError { message, ..ApiError::too_large(self.limit) }
+                    .hint("send less at once, ask for fewer candidates (`top_k`), or POST /api/v1/link/stream")
+            }
+            false => ApiError::internal(&error),
+        })
+    }
+}
+
+impl std::io::Write for Answer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.limit {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// `POST /map`: links names without context.
-pub async fn map(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResult<Json<MappedList>> {
+pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Json<MappedList>> {
     let request: MapRequest = json(&bytes(request, super::MAX_BODY).await?)?;
     let top_k = within(request.top_k, (1, 5, 100), "top_k")?;
     if request.names.len() > MAX_NAMES {
@@ -78,7 +157,7 @@ pub async fn map(State(app): State<Arc<App>>, request: Request<Body>) -> ApiResu
         return Err(ApiError::bad(message).hint("send several requests"));
     }
     let _permit = app.side.try_acquire().map_err(|_| ApiError::busy("too many names wait to be linked", 1))?;
-    let engine = app.engine_for(request.project).await?;
+    let engine = app.engine_for(person, request.project).await?;
     let results = app.blocking(move |app| {
         let links = engine.map(&request.names, top_k)?;
         let kb = app.engine.kb();

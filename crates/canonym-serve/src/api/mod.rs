@@ -12,6 +12,7 @@ mod jobs;
 mod kb;
 mod link;
 pub mod lint;
+mod members;
 mod mentions;
 mod models;
 mod pace;

@@ -71,7 +71,7 @@ pub async fn choose(
             projects::check(transaction, project)?;
             let kept = models::get(transaction, model)?;
             if kept.model.project_id.is_some_and(|other| other != project) {
-                return Err(ApiError::not_found(format!("this project has no model {model}")));
+                return Err(ApiError::not_found(format!("there is no model {model}")));
             }
             projects::use_model(transaction, project, model)?;
             Ok(Model { is_current: true, ..kept.model })

@@ -11,15 +11,15 @@ use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, Curator};
 use crate::queue::Strategy;
 use crate::store::people::Person;
-use crate::store::{jobs, models, projects};
+use crate::store::{jobs, members, models, projects};
 use crate::wire::{NewProject, Project, ProjectPatch, Projects};
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 200;
 
-/// `GET /projects`: every project.
-pub async fn all(State(app): State<Arc<App>>, _: Person) -> ApiResult<axum::Json<Projects>> {
-    let projects = app.blocking(|app| app.store.read(projects::all)).await?;
+/// `GET /projects`: every project that one is a member of.
+pub async fn all(State(app): State<Arc<App>>, person: Person) -> ApiResult<axum::Json<Projects>> {
+    let projects = app.blocking(move |app| app.store.read(|connection| projects::all(connection, &person))).await?;
     Ok(axum::Json(Projects { projects }))
 }
 
@@ -28,10 +28,10 @@ pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> Api
     Ok(axum::Json(app.blocking(move |app| app.store.read(|connection| projects::get(connection, id))).await?))
 }
 
-/// `POST /projects`: makes a project.
+/// `POST /projects`: makes a project, of which the one who makes it is a member.
 pub async fn add(
     State(app): State<Arc<App>>,
-    _: Curator,
+    Curator(person): Curator,
     Json(new): Json<NewProject>,
 ) -> ApiResult<(StatusCode, axum::Json<Project>)> {
     let project = app.blocking(move |app| {
@@ -39,10 +39,14 @@ pub async fn add(
         let (kb, now) = (app.kb_fingerprint(), app.now());
         app.store.write(|transaction| {
             let id = projects::add(transaction, &new, (&kb, Strategy::LeastConfident.name()), now)?;
+            members::add(transaction, id, person.id)?;
             projects::get(transaction, id)
         })
     });
-    Ok((StatusCode::CREATED, axum::Json(project.await?)))
+    let project = project.await?;
+    // Streams of events look again who may hear what.
+    app.keys_changed();
+    Ok((StatusCode::CREATED, axum::Json(project)))
 }
 
 /// `PATCH /projects/{p}`: changes what is given.
@@ -81,6 +85,7 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> A
             Ok(trained)
         })?;
         trained.iter().for_each(|kept| super::models::remove(app, kept));
+        app.store.cut_log();
         app.hub.tell(id, "deleted", &serde_json::json!({ "project": id }));
         Ok(())
     })

@@ -10,8 +10,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    changes, choices, decisions, disagreements, documents, export, health, import, jobs, kb, link, lint, mentions,
-    models, pace, people, projects, stats, stream,
+    changes, choices, decisions, disagreements, documents, export, health, import, jobs, kb, link, lint, members,
+    mentions, models, pace, people, projects, stats, stream,
 };
 use crate::app::App;
 use crate::engine::TrainingPlan;
@@ -140,7 +140,7 @@ pub fn routes() -> Vec<Route> {
             .takes::<wire::NewToken>()
             .gives::<wire::Token>()
             .status(201),
-        Route::new(get, "/projects", "Every project", projects::all).gives::<wire::Projects>(),
+        Route::new(get, "/projects", "Every project that one is a member of", projects::all).gives::<wire::Projects>(),
         Route::new(post, "/projects", "Make a project", projects::add)
             .takes::<wire::NewProject>()
             .gives::<wire::Project>()
@@ -150,6 +150,12 @@ pub fn routes() -> Vec<Route> {
             .takes::<wire::ProjectPatch>()
             .gives::<wire::Project>(),
         Route::new(delete, "/projects/{p}", "Delete a project with all it has", projects::delete),
+        Route::new(get, "/projects/{p}/people", "The members of a project", members::all).gives::<wire::People>(),
+        Route::new(post, "/projects/{p}/people", "Make somebody a member", members::add)
+            .takes::<wire::NewMember>()
+            .gives::<wire::People>(),
+        Route::new(delete, "/projects/{p}/people/{id}", "Take somebody out of a project", members::remove)
+            .gives::<wire::People>(),
         Route::new(post, "/projects/{p}/import", "Add the documents of a file", import::import)
             .query(&[
                 ("format", "string"),
@@ -246,6 +252,7 @@ pub fn router(app: &Arc<App>) -> Router {
     for route in routes() {
         below = below.route(route.path, route.handler);
     }
+    let below = below.route_layer(from_fn_with_state(app.clone(), members::check));
     Router::new()
         .nest("/api/v1", below.method_not_allowed_fallback(no_method))
         .route("/health", get(health::health))

@@ -14,11 +14,14 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Ask;
-use super::link::{document, how};
+use super::link::{check_text, document, how};
 use crate::app::App;
 use crate::engine::{Engine, Nil};
 use crate::error::{ApiError, ApiResult};
+use crate::guard::{Key, who};
 use crate::lane::How;
+use crate::store::members::{self, Named};
+use crate::store::people::Person;
 use crate::wire::{LinkedOut, TextIn};
 
 /// Bytes of lines that are linked together.
@@ -42,6 +45,23 @@ pub struct StreamOptions {
 struct By {
     engine: Arc<dyn Engine>,
     how: How,
+    /// Who asks, and with which key.
+    person: i64,
+    key: Key,
+    project: Option<i64>,
+}
+
+impl By {
+    /// An error where the one who asks has logged out meanwhile, or does not see the project any more.
+    async fn check(&self, app: &Arc<App>) -> ApiResult<()> {
+        let (person, key, project) = (self.person, self.key.clone(), self.project);
+        app.blocking(move |app| {
+            let now = who(app, &key)?.filter(|now| now.id == person).ok_or_else(ApiError::no_login)?;
+            let named = project.map(Named::Project);
+            app.store.read(|connection| named.map_or(Ok(()), |named| members::check(connection, &now, named)))
+        })
+        .await
+    }
 }
 
 type Out = mpsc::Sender<Result<Bytes, Infallible>>;
@@ -49,11 +69,14 @@ type Out = mpsc::Sender<Result<Bytes, Infallible>>;
 /// `POST /link/stream`: a line that cannot be linked is answered with its error, and the next one goes on.
 pub async fn stream(
     State(app): State<Arc<App>>,
+    person: Person,
+    axum::Extension(key): axum::Extension<Key>,
     Ask(options): Ask<StreamOptions>,
     request: Request<Body>,
 ) -> ApiResult<Response> {
     let how = how(options.top_k, options.min_score, options.nil, (options.nested, options.explain))?;
-    let by = By { engine: app.engine_for(options.project).await?, how };
+    let engine = app.engine_for(person.clone(), options.project).await?;
+    let by = By { engine, how, person: person.id, key, project: options.project };
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(async move { read(&app, request.into_body(), &by, &sender).await });
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
@@ -64,7 +87,19 @@ async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
     let mut chunks = body.into_data_stream();
     let mut buffer: Vec<u8> = Vec::new();
     let mut row = 0;
-    while let Some(Ok(chunk)) = chunks.next().await {
+    let mut keys = app.keys();
+    loop {
+        let chunk = tokio::select! {
+            chunk = chunks.next() => chunk,
+            _ = keys.changed() => match by.check(app).await {
+                Ok(()) => continue,
+                Err(error) => {
+                    let _ = out.send(Ok(error_line(row, &error))).await;
+                    return;
+                }
+            },
+        };
+        let Some(Ok(chunk)) = chunk else { break };
         buffer.extend_from_slice(&chunk);
         if buffer.len() > app.config.max_link_bytes {
             let _ = out.send(Ok(error_line(row, &ApiError::too_large(app.config.max_link_bytes)))).await;
@@ -85,9 +120,12 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usi
     let mut batch = Vec::new();
     let mut n_bytes = 0;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
-        let text: Result<TextIn, _> = serde_json::from_slice(line);
         *row += 1;
-        match text {
+        let text = serde_json::from_slice::<TextIn>(line).map_err(|error| {
+            ApiError::bad(format!("line {row} is no text: {error}"))
+                .hint("each line is one JSON object with `id` and `text`")
+        });
+        match text.and_then(|text| check_text(app, &text.text).map(|()| text)) {
             Ok(text) => {
                 n_bytes += text.text.len();
                 batch.push(document(text, *row - 1));
@@ -95,8 +133,6 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usi
             Err(error) => {
                 send(app, std::mem::take(&mut batch), by, out).await?;
                 n_bytes = 0;
-                let error = ApiError::bad(format!("line {row} is no text: {error}"))
-                    .hint("each line is one JSON object with `id` and `text`");
                 out.send(Ok(error_line(*row, &error))).await.map_err(|_| ())?;
             }
         }
@@ -114,6 +150,10 @@ async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, by
     }
     let n_bytes = batch.iter().map(|one| one.document.text.len()).sum();
     let mut lines = Vec::new();
+    if let Err(error) = by.check(app).await {
+        let _ = out.send(Ok(error_line(0, &error))).await;
+        return Err(());
+    }
     match link_when_free(app, batch, by).await {
         Ok(linked) => {
             app.metrics.linked(linked.len(), n_bytes);

@@ -1,6 +1,6 @@
 //! What people decide on marks, and what each decision changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use canonym::kb::KnowledgeBase;
 use canonym::kb::search::nearest_ids;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::disagree::{SETTLE, fitness};
-use super::predict::says_the_same;
+use super::predict::Said;
 use super::{Change, Changes, MarkState, Named, Source, State, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
@@ -276,13 +276,11 @@ impl Desk<'_> {
 
     /// Takes open predictions away that say what a person now says there: the next prediction would leave them out.
     fn drop_repeated(&self, changes: &mut Changes) {
-        let said: Vec<&MarkState> =
-            changes.marks.iter().filter_map(|change| change.after.as_ref()).filter(|mark| mark.is_human()).collect();
+        let made = changes.marks.iter().filter_map(|change| change.after.as_ref());
+        let said = Said::by(made.filter(|mark| mark.is_human()));
+        let changed: HashSet<i64> = changes.marks.iter().map(|change| change.id).collect();
         let is_repeated = |(id, mark): &(&i64, &MarkState)| {
-            mark.is_open()
-                && !mark.is_unsure
-                && changes.marks.iter().all(|change| change.id != **id)
-                && said.iter().any(|said| says_the_same(said, mark))
+            mark.is_open() && !mark.is_unsure && !changed.contains(id) && said.has(mark)
         };
         let repeated: Vec<Change> = self
             .marks

@@ -3,7 +3,7 @@
 //! What people made, confirmed or rejected stays. An old prediction that the model still makes keeps its id. A new one that says of a place what a
 //! person said there, or what a person rejected there, is left out; one that says otherwise is kept as a disagreement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Change, MarkState, Source, State};
 use crate::spans::overlap;
@@ -14,13 +14,17 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     let is_old = |mark: &MarkState| mark.is_open() && !mark.is_unsure;
     let mut old: BTreeMap<i64, &MarkState> =
         marks.iter().filter(|(_, mark)| is_old(mark)).map(|(id, mark)| (*id, mark)).collect();
-    let kept: Vec<&MarkState> = marks.values().filter(|mark| !is_old(mark)).collect();
+    let mut in_place: HashMap<&[(u32, u32)], Vec<i64>> = HashMap::new();
+    for (id, mark) in old.iter().rev() {
+        in_place.entry(&mark.spans).or_default().push(*id);
+    }
+    let kept = Said::by(marks.values().filter(|mark| !is_old(mark)));
     let mut changes = Vec::new();
     for mark in predicted {
-        if kept.iter().any(|kept| says_the_same(kept, &mark)) {
+        if kept.has(&mark) {
             continue;
         }
-        let same_place = old.iter().find(|(_, before)| before.spans == mark.spans).map(|(id, _)| *id);
+        let same_place = in_place.get_mut(mark.spans.as_slice()).and_then(Vec::pop);
         let (id, before) = match same_place {
             Some(id) => (id, old.remove(&id).cloned()),
             None => {
@@ -34,16 +38,52 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     changes
 }
 
-/// Whether a mark that stays makes a prediction needless.
-pub fn says_the_same(kept: &MarkState, mark: &MarkState) -> bool {
-    if kept.is_deleted {
-        return false;
+/// Spans and the concept there.
+type Place<'a> = (&'a [(u32, u32)], Option<&'a str>);
+
+/// What marks that stay say, by concept: a prediction that says the same is needless.
+pub struct Said<'a> {
+    /// Where a person rejected a concept, or is not sure of it: there alone.
+    there: HashSet<Place<'a>>,
+    /// Where a person said a concept: whatever lies across it. In order, and none across another.
+    across: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
+}
+
+impl<'a> Said<'a> {
+    /// What these marks say.
+    pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Said<'a> {
+        let mut said = Said { there: HashSet::new(), across: HashMap::new() };
+        for mark in marks.filter(|mark| !mark.is_deleted) {
+            if mark.state == State::Rejected || mark.source == Source::Pred {
+                said.there.insert((&mark.spans, mark.concept_id()));
+            } else {
+                said.across.entry(mark.concept_id()).or_default().extend(&mark.spans);
+            }
+        }
+        for spans in said.across.values_mut() {
+            spans.sort_unstable();
+            spans.dedup_by(|next, before| {
+                let is_across = next.0 < before.1;
+                if is_across {
+                    before.1 = before.1.max(next.1);
+                }
+                is_across
+            });
+        }
+        said
     }
-    let same_concept = kept.concept_id() == mark.concept_id();
-    if kept.state == State::Rejected || kept.source == Source::Pred {
-        return kept.spans == mark.spans && same_concept;
+
+    /// Whether they say what a prediction says.
+    pub fn has(&self, mark: &MarkState) -> bool {
+        let is_across = |spans: &Vec<(u32, u32)>| {
+            mark.spans.iter().any(|(start, end)| {
+                let next = spans.partition_point(|(_, other_end)| other_end <= start);
+                spans.get(next).is_some_and(|(other_start, _)| other_start < end)
+            })
+        };
+        self.there.contains(&(mark.spans.as_slice(), mark.concept_id()))
+            || self.across.get(&mark.concept_id()).is_some_and(is_across)
     }
-    same_concept && overlap(&kept.spans(), &mark.spans())
 }
 
 /// Whether a prediction stands across what a person said and says otherwise.
@@ -110,5 +150,32 @@ mod tests {
         assert_eq!(shown, ["6 ->X", "4 D>Y", "7 ->Z", "5 E>-"]);
         assert_eq!(next, 8);
         assert!(disagrees(&marks[&2], changes[0].after.as_ref().unwrap()));
+    }
+
+    #[test]
+    fn marks_by_the_ten_thousand_are_replaced_in_one_walk() {
+        // Each comparison with all others would be ten thousand million of them.
+        let n = 100_000;
+        let row = |id: u32, source, state, concept| (i64::from(id), mark(source, state, (4 * id, 4 * id + 3), concept));
+        let marks: BTreeMap<i64, MarkState> = (0..n)
+            .map(|id| match id % 2 {
+                0 => row(id, Source::Gold, State::Accepted, "A"),
+                _ => row(id, Source::Pred, State::Open, "B"),
+            })
+            .collect();
+        let predicted = (0..n).map(|id| row(id, Source::Pred, State::Open, "A").1).collect();
+        let mut next = 0;
+        let changes = replace(&marks, predicted, &mut next);
+        assert_eq!((changes.len(), next), (n as usize / 2, 0));
+    }
+
+    #[test]
+    fn what_lies_across_a_decision_of_a_person_is_found_by_its_concept() {
+        let human = |span, concept| mark(Source::User, State::Accepted, span, concept);
+        let marks = [human((0, 10), "A"), human((2, 4), "A"), human((20, 30), "A"), human((12, 18), "B")];
+        let said = Said::by(marks.iter());
+        let has = |span, concept| said.has(&mark(Source::Pred, State::Open, span, concept));
+        assert!(has((9, 12), "A") && has((5, 6), "A") && has((29, 40), "A") && has((17, 19), "B"));
+        assert!(!has((10, 20), "A") && !has((12, 18), "A") && !has((0, 12), "B") && !has((0, 40), "C"));
     }
 }

@@ -8,6 +8,7 @@ pub mod documents;
 pub mod events;
 pub mod folder;
 pub mod jobs;
+pub mod members;
 pub mod models;
 pub mod pace;
 pub mod people;
@@ -17,6 +18,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
@@ -30,7 +32,8 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// What each version of the file adds to the one before. A row is never changed: a new one follows.
-const MIGRATIONS: [&str; 3] = [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql")];
+const MIGRATIONS: [&str; 4] =
+    [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql"), include_str!("004.sql")];
 
 /// The version of the file that this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -46,6 +49,9 @@ const CACHE: i64 = 8 << 10;
 
 /// What of the log of changes stays on the disk, in bytes.
 const MAX_LOG: i64 = 64 << 20;
+
+/// How long is waited for another process that writes.
+const BUSY: Duration = Duration::from_secs(10);
 
 /// Steps of SQLite between two looks whether anybody still waits for the answer.
 const STEPS: std::ffi::c_int = 10_000;
@@ -105,6 +111,22 @@ impl Store {
             transaction.commit()?;
             Ok(value)
         })())
+    }
+
+    /// Brings what the log of changes holds into the database and empties it, where nobody reads an older state just now; for after large changes.
+    pub fn cut_log(&self) {
+        let writer = lock(&self.writer);
+        if self.check().is_err() {
+            return;
+        }
+        let cut = writer
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .and(writer.busy_timeout(BUSY));
+        if let Err(error) = cut {
+            // It is cut the next time.
+            tracing::warn!("the log of the database cannot be emptied: {error}");
+        }
     }
 
     /// Runs `work` on one state of the file, whatever is written meanwhile.
@@ -181,7 +203,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
+use super::people::{Person, Role};
 use super::{documents, events, found, next_number, retire};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
@@ -28,10 +29,11 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-/// Every project, oldest first.
-pub fn all(connection: &Connection) -> ApiResult<Vec<Project>> {
-    let mut statement = connection.prepare_cached(&format!("{COLUMNS} ORDER BY p.id"))?;
-    let rows = statement.query_map([], project)?;
+/// Every project that somebody sees, oldest first.
+pub fn all(connection: &Connection, person: &Person) -> ApiResult<Vec<Project>> {
+    let is_seen = "?2 OR EXISTS (SELECT 1 FROM members m WHERE m.project_id = p.id AND m.person_id = ?1)";
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE {is_seen} ORDER BY p.id"))?;
+    let rows = statement.query_map(params![person.id, person.role == Role::Admin], project)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -77,6 +79,7 @@ pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
         retire(connection, table)?;
         connection.execute(&format!("DELETE FROM {table} WHERE project_id = ?1"), [id])?;
     }
+    connection.execute("DELETE FROM members WHERE project_id = ?1", [id])?;
     connection.execute("DELETE FROM projects WHERE id = ?1", [id])?;
     Ok(())
 }

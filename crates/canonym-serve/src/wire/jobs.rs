@@ -37,7 +37,15 @@ pub struct NewPerson {
     pub role: Role,
 }
 
-/// Everybody.
+/// Somebody who is to become a member of a project.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMember {
+    /// The number of the person.
+    pub id: i64,
+}
+
+/// People.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct People {
     /// In the order in which they came.

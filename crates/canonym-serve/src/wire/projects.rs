@@ -274,7 +274,7 @@ pub struct DocumentOut {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decisions {
-    /// The version that the client saw.
+    /// The version of the document that the client saw; needed where a mark that is there is decided on, or the document is finished.
     #[serde(default)]
     pub version: Option<i64>,
     /// What the client calls the request; the same twice is one.
@@ -351,6 +351,9 @@ pub struct AlikeRequest {
     /// Whether to give them the decision of the mark.
     #[serde(default)]
     pub apply: bool,
+    /// The version of the document of the mark that the client saw; needed to apply its decision.
+    #[serde(default)]
+    pub version: Option<i64>,
 }
 
 /// A mention like another.

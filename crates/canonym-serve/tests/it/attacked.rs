@@ -474,6 +474,7 @@ async fn who_came_in_and_who_may_do_what_is_recorded() {
     let server = Server::new(folder.path());
     let [ada, cyd, _] = three(&server).await;
     let project = ada.project(CORPUS).await;
+    ada.let_all_in(project).await;
     server.fail(Method::POST, "/login", json!({"name": "ada", "password": "wrong horse"}).to_string()).await;
     let path = format!("/people/{}", number_of(&ada, "ann").await);
     ada.patch(&path, json!({"role": "curator"})).await;
@@ -528,4 +529,38 @@ async fn small_holes_are_closed() {
         server.send(Method::from_bytes(format!("M{row}").as_bytes()).unwrap(), "/health", "").await;
     }
     assert!(!server.text("/metrics").await.contains("M4"));
+}
+
+#[tokio::test]
+async fn a_stream_of_texts_ends_with_the_login() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let [ada, cyd, ann] = three(&server).await;
+    let project = cyd.project(CORPUS).await;
+    let number = number_of(&ada, "ann").await;
+    cyd.post(&format!("/projects/{project}/people"), json!({"id": number})).await;
+    for turn in ["out of the project", "logout"] {
+        let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
+        let path = if turn == "logout" {
+            "/api/v1/link/stream".to_owned()
+        } else {
+            format!("/api/v1/link/stream?project={project}")
+        };
+        let response = ann.send(Method::POST, &path, Body::from_stream(ReceiverStream::new(receiver))).await;
+        let mut answers = response.into_body().into_data_stream();
+        let line = Bytes::from_static(b"{\"text\": \"delirium\"}\n");
+        sender.send(Ok(line.clone())).await.unwrap();
+        assert!(String::from_utf8_lossy(&answers.next().await.unwrap().unwrap()).contains("\"annotations\":[{"));
+        match turn {
+            "logout" => ann.post("/logout", json!({})).await,
+            _ => cyd.delete(&format!("/projects/{project}/people/{number}")).await,
+        };
+        // What is sent afterwards is not linked.
+        sender.send(Ok(line)).await.ok();
+        let mut rest = String::new();
+        while let Some(Ok(part)) = answers.next().await {
+            rest += &String::from_utf8_lossy(&part);
+        }
+        assert!(rest.contains("\"error\"") && !rest.contains("annotations"), "{turn}: {rest}");
+    }
 }

@@ -39,6 +39,8 @@ async fn whatever_is_asked_is_answered_as_described() {
     server.predict(project).await;
     server.app.put_admin("ada", "correct horse").unwrap();
     let token = token(&server).await;
+    // Chance makes other admins, and a curator of this one.
+    server.asked_with(&[("authorization", &format!("Bearer {token}"))]).let_all_in(project).await;
     let description = server.get("/openapi.json").await;
     let shapes = Shapes(&description["components"]["schemas"]);
     let texts = |server: &Server| {

@@ -44,6 +44,7 @@ async fn what_people_said_differently_waits_until_it_is_settled() {
     let server = Server::new(folder.path());
     let [ada, cyd, ann] = three(&server).await;
     let project = ada.project(CORPUS).await;
+    ada.let_all_in(project).await;
     let ids = ada.documents(project).await;
     assert_eq!(lines(&ann, project).await, [""; 0]);
     // Another concept, behind an emoji.
@@ -113,6 +114,7 @@ async fn a_place_is_settled_in_every_way() {
     let server = Server::new(folder.path());
     let [ada, _, ann] = three(&server).await;
     let project = ada.project(CORPUS).await;
+    ada.let_all_in(project).await;
     let id = ada.documents(project).await[1];
     let cancer = mark_of(&ada.document(id).await, "cancer");
     ann.decide(id, json!({"kind": "accept", "mark": cancer})).await;
@@ -147,7 +149,8 @@ async fn a_place_is_settled_in_every_way() {
         (json!([cancer]), json!([{"spans": [[7, 999]]}]), 400),
     ];
     for (marks, keep, status) in wrong {
-        let body = json!({"decisions": [{"kind": "settle", "marks": marks, "keep": keep}]}).to_string();
+        let settle = json!({"kind": "settle", "marks": marks, "keep": keep});
+        let body = json!({"version": 1_000_000, "decisions": [settle]}).to_string();
         assert_eq!(ada.fail(Method::POST, &path, body).await.0, status);
     }
 }

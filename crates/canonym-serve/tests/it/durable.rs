@@ -99,7 +99,8 @@ async fn decisions_made_together_are_all_kept_or_none() {
     let project = server.project(CORPUS).await;
     let id = server.documents(project).await[0];
     let before = server.document(id).await;
-    let body = json!({"decisions": [{"kind": "add", "spans": [[0, 1]]}, {"kind": "accept", "mark": 999}]});
+    let decisions = json!([{"kind": "add", "spans": [[0, 1]]}, {"kind": "accept", "mark": 999}]);
+    let body = json!({"version": before["version"], "decisions": decisions});
     let (status, _) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body.to_string()).await;
     assert_eq!(status, 404);
     assert_eq!(server.document(id).await, before);

@@ -202,7 +202,7 @@ async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives
     let before = server.document(id).await;
     let finish = |accepts: usize| json!({"kind": "finish", "value": true, "accepts": accepts});
     // Somebody was told of one prediction, and there are two.
-    let body = json!({"decisions": [finish(1)]}).to_string();
+    let body = json!({"version": before["version"], "decisions": [finish(1)]}).to_string();
     let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
     assert_eq!(
         (status, &answer["error"]["message"]),
@@ -288,8 +288,9 @@ async fn each_kind_of_decision_does_what_it_says() {
     let deleted = server.decide(id, json!({"kind": "delete", "mark": outer})).await;
     assert_eq!(deleted["removed"], json!([outer]));
     // What came with the documents is rejected, not deleted.
-    let inner = mark_of(&server.document(id).await, "cancer");
-    let body = json!({"decisions": [{"kind": "delete", "mark": inner}]}).to_string();
+    let seen = server.document(id).await;
+    let delete = json!({"kind": "delete", "mark": mark_of(&seen, "cancer")});
+    let body = json!({"version": seen["version"], "decisions": [delete]}).to_string();
     assert_eq!(server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await.0, 400);
     let exported = server.text(&format!("/projects/{project}/export?format=pubtator")).await;
     assert!(!exported.contains("Breast cancer\t"), "{exported}");
@@ -305,7 +306,8 @@ async fn the_same_decision_for_all_that_are_alike() {
     server.predict(project).await;
     let added = server.decide(ids[0], json!({"kind": "add", "spans": [[0, 8]], "concept": "T:4"})).await;
     let mark = added["marks"][0]["id"].as_i64().unwrap();
-    let ask = |scope: &str, apply: bool| json!({"mark": mark, "scope": scope, "apply": apply});
+    let ask =
+        |scope: &str, apply: bool| json!({"mark": mark, "scope": scope, "apply": apply, "version": added["version"]});
     let path = format!("/projects/{project}/alike");
     assert_eq!(server.post(&path, ask("document", false)).await["matches"].as_array().unwrap().len(), 2);
     let preview = server.post(&path, ask("project", false)).await;

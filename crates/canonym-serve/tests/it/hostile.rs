@@ -46,10 +46,10 @@ async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
     assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(2), &json!(2)));
     assert_eq!(report["n_skipped_annotations"], 1);
     let problems = report["problems"].as_array().unwrap();
-    assert_eq!(problems[0]["line"], 3);
-    assert_eq!(problems[1]["line"], 4);
-    assert_eq!(problems[2]["document"], "1");
-    assert!(problems[2]["hint"].as_str().unwrap().contains("nothing was overwritten"));
+    assert_eq!(problems[0]["document"], "1");
+    assert_eq!(problems[1]["line"], 3);
+    assert_eq!(problems[2]["line"], 4);
+    assert!(problems[0]["hint"].as_str().unwrap().contains("nothing was overwritten"));
 }
 
 #[tokio::test]

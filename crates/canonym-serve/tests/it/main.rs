@@ -5,6 +5,7 @@
 mod archives;
 mod attacked;
 mod care;
+mod costs;
 mod described;
 mod disagreements;
 mod durable;
@@ -13,6 +14,7 @@ mod flow;
 mod hostile;
 mod jobs;
 mod linking;
+mod members;
 mod people;
 mod scale;
 mod schema;

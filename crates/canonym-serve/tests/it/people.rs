@@ -49,6 +49,7 @@ async fn from_the_first_account_on_everybody_logs_in() {
 
     // Roles: an annotator decides, and neither makes projects nor adds people.
     let project = admin.project(CORPUS).await;
+    admin.let_all_in(project).await;
     let ann = login(&server, "ann").await;
     let id = ann.documents(project).await[0];
     let decided = ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
@@ -181,6 +182,7 @@ async fn who_is_deactivated_is_out_at_once_and_their_history_stays() {
     let server = Server::new(folder.path());
     let [ada, cyd, ann] = three(&server).await;
     let project = ada.project(CORPUS).await;
+    ada.let_all_in(project).await;
     let id = ada.documents(project).await[0];
     ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     let token = ann.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();

@@ -58,7 +58,11 @@ async fn busy(server: &Server) -> (i64, Vec<i64>) {
     bob.post(&format!("/documents/{}/redo", ids[0]), json!({})).await;
     bob.decide(ids[1], json!({"kind": "finish", "value": true})).await;
     ada.post(&format!("/documents/{}/comments", ids[1]), json!({"text": "Why?"})).await;
-    ada.post(&format!("/projects/{project}/alike"), json!({"mark": own, "scope": "project", "apply": true})).await;
+    ada.post(
+        &format!("/projects/{project}/alike"),
+        json!({"mark": own, "scope": "project", "apply": true, "version": i64::MAX}),
+    )
+    .await;
     (project, ids)
 }
 

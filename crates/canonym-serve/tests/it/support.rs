@@ -23,6 +23,11 @@ type Row = [&'static str; 5];
 
 /// A small terminology; ids have their prefix added, as those of MeSH do.
 pub fn kb() -> KnowledgeBase {
+    KnowledgeBase::from_vec(kb_bytes(), "test").unwrap()
+}
+
+/// Its file.
+pub fn kb_bytes() -> Vec<u8> {
     let rows: [Row; 6] = [
         ["T:1", "Mental disorder", "", "Disorder", ""],
         ["T:2", "Delirium", "acute confusional state", "Disorder", "T:1"],
@@ -47,7 +52,7 @@ pub fn kb() -> KnowledgeBase {
         builder.add(record).unwrap();
     }
     let meta = Meta { name: "test".to_owned(), added_prefixes: vec!["T".to_owned()], ..Meta::default() };
-    KnowledgeBase::from_vec(builder.to_bytes(meta).unwrap(), "test").unwrap()
+    builder.to_bytes(meta).unwrap()
 }
 
 /// What the engine says of a word wherever it stands: how sure it is of the place, and concepts with scores.
@@ -82,8 +87,12 @@ pub struct Ruled {
 
 impl Ruled {
     pub fn new(name: &str, rules: Vec<Rule>) -> Arc<Ruled> {
+        Ruled::on(kb(), name, rules)
+    }
+
+    pub fn on(kb: KnowledgeBase, name: &str, rules: Vec<Rule>) -> Arc<Ruled> {
         Arc::new(Ruled {
-            kb: kb(),
+            kb,
             name: name.to_owned(),
             rules: Mutex::new(rules),
             gate: Gate::default(),
@@ -313,8 +322,18 @@ impl Server {
         self.get(&format!("/documents/{id}")).await
     }
 
+    /// Decides on what stands there now.
     pub async fn decide(&self, id: i64, decision: Value) -> Value {
-        self.post(&format!("/documents/{id}/decisions"), json!({"decisions": [decision]})).await
+        let version = self.document(id).await["version"].clone();
+        let body = json!({"version": version, "decisions": [decision]});
+        self.post(&format!("/documents/{id}/decisions"), body).await
+    }
+
+    /// Makes everybody who has an account a member of a project.
+    pub async fn let_all_in(&self, project: i64) {
+        for person in self.get("/people").await["people"].as_array().unwrap() {
+            self.post(&format!("/projects/{project}/people"), json!({"id": person["id"]})).await;
+        }
     }
 
     /// Runs the jobs that wait.

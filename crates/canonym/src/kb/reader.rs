@@ -67,6 +67,11 @@ impl KnowledgeBase {
         KnowledgeBase::from_container(Container::open(path, KIND)?)
     }
 
+    /// The same; files of more than `in_memory` bytes are mapped.
+    pub fn open_up_to(in_memory: u64, path: &Path) -> Result<KnowledgeBase> {
+        KnowledgeBase::from_container(Container::open_up_to(in_memory, path, KIND)?)
+    }
+
     /// Opens a compiled knowledge base that lies in memory; `label` stands in for its path in errors.
     pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)

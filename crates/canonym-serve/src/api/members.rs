@@ -1,0 +1,107 @@
+//! Who works in a project. Every address that names a project, a document or a job is closed here to those who are not members.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, RawPathParams, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::{At, Json};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+use crate::guard::{Client, Curator};
+use crate::store::members::{self, Named};
+use crate::store::people::{self, Person};
+use crate::store::projects;
+use crate::wire::{NewMember, People};
+
+/// Lets a request pass to what it names, or answers that there is no such thing. The names of the parts of paths are those of the list of addresses:
+/// `p` is a project, `d` a document, `j` a job.
+pub async fn check(
+    State(app): State<Arc<App>>,
+    params: Result<RawPathParams, axum::extract::rejection::RawPathParamsRejection>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut named = Vec::new();
+    // What is not a number is refused by what it is meant for.
+    for (name, value) in params.iter().flat_map(RawPathParams::iter) {
+        named.extend(match (name, value.parse()) {
+            ("p", Ok(id)) => Some(Named::Project(id)),
+            ("d", Ok(id)) => Some(Named::Document(id)),
+            ("j", Ok(id)) => Some(Named::Job(id)),
+            _ => None,
+        });
+    }
+    if let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(request.uri()) {
+        let projects = pairs.iter().filter(|(name, _)| name == "project");
+        named.extend(projects.filter_map(|(_, value)| value.parse().ok().map(Named::Project)));
+    }
+    if named.is_empty() {
+        return next.run(request).await;
+    }
+    let Some(person) = request.extensions().get::<Person>().cloned() else {
+        return ApiError::no_login().into_response();
+    };
+    let checked = app.blocking(move |app| {
+        app.store.read(|connection| named.iter().try_for_each(|named| members::check(connection, &person, *named)))
+    });
+    match checked.await {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// `GET /projects/{p}/people`: the members of a project.
+pub async fn all(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) -> ApiResult<axum::Json<People>> {
+    let people = app.blocking(move |app| app.store.read(|connection| members::all(connection, project))).await?;
+    Ok(axum::Json(People { people }))
+}
+
+/// `POST /projects/{p}/people`: makes somebody a member; gives all members.
+pub async fn add(
+    State(app): State<Arc<App>>,
+    Curator(curator): Curator,
+    axum::Extension(client): axum::Extension<Client>,
+    At(project): At<i64>,
+    Json(new): Json<NewMember>,
+) -> ApiResult<axum::Json<People>> {
+    change(app, (curator, client), (project, new.id), "member added").await
+}
+
+/// `DELETE /projects/{p}/people/{id}`: takes somebody out of a project; gives those who stay. What they did stays.
+pub async fn remove(
+    State(app): State<Arc<App>>,
+    Curator(curator): Curator,
+    axum::Extension(client): axum::Extension<Client>,
+    At((project, person)): At<(i64, i64)>,
+) -> ApiResult<axum::Json<People>> {
+    change(app, (curator, client), (project, person), "member removed").await
+}
+
+async fn change(
+    app: Arc<App>,
+    (curator, client): (Person, Client),
+    (project, person): (i64, i64),
+    did: &'static str,
+) -> ApiResult<axum::Json<People>> {
+    let people = app.blocking(move |app| {
+        let (name, of, people) = app.store.write(|transaction| {
+            let of = projects::get(transaction, project)?.name;
+            let name = people::get(transaction, person)?.name;
+            if did == "member added" {
+                members::add(transaction, project, person)?;
+            } else if !members::remove(transaction, project, person)? {
+                return Err(ApiError::not_found(format!("`{name}` is not a member of this project")));
+            }
+            Ok((name, of, members::all(transaction, project)?))
+        })?;
+        let what = format!("{name} in project {project} ({of})");
+        app.audit.note(app.now(), (&curator.name, Some(client.0)), did, &what);
+        Ok(people)
+    });
+    let people = people.await?;
+    // Streams of events look again who may hear what.
+    app.keys_changed();
+    Ok(axum::Json(People { people }))
+}

@@ -1,0 +1,132 @@
+//! What a request, an import and a large knowledge base may cost, and what is told where that is not enough.
+
+use axum::http::Method;
+use canonym_serve::ServeConfig;
+use serde_json::json;
+
+use crate::flow::CORPUS;
+use crate::support::{Ruled, Server, config, rules};
+
+#[tokio::test]
+async fn the_answer_to_a_long_text_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ServeConfig { max_text_bytes: 1000, max_answer_bytes: 20_000, ..config(folder.path()) };
+    let server = Server::with(Ruled::new("first", rules()), None, limits);
+    let ask = |texts: &[String]| {
+        let documents: Vec<_> = texts.iter().map(|text| json!({"text": text})).collect();
+        json!({"documents": documents}).to_string()
+    };
+    let short = "delirium. ".repeat(10);
+    server.post("/link", json!({"documents": [{"text": short}]})).await;
+    let (status, answer) = server.fail(Method::POST, "/link", ask(&["x".repeat(1001)])).await;
+    assert_eq!(status, 413);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("a text may have 1000 bytes"), "{answer}");
+    let (status, answer) = server.fail(Method::POST, "/link", ask(&vec![short.clone(); 40])).await;
+    assert_eq!(status, 413);
+    assert!(answer["error"]["hint"].as_str().unwrap().contains("top_k"), "{answer}");
+    // A stream answers text by text.
+    let lines: Vec<String> = [&short, &"x".repeat(1001), &short].map(|text| json!({"text": text}).to_string()).to_vec();
+    let response = server.send(Method::POST, "/api/v1/link/stream", lines.join("\n")).await;
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    assert_eq!((text.lines().count(), text.matches("too_large").count()), (3, 1), "{text}");
+    // Such a text is not imported: it could not be predicted in.
+    let project = server.empty_project().await;
+    let long = json!({"id": "long", "text": "x".repeat(1001)}).to_string();
+    let report = server
+        .import(project, "format=jsonl", format!("{long}\n{}", json!({"id": "short", "text": "x"})).as_bytes())
+        .await;
+    assert_eq!((&report["n_documents"], &report["n_skipped_documents"]), (&json!(1), &json!(1)));
+    assert!(report["problems"][0]["hint"].as_str().unwrap().contains("split"), "{report}");
+}
+
+#[tokio::test]
+async fn a_document_has_no_more_marks_than_can_be_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.empty_project().await;
+    let document = |n: usize| {
+        let annotations: Vec<_> = (0..n).map(|at| json!({"spans": [[at, at + 1]]})).collect();
+        json!({"id": n.to_string(), "text": "a".repeat(n), "annotations": annotations}).to_string()
+    };
+    let file = format!("{}\n{}\n", document(100_001), document(100));
+    let report = server.import(project, "format=jsonl", file.as_bytes()).await;
+    assert_eq!((&report["n_documents"], &report["n_annotations"]), (&json!(1), &json!(100)));
+    assert!(report["problems"][0]["message"].as_str().unwrap().contains("100000 annotations"), "{report}");
+}
+
+#[tokio::test]
+async fn texts_are_linked_in_parts_and_answered_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Ruled::new("first", rules());
+    let server = Server::with(engine.clone(), None, config(folder.path()));
+    let documents: Vec<_> =
+        (0..5).map(|row| json!({"id": row.to_string(), "text": "delirium ".repeat(30_000)})).collect();
+    let answer = server.post("/link", json!({"documents": documents, "top_k": 1})).await;
+    let ids: Vec<&str> =
+        answer["documents"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["0", "1", "2", "3", "4"]);
+    assert_eq!(*engine.batches.lock().unwrap(), [1, 1, 1, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_knowledge_base_that_is_changed_under_the_server_is_an_error() {
+    use std::time::SystemTime;
+
+    for is_cut in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.kb");
+        std::fs::write(&path, crate::support::kb_bytes()).unwrap();
+        let kb = canonym::kb::KnowledgeBase::open_up_to(0, &path).unwrap();
+        let server = Server::with(Ruled::on(kb, "first", rules()), None, config(&folder.path().join("data")));
+        let project = server.project(CORPUS).await;
+        let id = server.documents(project).await[0];
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        match is_cut {
+            true => file.set_len(4096).unwrap(),
+            false => file.set_modified(SystemTime::UNIX_EPOCH).unwrap(),
+        }
+        let add = json!({"decisions": [{"kind": "add", "spans": [[0, 1]], "concept": "T:1"}]}).to_string();
+        for (method, path, body) in [
+            (Method::POST, "/link".to_owned(), json!({"text": "delirium"}).to_string()),
+            (Method::GET, "/kb/search?q=delirium".to_owned(), String::new()),
+            (Method::POST, format!("/documents/{id}/decisions"), add),
+            (Method::GET, "/ready".to_owned(), String::new()),
+        ] {
+            let (status, answer) = server.fail(method, &path, body).await;
+            assert_eq!(status, 503, "{path}: {answer}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains("knowledge base was changed"), "{answer}");
+        }
+        server.get("/health").await;
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_the_database_is_emptied_after_a_large_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let project = server.empty_project().await;
+    let line = |row: usize| {
+        let annotations: Vec<_> = (0..400).map(|at| json!({"spans": [[5 * at, 5 * at + 4]]})).collect();
+        format!("{}\n", json!({"id": row.to_string(), "text": "ache ".repeat(400), "annotations": annotations}))
+    };
+    let file: String = (0..30).map(line).collect();
+    let report = server.import(project, "format=jsonl", file.as_bytes()).await;
+    assert_eq!(report["n_annotations"], 12_000);
+    let log = std::fs::metadata(folder.path().join("canonym.sqlite-wal")).unwrap().len();
+    assert!(log < 1 << 20, "{log}");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_leaves_no_log_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(folder.path());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let serving = tokio::spawn(canonym_serve::connections::serve(listener, server.app.clone()));
+    let project = server.project(CORPUS).await;
+    server.app.stop();
+    serving.await.unwrap().unwrap();
+    // Nobody has closed the database yet.
+    assert_eq!(std::fs::metadata(folder.path().join("canonym.sqlite-wal")).unwrap().len(), 0);
+    assert_eq!(server.documents(project).await.len(), 3);
+}

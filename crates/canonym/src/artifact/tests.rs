@@ -1,0 +1,129 @@
+//! Containers: written, damaged, and changed while they are used.
+
+use std::io::Cursor;
+
+use super::*;
+
+const KIND: Kind = Kind { tag: *b"TEST", name: "sample", format: 3 };
+
+fn sample() -> Vec<u8> {
+    let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();
+    writer.section("letters", [&b"abc"[..], b"def"]).unwrap();
+    writer.section_u32("numbers", &[1, 2, 3]).unwrap();
+    writer.finish().unwrap().into_inner()
+}
+
+fn open(bytes: Vec<u8>) -> Result<Container> {
+    Container::from_vec(bytes, Path::new("sample"), KIND)
+}
+
+#[test]
+fn sections_come_back_as_written() {
+    let container = open(sample()).unwrap();
+    assert_eq!(&container.bytes()[container.range("letters").unwrap()], b"abcdef");
+    assert_eq!(container.range("numbers").unwrap().len(), 12);
+    assert!(container.range("absent").is_err());
+}
+
+#[test]
+fn every_flipped_byte_and_every_truncation_is_an_error() {
+    let bytes = sample();
+    let container = open(bytes.clone()).unwrap();
+    let used: Vec<usize> = (0..bytes.len()).filter(|at| !is_padding(&container, *at)).collect();
+    for at in used {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        assert!(open(damaged).is_err(), "byte {at}");
+    }
+    for len in 0..bytes.len() {
+        assert!(open(bytes[..len].to_vec()).is_err(), "length {len}");
+    }
+}
+
+#[test]
+fn mapped_files_are_checked_as_those_in_memory_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample");
+    let bytes = sample();
+    std::fs::write(&path, &bytes).unwrap();
+    let whole = Container::open_up_to(0, &path, KIND).unwrap();
+    assert_eq!(whole.bytes(), Container::open(&path, KIND).unwrap().bytes());
+    for at in (0..bytes.len()).filter(|at| !is_padding(&whole, *at)) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        // Under another name: a file that is mapped stays as it is.
+        let other = folder.path().join(format!("damaged-{at}"));
+        std::fs::write(&other, damaged).unwrap();
+        assert!(Container::open_up_to(0, &other, KIND).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn a_file_that_is_changed_in_place_while_it_is_mapped_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample");
+    std::fs::write(&path, sample()).unwrap();
+    let [mapped, in_memory] = [0, IN_MEMORY].map(|limit| Container::open_up_to(limit, &path, KIND).unwrap());
+    // Replaced as this program does, the old file stays whole.
+    let mut file = AtomicFile::create(&path).unwrap();
+    file.write_all(&sample()).unwrap();
+    file.commit().unwrap();
+    mapped.check_unchanged().unwrap();
+    let mapped = Container::open_up_to(0, &path, KIND).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let other = std::fs::metadata(std::env::current_exe().unwrap()).unwrap();
+    file.set_modified(other.modified().unwrap()).unwrap();
+    let error = mapped.check_unchanged().unwrap_err();
+    assert!(error.to_string().contains("it was changed while it was in use"), "{error}");
+    assert!(error.hint().is_some());
+    let mapped = Container::open_up_to(0, &path, KIND).unwrap();
+    file.set_len(100).unwrap();
+    assert!(mapped.check_unchanged().is_err() && mapped.verify().is_err());
+    assert!(in_memory.check_unchanged().is_ok() && in_memory.verify().is_ok());
+}
+
+fn is_padding(container: &Container, at: usize) -> bool {
+    let table = container.bytes().len() - 2 * ENTRY_LEN;
+    let in_section = container.sections.values().any(|(range, _)| range.contains(&at));
+    at >= HEADER_LEN && at < table && !in_section
+}
+
+#[test]
+fn a_newer_format_says_so() {
+    let mut writer = ContainerWriter::new(Kind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
+    writer.section("letters", [&b"abc"[..]]).unwrap();
+    let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
+    assert_eq!(error.to_string(), "cannot use sample: it has format 4, and this program reads up to 3");
+}
+
+#[cfg(unix)]
+#[test]
+fn temporary_names_are_not_known_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    // What was there under the old name of the process is not written into.
+    let (planted, victim) = (format!(".out.{}.tmp", std::process::id()), folder.path().join("victim"));
+    std::fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, folder.path().join(planted)).unwrap();
+    let (mut one, two) = (AtomicFile::create(&path).unwrap(), AtomicFile::create(&path).unwrap());
+    assert_ne!(one.temporary, two.temporary);
+    one.write_all(b"new").unwrap();
+    one.commit().unwrap();
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+#[test]
+fn an_abandoned_file_leaves_the_old_one_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    std::fs::write(&path, "old").unwrap();
+    let mut file = AtomicFile::create(&path).unwrap();
+    file.write_all(b"new").unwrap();
+    drop(file);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let mut file = AtomicFile::create(&path).unwrap();
+    file.write_all(b"new").unwrap();
+    file.commit().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+}
