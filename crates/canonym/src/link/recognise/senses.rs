@@ -520,7 +520,7 @@ impl Surroundings {
         }
         let topic = sense.topics.iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
         let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
-        let written = self.small[self.starts[at.start] as usize..].as_bytes();
+        let written = &self.small.as_bytes()[self.starts[at.start] as usize..];
         let is_spelled = sense.long_forms().map(str::to_lowercase).any(|long| {
             // A form that is a long form itself does not spell itself out.
             if written.starts_with(long.as_bytes()) && written.get(long.len()).is_none_or(|next| *next == b' ') {
