@@ -1,9 +1,10 @@
 //! The settings in an experiment file: where one cannot be used, the message names its place and the nearest right word.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use canonym::Error;
-use rapidfuzz::distance::osa;
+use rapidfuzz::distance::{lcs_seq, osa};
 use serde::de::DeserializeOwned;
 use toml::de;
 
@@ -49,10 +50,13 @@ fn hint(told: &str) -> String {
     }
 }
 
-/// The one of some words that is meant by a misspelt one.
+/// The one of some words that is meant by a misspelt one: of equally near ones that with most of its letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let with_edits = known.into_iter().map(|known| (osa::distance(word.chars(), known.chars()), known));
-    with_edits.min().filter(|(edits, _)| *edits <= MAX_EDITS).map(|(_, known)| known)
+    let measured = known.into_iter().map(|known| {
+        let edits = osa::distance(word.chars(), known.chars());
+        (edits, Reverse(lcs_seq::similarity(word.chars(), known.chars())), known)
+    });
+    measured.min().filter(|(edits, ..)| *edits <= MAX_EDITS).map(|(.., known)| known)
 }
 
 #[cfg(test)]
@@ -106,6 +110,12 @@ mod tests {
                 [DIR]/shapes.toml:2: invalid type: string "two", expected usize in `run.n_steps`
                 entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
         );
+    }
+
+    #[test]
+    fn of_words_that_are_as_near_the_one_with_the_same_letters_is_meant() {
+        assert_eq!(nearest("n_rnd", ["n_hard", "n_random", "batch"]), Some("n_random"));
+        assert_eq!(nearest("quite-other", ["n_hard", "n_random", "batch"]), None);
     }
 
     #[test]

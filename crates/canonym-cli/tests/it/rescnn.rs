@@ -340,9 +340,9 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
         assert!(errors.contains(expected), "{errors}");
     }
     for (typo, line, expected) in [
-        ("size = 60\ndimm = 8", 12, "unknown field `dimm`, expected one of `size`, `dim`, `bert`, `trained`"),
-        ("size = 60", 10, "a vocabulary has `size` and `dim`, where it is learned, or `bert`"),
-        ("size = \"many\"\ndim = 8", 11, "invalid type: string \"many\", expected usize in `vocabulary.size`"),
+        ("size = 60\ndimm = 8", 13, "unknown field `dimm`, expected one of `size`, `dim`, `bert`, `trained`"),
+        ("size = 60", 11, "a vocabulary has `size` and `dim`, where it is learned, or `bert`"),
+        ("size = \"many\"\ndim = 8", 12, "invalid type: string \"many\", expected usize in `vocabulary.size`"),
     ] {
         place.write("typo.toml", EXPERIMENT.replace("size = 60\ndim = 8", typo));
         let errors = refused(&["train", "typo.toml", "--out", "other"]);
