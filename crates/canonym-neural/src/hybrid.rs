@@ -389,7 +389,7 @@ mod tests {
     fn no_weight_is_chosen_that_is_worse_than_words_alone() {
         // Words are right in 90 of 100, and vectors turn two of these: less than one standard error.
         let mut queries = vec![query(1.0, 0.0); 88];
-        queries.extend(vec![query(1.0, -0.5); 2]);
+        queries.extend(vec![query(1.0, -0.6); 2]);
         queries.extend(vec![query(-1.0, 0.0); 10]);
         assert_eq!(accuracy(&queries, &Fusion::LEXICAL), 0.9);
         assert_eq!(accuracies(&queries, &[1.5, 3.0]), [0.9, 0.88]);
