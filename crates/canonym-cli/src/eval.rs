@@ -1,7 +1,7 @@
 //! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
 
 pub mod inputs;
-mod warnings;
+pub mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,9 +42,10 @@ pub struct EvalArgs {
     /// Order the candidates of gold mentions anew by the text around them: a cross-encoder that `canonym train` wrote.
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["pred", "folds"])]
     pub rerank: Option<PathBuf>,
-    /// Whether the model finds the mentions or links those of the gold file.
-    #[arg(long, value_enum, default_value = "detect")]
-    pub mentions: Mentions,
+    /// Whether the model finds the mentions or links those of the gold file. Where it is not given it finds them, unless the texts are nothing but
+    /// mentions.
+    #[arg(long, value_enum)]
+    pub mentions: Option<Mentions>,
     /// The format of both files: auto, a corpus format, or biosyn.
     #[arg(long, value_name = "F", default_value = "auto", value_parser = parse_format)]
     pub format: EvalFormat,
@@ -171,7 +172,7 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let gold = read_gold(args)?;
     let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
     let terms = kb.as_deref().map(|kb| Terms { kb, raw_ids: args.raw_ids });
-    eval_report::write(&args.files, &report, judged.as_ref(), terms, &facts(args))?;
+    eval_report::write(&args.files, &report, judged.as_ref(), terms, &facts(args, &gold))?;
     let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
@@ -200,17 +201,23 @@ fn usual_model(format: EvalFormat) -> &'static str {
 }
 
 /// What was judged, for the head of a page.
-fn facts(args: &EvalArgs) -> Vec<(String, String)> {
+fn facts(args: &EvalArgs, gold: &Gold) -> Vec<(String, String)> {
     let source = match (&args.pred, &args.model) {
         (Some(path), _) => ("Predictions", path.display().to_string()),
         (None, model) => {
-            let mode = if args.mentions == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
+            let mode = if mentions(args, gold) == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
             let anew = args.rerank.as_ref().map(|path| format!(", ordered by {}", path.display())).unwrap_or_default();
             ("Model", format!("{}{anew}, {mode}", model.as_deref().unwrap_or(usual_model(args.format))))
         }
     };
     let gold = args.gold.as_ref().map(|path| ("Gold file", path.display().to_string()));
     gold.into_iter().chain([source]).map(|(label, value)| (label.to_owned(), value)).collect()
+}
+
+/// Where the mentions of a model that is run come from.
+fn mentions(args: &EvalArgs, gold: &Gold) -> Mentions {
+    let usual = || if gold.is_mentions_only() { Mentions::Gold } else { Mentions::Detect };
+    args.mentions.unwrap_or_else(usual)
 }
 
 fn read_gold(args: &EvalArgs) -> anyhow::Result<Gold> {
@@ -256,11 +263,15 @@ fn judge_with<'a>(
             models.rerank = args.rerank.as_deref().map(rerank::open).transpose()?;
             let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
-            let (mentions, raw_ids) = (args.mentions, args.raw_ids);
+            let (mentions, raw_ids) = (mentions(args, gold), args.raw_ids);
             let leaky_tokenisation = args.leaky_tokenisation;
             Predictions::Run { kb, models: Box::new(models), mentions, subset, raw_ids, leaky_tokenisation }
         }
     };
+    if matches!(predictions, Predictions::Run { .. }) {
+        warnings::of_mentions(args.mentions, gold);
+    }
+    inputs::tell_unknown(gold, &predictions);
     let mut config = configure(args, training);
     if let (Some(strata), Some(kb)) = (&mut config.strata, &kb) {
         strata.names = Some(inputs::names_of(gold, kb, args.raw_ids));

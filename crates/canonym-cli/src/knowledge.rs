@@ -32,6 +32,7 @@ use canonym_neural::pipeline::{Pipeline, PipelineConfig};
 use canonym_neural::usages::UsagesOf;
 use canonym_neural::vectors::VectorCache;
 
+use crate::encoding;
 use crate::errors::usage;
 
 /// The word that stands for the embedded knowledge base where a file is expected.
@@ -330,6 +331,11 @@ pub fn dual_voices(kb: &KnowledgeBase, bundle: &DualBundle, subset: Option<&Subs
 /// The vectors of the forms of `kb`; they are kept.
 fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FlatIndex {
     let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    let sample = |n_names: usize| {
+        let forms: Vec<&str> = (0..n_names).map(|form| kb.forms().get(form)).collect();
+        names.encode(&forms);
+    };
+    let _told = encoding::tell(kb, &cache, kb.n_forms(), sample);
     cache.index(kb, names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))
 }
 
@@ -339,7 +345,10 @@ pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<M
     let kind = bundle.manifest.concepts;
     let rows = ConceptRows::of(kb, kind);
     let (encoder, windower) = (bundle.encoder()?, bundle.windower()?);
-    let encode = || encoder.encode_names(&rows.texts(kb, kind, &windower));
+    let texts = || rows.texts(kb, kind, &windower);
+    let encode = || encoder.encode_names(&texts());
+    let sample = |n_names: usize| drop(encoder.encode_names(&texts()[..n_names]));
+    let _told = encoding::tell(kb, &cache, rows.concepts.len(), sample);
     let size = (rows.concepts.len(), encoder.dim());
     Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?)
 }

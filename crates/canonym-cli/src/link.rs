@@ -173,6 +173,9 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     sink.finish()?;
+    if arguments.mentions == Mentions::Gold && batches.n_given == 0 {
+        progress::say("warning: no input has annotations to link; without `--mentions gold` mentions are found");
+    }
     for (n, option) in [(n_dropped.by_nil, "--nil drop"), (n_dropped.by_context, "--drop-context")] {
         if n > 0 {
             progress::say(&format!("left out {} by `{option}`", counted(n, "mention")));
@@ -262,6 +265,8 @@ struct Batches {
     reading: ReadArguments,
     mentions: Mentions,
     documents: Option<Documents>,
+    /// Annotations of the input.
+    n_given: usize,
     /// Files of folders that could not be read.
     n_left_out: u64,
 }
@@ -279,6 +284,7 @@ impl Batches {
             reading: arguments.reading,
             mentions: arguments.mentions,
             documents: None,
+            n_given: 0,
             n_left_out: 0,
         })
     }
@@ -308,6 +314,7 @@ impl Batches {
                 Some(document) => {
                     let document = document?;
                     n_bytes += document.document.text.len();
+                    self.n_given += document.annotations.len();
                     batch.push(document);
                 }
                 None => {

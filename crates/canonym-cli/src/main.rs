@@ -6,6 +6,7 @@ mod compare;
 mod context;
 mod convert;
 mod download;
+mod encoding;
 mod errors;
 mod eval;
 mod eval_report;
@@ -85,10 +86,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     progress::set_quiet(arguments.quiet);
     start_tracing(arguments.verbose);
-    // A half-written file never survives an interrupt; 130 is what shells expect after one.
-    let handler = ctrlc::set_handler(interrupt::handle);
-    if let Err(error) = handler {
-        tracing::warn!("interrupts end the program without tidying up: {error}");
+    if let Err(error) = interrupt::watch() {
+        tracing::warn!("signals end the program without tidying up: {error}");
     }
     let result = match arguments.command {
         Command::Link(arguments) => link::run(&arguments),
@@ -122,6 +121,7 @@ fn start_tracing(verbose: u8) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
+        .with_ansi(progress::has_colours())
         .without_time()
         .with_target(false)
         .init();

@@ -1,6 +1,6 @@
 //! `canonym map`: names in, concepts out, no context.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::filter::FilterArguments;
 use crate::knowledge::NameLinker;
+use crate::output::Lines;
 use crate::{knowledge, progress};
 
 /// Names that are linked together; enough for every core, little for the memory.
@@ -74,7 +75,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
     let mut input = Input::open(&arguments.file)?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = Lines::default();
     let bar = progress::counter("names", None);
     let mut names: Vec<String> = Vec::with_capacity(BATCH);
     loop {

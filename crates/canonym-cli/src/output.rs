@@ -5,10 +5,55 @@ use std::io::Write;
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::interrupt;
+
+/// Bytes that are collected before they are written.
+const COLLECTED: usize = 1 << 16;
+
 /// Writes `text` to standard output.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = Lines::default();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+/// Standard output, written in whole lines: what ends the program from outside leaves no part of one.
+#[derive(Debug, Default)]
+pub struct Lines {
+    collected: Vec<u8>,
+}
+
+impl Lines {
+    /// Writes the first `end` bytes of what was collected.
+    fn put(&mut self, end: usize) -> std::io::Result<()> {
+        let bytes: Vec<u8> = self.collected.drain(..end).collect();
+        interrupt::whole(|| {
+            let mut out = std::io::stdout().lock();
+            out.write_all(&bytes).and_then(|()| out.flush())
+        })
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let last = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| self.collected.len() + at + 1);
+        self.collected.extend_from_slice(bytes);
+        match last {
+            Some(end) if end >= COLLECTED => self.put(end)?,
+            _ => {}
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.put(self.collected.len())
+    }
+}
+
+impl Drop for Lines {
+    /// Where an error ended the command, what came before it is written; a writer that failed already has nothing left.
+    fn drop(&mut self) {
+        self.flush().ok();
+    }
 }
 
 /// Writes `value` to standard output as JSON over several lines.

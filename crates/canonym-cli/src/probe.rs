@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use canonym::Error;
 use canonym::eval::bootstrap::SplitMix64;
 use canonym::kb::{FormId, KnowledgeBase};
@@ -17,8 +16,8 @@ use canonym_neural::hybrid::NameEncoder;
 use canonym_neural::random::shuffle;
 use serde::Serialize;
 
-use crate::knowledge;
 use crate::queries::{MentionQuery, bare, read_mentions};
+use crate::{knowledge, output};
 
 /// Arguments of `canonym probe`.
 #[derive(Debug, clap::Args)]
@@ -85,7 +84,7 @@ pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
         true => serde_json::to_string_pretty(&rows)? + "\n",
         false => table(&rows),
     };
-    std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes()).context("cannot write the result")
+    output::print(&text)
 }
 
 /// A model and the vectors of all names.

@@ -15,9 +15,14 @@ pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
 
+/// Whether quiet was asked for.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 /// Writes a line for the user to standard error, unless quiet was asked for.
 pub fn say(line: &str) {
-    if !QUIET.load(Ordering::Relaxed) {
+    if !is_quiet() {
         write(&format!("{line}\n"));
     }
 }
@@ -27,9 +32,18 @@ pub fn write(text: &str) {
     std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
+/// Whether messages may have colours: on a terminal, unless `NO_COLOR` is set; elsewhere only where `CLICOLOR_FORCE` asks for them.
+pub fn has_colours() -> bool {
+    let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0");
+    match (std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()), is_set("CLICOLOR_FORCE")) {
+        (true, _) => false,
+        (false, forced) => forced || std::io::stderr().is_terminal(),
+    }
+}
+
 /// A count of `what` with its rate, and with the time left where the total is known.
 pub fn counter(what: &str, total: Option<u64>) -> ProgressBar {
-    if QUIET.load(Ordering::Relaxed) || !std::io::stderr().is_terminal() {
+    if is_quiet() || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = match total {
@@ -42,6 +56,17 @@ pub fn counter(what: &str, total: Option<u64>) -> ProgressBar {
             ProgressBar::no_length().with_style(ProgressStyle::with_template(&template).expect("the template is valid"))
         }
     };
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// Shows on a terminal that `what` goes on, and for how long.
+pub fn spinner(what: &str) -> ProgressBar {
+    if is_quiet() || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("the template is valid");
+    let bar = ProgressBar::new_spinner().with_style(style).with_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use canonym::corpus::conll::Tags;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
 
 use crate::output::counted;
 use crate::{errors, progress};
@@ -151,6 +151,16 @@ impl Documents {
             if n > 0 {
                 progress::say(&line);
             }
+        }
+        for (oddity, met) in self.reader.oddities() {
+            let what = match oddity {
+                Oddity::RepeatedId => "the id of an earlier one; each is read as a document of its own",
+                Oddity::NoTitle => "no title",
+            };
+            let place = met.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
+            let have = if met.n == 1 { "has" } else { "have" };
+            let n = counted(met.n, "document");
+            progress::say(&format!("warning: {n} of {path} {have} {what} (first: `{}`{place})", met.document));
         }
     }
 }

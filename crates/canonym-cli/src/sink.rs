@@ -1,6 +1,6 @@
 //! Where documents are written: standard output, a file that appears when it is complete, or a folder that does.
 
-use std::io::{BufWriter, Stdout, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,7 +11,7 @@ use canonym::corpus::folder::FolderWriter;
 use canonym::corpus::format::{CorpusFormat, Frame, encode_with, frame, start};
 use canonym::corpus::losses::{Losses, losses};
 
-use crate::output::counted;
+use crate::output::{Lines, counted};
 use crate::packed::{PackedFile, check_ending, is_packed};
 use crate::{errors, progress};
 
@@ -66,7 +66,7 @@ pub struct Sink {
 }
 
 enum Out {
-    Stdout(BufWriter<Stdout>),
+    Stdout(Lines),
     File(PackedFile),
     Folder(AtomicFolder, FolderWriter),
 }
@@ -90,7 +90,7 @@ impl Sink {
                 return Err(errors::usage(message, &format!("give {folder}")));
             }
             (Some(path), _) => Out::File(PackedFile::create(path)?),
-            (None, _) => Out::Stdout(BufWriter::with_capacity(1 << 16, std::io::stdout())),
+            (None, _) => Out::Stdout(Lines::default()),
         };
         Ok(Sink { out, format, frame: Frame::default(), is_first: true, losses: Losses::default() })
     }

@@ -17,6 +17,7 @@ mod recognition;
 mod report;
 mod rescnn;
 mod sampling;
+mod settings;
 mod sources;
 mod stage;
 mod tagger;
@@ -28,25 +29,28 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use canonym::eval::bootstrap::SplitMix64;
+use canonym::eval::ids::{IdSet, known_ids};
 use canonym::kb::KnowledgeBase;
 use canonym::kb::compile::hash_file;
 use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym::link::model::LexicalModel;
 use canonym_neural::bundle::{FILE, cross};
 use data::{Role, SetConfig};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use settings::settings;
 
-use crate::progress;
+use crate::eval::warnings;
+use crate::{errors, progress};
 
 /// Arguments of `canonym train`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct TrainArguments {
     /// The experiment.
     config: PathBuf,
-    /// Where its data lie.
-    #[arg(long, value_name = "DIR", env = "CANONYM_DATA", default_value = "../shared/data")]
-    data_root: PathBuf,
+    /// Where its data lie. Where neither this nor the variable is given: the folder of the experiment, or `../shared/data` where that holds what
+    /// the experiment names and its own folder does not.
+    #[arg(long, value_name = "DIR", env = "CANONYM_DATA")]
+    data_root: Option<PathBuf>,
     /// The folder to write.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -54,6 +58,30 @@ pub struct TrainArguments {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
+
+impl TrainArguments {
+    /// Where the data lie; [`run`] fills in what is not given.
+    fn root(&self) -> &Path {
+        self.data_root.as_deref().unwrap_or(Path::new("."))
+    }
+}
+
+/// What `system` of an experiment may say.
+const SYSTEMS: [&str; 10] = [
+    "pipeline",
+    adapt::SYSTEM,
+    "dual-encoder",
+    cross::SYSTEM,
+    "tagger",
+    "rescnn",
+    sampling::SYSTEM,
+    "lexical",
+    "recognition",
+    "known-words",
+];
+
+/// The folder of data beside a checkout.
+const SHARED: &str = "../shared/data";
 
 /// An experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,6 +162,9 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         ));
     }
     fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
+    let given = arguments.data_root.clone();
+    let data_root = Some(given.unwrap_or_else(|| usual_root(&arguments.config, &table, Path::new(SHARED))));
+    let arguments = &TrainArguments { data_root, ..arguments.clone() };
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
         Some("recognition") => recognition::run(arguments, table),
@@ -146,8 +177,14 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some(sampling::SYSTEM) => sampling::run(arguments, table),
         Some(cross::SYSTEM) => cross_encoder::run(arguments, table),
         other => {
-            let message = format!("there is no system `{}` to fit", other.unwrap_or_default());
-            let hint = "write `system = \"pipeline\"`, `\"adaptation\"`, `\"dual-encoder\"`, `\"cross-encoder\"`, `\"tagger\"`, `\"rescnn\"`, `\"sampling\"`, `\"lexical\"` or `\"recognition\"` into the experiment";
+            let path = arguments.config.display();
+            let message = match other {
+                Some(system) => format!("{path} names the system `{system}`, which is none that can be trained"),
+                None => format!("{path} does not say which system is trained"),
+            };
+            let meant = other.and_then(|other| settings::nearest(other, SYSTEMS));
+            let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
+            let hint = format!("{meant}an entry `system = \"…\"` names one of {}", SYSTEMS.join(", "));
             Err(canonym::Error::invalid(message).with_hint(hint).into())
         }
     }
@@ -155,13 +192,14 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
 
 fn fit_lexical(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no lexical experiment"))?;
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no lexical experiment"))?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
     for set in &experiment.set {
         progress::say(&format!("{} …", set.name));
-        sets.push(prepare(set, &arguments.data_root, &work, experiment.seed)?);
+        sets.push(prepare(set, arguments.root(), &work, experiment.seed)?);
     }
     std::fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     let fit: Vec<Example> = sets.iter().filter(|set| set.config.role == Role::Fit).flat_map(to_fit).collect();
@@ -173,7 +211,7 @@ fn fit_lexical(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result
     }
     let paths: BTreeSet<&PathBuf> =
         experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
-    let provenance = provenance(paths, &arguments.data_root)?;
+    let provenance = provenance(paths, arguments.root())?;
     write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
     write_run(&arguments.out, &experiment, &report, &provenance, &model.to_json())
 }
@@ -234,21 +272,28 @@ fn read_table(path: &Path, overrides: &[String]) -> anyhow::Result<toml::Table> 
     Ok(table)
 }
 
-/// The settings in the table of an experiment.
-fn settings<T: DeserializeOwned>(table: toml::Table) -> canonym::Result<T> {
-    table.try_into().map_err(|error: toml::de::Error| {
-        let told = error.to_string().trim().replace('\n', " ");
-        // So the library calls a table or list where one word of some is expected.
-        let told = told.replace("unit variant, expected string only", "table or list, expected a word");
-        let hint = "entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one";
-        canonym::Error::invalid(told).with_hint(hint)
-    })
+/// Where the data of an experiment lie if nobody says so: beside it, unless only the folder `shared` has anything that the experiment names.
+fn usual_root(experiment: &Path, table: &toml::Table, shared: &Path) -> PathBuf {
+    fn names_any(value: &toml::Value, folder: &Path) -> bool {
+        match value {
+            // Other experiments, such as the parts of one, are no data.
+            toml::Value::String(text) => !text.is_empty() && !text.ends_with(".toml") && folder.join(text).exists(),
+            toml::Value::Array(values) => values.iter().any(|value| names_any(value, folder)),
+            toml::Value::Table(table) => table.values().any(|value| names_any(value, folder)),
+            _ => false,
+        }
+    }
+    let names_any = |folder: &Path| table.values().any(|value| names_any(value, folder));
+    let own = match experiment.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !names_any(own) && names_any(shared) { shared.to_path_buf() } else { own.to_path_buf() }
 }
 
 /// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
 fn override_entry(table: &mut toml::Table, one: &str) -> anyhow::Result<()> {
-    let refused =
-        |why: &str| canonym::Error::invalid(format!("cannot set `{one}`: {why}")).with_hint("write `fit.penalty=0.01`");
+    let refused = |why: &str| errors::usage(format!("cannot set `{one}`: {why}"), "write `fit.penalty=0.01`");
     let (key, value) = one.split_once('=').ok_or_else(|| refused("there is no `=`"))?;
     let value = match toml::from_str::<toml::Table>(&format!("value = {value}")) {
         Ok(mut parsed) => parsed.remove("value").expect("it was just written"),
@@ -285,6 +330,7 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::R
     let mut documents: BTreeMap<String, usize> = BTreeMap::new();
     for fold in data::read(config, root, work, &mut SplitMix64::new(seed))? {
         let parts: Vec<Labelled> = fold.asked.iter().flat_map(|asked| asked.parts.clone()).collect();
+        tell_unknown(&format!("queries of {}", config.name), &parts, &fold.kb);
         let mut at = set.examples.len();
         set.examples.extend(examples(&fold.kb, &LexicalModel::zero(), &parts));
         set.names.extend(parts);
@@ -298,6 +344,16 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> anyhow::R
         set.kbs.push((at, fold.kb));
     }
     Ok(set)
+}
+
+/// Tells how many queries have ids that no concept of the terminology has.
+fn tell_unknown(what: &str, queries: &[Labelled], kb: &KnowledgeBase) {
+    let sets: Vec<IdSet> =
+        queries.iter().map(|query| IdSet::parse(&query.ids.iter().cloned().collect::<Vec<_>>())).collect();
+    let known = known_ids(kb.concepts().map(|concept| kb.id(concept)));
+    if let Some(unknown) = warnings::unknown(what, sets.iter(), &known) {
+        unknown.tell("the terminology");
+    }
 }
 
 fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> anyhow::Result<Provenance> {
@@ -315,6 +371,23 @@ fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> anyhow::Result<Provenan
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_lie_beside_the_experiment_unless_only_the_shared_folder_has_them() {
+        let place = tempfile::tempdir().unwrap();
+        let (own, shared) = (place.path().join("own"), place.path().join("shared"));
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(&shared).unwrap();
+        let experiment = own.join("shapes.toml");
+        let table = toml::from_str("system = \"rescnn\"\n[data]\nqueries = [{ path = \"dev.tsv\" }]").unwrap();
+        let root = || usual_root(&experiment, &table, &shared);
+        assert_eq!(root(), own);
+        std::fs::write(shared.join("dev.tsv"), "").unwrap();
+        assert_eq!(root(), shared);
+        std::fs::write(own.join("dev.tsv"), "").unwrap();
+        assert_eq!(root(), own);
+        assert_eq!(usual_root(Path::new("shapes.toml"), &table, &place.path().join("none")), Path::new("."));
+    }
 
     #[test]
     fn overrides_reach_into_tables_and_lists() {

@@ -317,15 +317,16 @@ pub fn accuracies(queries: &[Judged], weights: &[f32]) -> Vec<f64> {
 }
 
 /// The weight of the dense side: of those whose accuracy is within one standard error of the best (Breiman et al. 1984) the one nearest to the
-/// `usual` one, so that few queries do not decide by chance.
+/// `usual` one, so that few queries do not decide by chance. A weight that is worse than words alone is never taken; where all are, it is 0.
 pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
     let accuracies = accuracies(queries, weights);
     let best = accuracies.iter().copied().fold(0.0, f64::max);
     let error = (best * (1.0 - best) / queries.len().max(1) as f64).sqrt();
-    let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= best - error);
+    let least = accuracy(queries, &Fusion::LEXICAL).max(best - error);
+    let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= least);
     let unusual = |weight: f32| (weight - usual).abs();
     let chosen = good.map(|(weight, _)| weight).min_by(|left, right| unusual(*left).total_cmp(&unusual(*right)));
-    Fusion::of(1.0, chosen.unwrap_or(usual))
+    Fusion::of(1.0, chosen.unwrap_or(0.0))
 }
 
 /// `fusion` with the weight of the further voice by names that makes most queries right, of [`COSINE_WEIGHTS`] the least; and the accuracy of
@@ -366,4 +367,37 @@ pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
         }
     }
     Fusion { calibration: canonym::link::fit::fit_calibration(points.iter()), ..fusion }
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym::kb::NameId;
+
+    use super::*;
+
+    /// Two candidates, the right one first, that words tell apart by `lexical` and vectors by `cosine`.
+    fn query(lexical: f32, cosine: f32) -> Judged {
+        let candidate = |concept: u32, score: f32, cosine: f32| {
+            let features = LexicalModel::zero().weights;
+            let scored = Scored { concept: ConceptId(concept), name: NameId(concept), features, score };
+            Evidence { scored, cosine, name: 0.0 }
+        };
+        vec![(candidate(0, lexical, cosine), true), (candidate(1, 0.0, 0.0), false)]
+    }
+
+    #[test]
+    fn no_weight_is_chosen_that_is_worse_than_words_alone() {
+        // Words are right in 90 of 100, and vectors turn two of these: less than one standard error.
+        let mut queries = vec![query(1.0, 0.0); 88];
+        queries.extend(vec![query(1.0, -0.6); 2]);
+        queries.extend(vec![query(-1.0, 0.0); 10]);
+        assert_eq!(accuracy(&queries, &Fusion::LEXICAL), 0.9);
+        assert_eq!(accuracies(&queries, &[1.5, 3.0]), [0.9, 0.88]);
+        assert_eq!(fit_fusion(&queries, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, 1.5);
+        // None of the weights is as good as words: vectors have no say.
+        assert_eq!(fit_fusion(&queries, &[3.0, 5.0], USUAL_COSINE_WEIGHT).cosine, 0.0);
+        // Where vectors help, the usual weight is as before.
+        let helped = [vec![query(1.0, 0.0); 8], vec![query(-1.0, 1.0); 8]].concat();
+        assert_eq!(fit_fusion(&helped, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, USUAL_COSINE_WEIGHT);
+    }
 }

@@ -100,10 +100,16 @@ impl Error {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Parse { hint, .. } | Error::Artifact { hint, .. } | Error::Invalid { hint, .. } => hint.as_deref(),
-            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                Some("check the path; relative paths start at the current folder")
-            }
-            Error::Io { .. } => None,
+            Error::Io { source, .. } => match source.kind() {
+                std::io::ErrorKind::NotFound => Some("check the path; relative paths start at the current folder"),
+                std::io::ErrorKind::InvalidData => {
+                    Some("a text in UTF-8 is expected: check the path, or convert the file")
+                }
+                std::io::ErrorKind::IsADirectory => Some("a file is expected: give one of the folder"),
+                std::io::ErrorKind::NotADirectory => Some("a part of the path is a file and no folder"),
+                std::io::ErrorKind::PermissionDenied => Some("check who may read and write there"),
+                _ => None,
+            },
             Error::Limit { .. } => Some("check that this is the file you meant; if it is, split it into smaller ones"),
         }
     }

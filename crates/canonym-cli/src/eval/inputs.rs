@@ -78,6 +78,17 @@ impl Gold {
         }
     }
 
+    /// Whether the texts are nothing but mentions, between which a model that finds mentions has no context.
+    pub fn is_mentions_only(&self) -> bool {
+        let Gold::Documents(documents) = self else { return false };
+        let is_covered = |document: &AnnotatedDocument| {
+            let spans = || document.annotations.iter().flat_map(|annotation| &annotation.spans);
+            let inside = |at: usize| spans().any(|span| (span.start as usize..span.end as usize).contains(&at));
+            document.document.text.char_indices().all(|(at, letter)| !letter.is_alphanumeric() || inside(at))
+        };
+        documents.iter().any(|document| !document.annotations.is_empty()) && documents.iter().all(is_covered)
+    }
+
     /// The words and ids of every gold mention.
     fn mentions(&self) -> Vec<(String, IdSet)> {
         match self {
@@ -154,6 +165,19 @@ pub fn names_of(gold: &Gold, kb: &KnowledgeBase, raw_ids: bool) -> HashMap<Strin
         found.insert(text, concepts.into_iter().map(ids).collect());
     }
     found
+}
+
+/// Tells how many gold mentions no prediction can answer, because the terminology lacks their ids.
+pub fn tell_unknown(gold: &Gold, predictions: &Predictions<'_>) {
+    if let Predictions::Run { kb, raw_ids, .. } = predictions {
+        let sets: Vec<IdSet> = gold.mentions().into_iter().map(|(_, ids)| ids).collect();
+        let known = KnownConcepts::of(kb, *raw_ids);
+        let unknown = warnings::unknown("gold mentions", sets.iter(), &known.ids);
+        // Where all are unknown for their prefix, a comparison with the predictions tells how to mend it.
+        if let Some(unknown) = unknown.filter(|unknown| !unknown.is_of_prefixes()) {
+            unknown.tell(&known.name);
+        }
+    }
 }
 
 /// Where predictions come from.

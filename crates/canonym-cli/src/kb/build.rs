@@ -1,5 +1,6 @@
 //! `canonym kb build`: from the files of a terminology to one compiled file, with a report of what was left out.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -204,8 +205,11 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     if meta.options.iter().any(|option| option == WITH_STARTER) {
         sheet.line("starter", starter_line(report));
     }
-    let dropped: Vec<(u64, String)> =
-        report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
+    let told = |counts: &BTreeMap<(String, String), u64>| -> Vec<(u64, String)> {
+        counts.iter().map(|(what, n)| (*n, format!("{}: {}{}", what.0, what.1, report.place_of(what)))).collect()
+    };
+    sheet.counts("merged", &told(&report.merged));
+    let dropped = told(&report.dropped);
     sheet.counts("dropped", &dropped);
     if dropped.is_empty() {
         sheet.line("dropped", "nothing");

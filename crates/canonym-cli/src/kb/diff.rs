@@ -1,6 +1,6 @@
 //! `canonym kb diff`: what differs between two knowledge bases.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -8,7 +8,7 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::diff::{Change, Fate, Summary, diff};
 
 use crate::knowledge;
-use crate::output::{self, Sheet, counted, thousands};
+use crate::output::{self, Lines, Sheet, counted, thousands};
 
 /// Concepts that are shown to people where `--limit` is not given.
 const SHOWN: u64 = 20;
@@ -35,7 +35,7 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     let old = knowledge::open(Some(&arguments.old))?;
     let new = knowledge::open(Some(&arguments.new))?;
     if arguments.json {
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = Lines::default();
         return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");
     }
     let limit = arguments.limit.unwrap_or(SHOWN);

@@ -1,6 +1,6 @@
 //! `canonym kb export`: a compiled file as a text format that `canonym kb build` reads back.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -8,7 +8,7 @@ use canonym::kb::KnowledgeBase;
 use canonym::kb::export::{ExportFormat, check_exported, export};
 use canonym::kb::import::Report;
 
-use crate::output::{Sheet, counted};
+use crate::output::{Lines, Sheet, counted};
 use crate::packed::{PackedFile, check_ending};
 use crate::{knowledge, progress};
 
@@ -45,7 +45,7 @@ pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
             report
         }
         None => {
-            let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+            let mut out = Lines::default();
             let report = write(&kb, arguments.to, &mut out).context("cannot write to standard output")?;
             check_exported(&kb, arguments.to, &report)?;
             report

@@ -116,8 +116,9 @@ pub struct Figures {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no adaptation"))?;
-    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no adaptation"))?;
+    let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let models = knowledge::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;

@@ -136,14 +136,14 @@ struct Judged {
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(table).with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
     let Experiment { seed, data, retrieval, .. } = &experiment;
     retrieval.bm25.check().with_context(|| format!("{path} cannot be trained"))?;
     if retrieval.n_candidates < 2 {
         let error = canonym::Error::invalid("there is nothing to order among fewer than 2 candidates");
         return Err(error.with_hint("`retrieval.n_candidates` is 10 where nothing else is said").into());
     }
-    let root = arguments.data_root.as_path();
+    let root = arguments.root();
     std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
+use canonym::eval::ids::{IdSet, known_ids};
 use canonym::kb::KnowledgeBase;
 use canonym::link::model::LexicalModel;
 use canonym_neural::bundle::{Bundle, FILE};
@@ -36,6 +37,7 @@ use super::adapt::usages_in;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, settings, write_bytes, write_text};
+use crate::eval::warnings;
 use crate::knowledge::{TERMINOLOGY, dual_vectors};
 use crate::progress;
 
@@ -140,27 +142,31 @@ struct Report {
     seconds: BTreeMap<&'static str, f64>,
 }
 
-/// Tells where few mentions, or none, mean a concept of the terminology; without any, nothing can be learned.
+/// Tells how many mentions mean no concept of the terminology; where all do, nothing can be learned.
 fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> anyhow::Result<()> {
     let CorpusReport { n_mentions, n_nil, n_unknown, .. } = corpus.report;
     let n_meant = n_mentions - n_nil;
-    if n_unknown * 2 <= n_meant && n_unknown < n_mentions {
+    let annotations = corpus.documents.iter().flat_map(|document| &document.annotations);
+    let sets: Vec<IdSet> = annotations.map(|annotation| IdSet::parse(&annotation.ids)).collect();
+    let ids = kb.concepts().flat_map(|concept| {
+        let own = [kb.id(concept).to_owned(), kb.raw_id(concept)];
+        own.into_iter().chain(kb.alternative_ids(concept).map(str::to_owned))
+    });
+    let ids: Vec<String> = ids.collect();
+    let known = known_ids(ids.iter().map(String::as_str));
+    let what = format!("mentions that are {part}");
+    if let Some(unknown) = warnings::unknown(&what, sets.iter(), &known) {
+        unknown.tell("the terminology");
+    }
+    if n_unknown < n_meant || !is_needed {
         return Ok(());
     }
     let of_corpus = corpus.documents.iter().flat_map(|document| &document.annotations).flat_map(ids_of).next();
     let of_kb = kb.concepts().next().map(|concept| kb.id(concept));
     let shown =
         format!("such as `{}`, and the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
-    if is_needed && n_unknown == n_meant {
-        let error = canonym::Error::invalid("no mention has a concept of the terminology");
-        return Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into());
-    }
-    if n_meant > 0 {
-        let message =
-            format!("warning: {n_unknown} of {n_meant} mentions that are {part} mean no concept of the terminology");
-        progress::say(&format!("{message}; corpora have ids {shown}"));
-    }
-    Ok(())
+    let error = canonym::Error::invalid("no mention has a concept of the terminology");
+    Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into())
 }
 
 /// The terminology before the model is complete.
@@ -173,8 +179,8 @@ const STAGE: &str = "train";
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(table).with_context(|| format!("{path} is no experiment of the dual encoder"))?;
-    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the dual encoder"))?;
+    let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();

@@ -50,11 +50,12 @@ fn one() -> usize {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("not a valid experiment: {path}"))?;
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("not a valid experiment: {path}"))?;
     let mut words: BTreeMap<String, ()> = BTreeMap::new();
     for source in &experiment.source {
         progress::say(&format!("{} …", source.path.display()));
-        let path = data_file(&source.path, &arguments.data_root);
+        let path = data_file(&source.path, arguments.root());
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let mut count = |name: &str| {
             for word in fold(name).split(' ') {

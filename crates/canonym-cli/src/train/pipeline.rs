@@ -87,8 +87,9 @@ struct Report {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no experiment of a pipeline"))?;
-    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a pipeline"))?;
+    let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
 
@@ -96,7 +97,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if !names_out.join(FILE).exists() {
         let names = TrainArguments {
             config: beside.join(&experiment.names),
-            data_root: root.to_path_buf(),
+            data_root: Some(root.to_path_buf()),
             out: names_out.clone(),
             overrides: Vec::new(),
         };
@@ -104,7 +105,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     let names = Bundle::open(&names_out)?;
 
-    let of_tagger: tagger::Experiment = settings(super::read_table(&beside.join(&experiment.tagger), &[])?)
+    let tagger = beside.join(&experiment.tagger);
+    let of_tagger: tagger::Experiment = settings(&tagger, super::read_table(&tagger, &[])?)
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
     let of_tagger = of_tagger.without(&experiment.leave_out)?;
     let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;

@@ -95,11 +95,12 @@ struct RecognitionReport {
 /// Runs the experiment that `table` holds.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no recognition experiment"))?;
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no recognition experiment"))?;
     let mut sets = Vec::new();
     for config in &experiment.corpus {
         progress::say(&format!("{} …", config.name));
-        sets.push(prepare(config, &arguments.data_root)?);
+        sets.push(prepare(config, arguments.root())?);
     }
     let model = fit_model(&experiment, &sets);
     let corpora = sets.iter().zip(places(&sets, &model, false)).map(|(set, places)| judge(set, &places, &model));
@@ -115,7 +116,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         &arguments.out,
         &experiment,
         &report,
-        &super::provenance(paths, &arguments.data_root)?,
+        &super::provenance(paths, arguments.root())?,
         &model.to_json(),
     )
 }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::checkpoint_folder;
 use super::log::Log;
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
-use super::{TrainArguments, provenance, settings, stage, write_bytes, write_text};
+use super::{TrainArguments, provenance, settings, stage, tell_unknown, write_bytes, write_text};
 use crate::progress;
 use crate::queries::{MentionQuery, bare};
 
@@ -52,7 +52,7 @@ struct Experiment {
 
 /// Where pieces of words and their embeddings come from.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(untagged, try_from = "VocabularyFields")]
 enum VocabularyConfig {
     /// Learned from the names and queries, the embeddings trained with the rest.
     Learned {
@@ -66,9 +66,34 @@ enum VocabularyConfig {
         /// Its folder, relative to the data root.
         bert: PathBuf,
         /// Whether the embeddings are trained, too, and not kept as they are (as published).
-        #[serde(default)]
         trained: bool,
     },
+}
+
+/// The entries of both kinds, so that one that is misspelt can be named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VocabularyFields {
+    size: Option<usize>,
+    dim: Option<usize>,
+    bert: Option<PathBuf>,
+    trained: Option<bool>,
+}
+
+impl TryFrom<VocabularyFields> for VocabularyConfig {
+    type Error = &'static str;
+
+    fn try_from(fields: VocabularyFields) -> Result<VocabularyConfig, &'static str> {
+        match fields {
+            VocabularyFields { size: Some(size), dim: Some(dim), bert: None, trained: None } => {
+                Ok(VocabularyConfig::Learned { size, dim })
+            }
+            VocabularyFields { size: None, dim: None, bert: Some(bert), trained } => {
+                Ok(VocabularyConfig::Checkpoint { bert, trained: trained.unwrap_or_default() })
+            }
+            _ => Err("a vocabulary has `size` and `dim`, where it is learned, or `bert` and perhaps `trained`"),
+        }
+    }
 }
 
 /// One training.
@@ -157,7 +182,8 @@ struct Report {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no experiment of ResCNN"))?;
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of ResCNN"))?;
     experiment.model.check_sizes().with_context(|| format!("{path} cannot be trained"))?;
     if let VocabularyConfig::Learned { size: 0 | 1, .. } | VocabularyConfig::Learned { dim: 0, .. } =
         experiment.vocabulary
@@ -167,7 +193,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
             .with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128")
             .into());
     }
-    let root = arguments.data_root.as_path();
+    let root = arguments.root();
     std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
@@ -215,6 +241,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
     let dev_each = each(&dev_parts, &pieces, &mut labels);
+    tell_unknown("held-out queries", &dev_parts, &dev_terminology.kb);
     seconds.insert("prepare", started.elapsed().as_secs_f64());
 
     let provenance = provenance(data.paths().collect(), root)?;

@@ -158,9 +158,10 @@ const CHANCE: &str = "random";
 /// Runs an experiment; runs that have ended are kept and not done again.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no simulation of sampling"))?;
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no simulation of sampling"))?;
     let strategies = experiment.check()?;
-    let (root, out) = (arguments.data_root.as_path(), arguments.out.as_path());
+    let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
     let terminology = &experiment.terminology;
     let trees = (terminology.trees.as_ref(), root);

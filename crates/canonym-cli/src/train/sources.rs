@@ -305,6 +305,23 @@ mod tests {
     }
 
     #[test]
+    fn the_first_of_merged_terminologies_gives_the_preferred_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        // The first source has no preferred name for the circle, only a synonym.
+        write("first.jsonl", "{\"id\": \"7\", \"synonyms\": [\"ring\"]}\n{\"id\": \"8\", \"name\": \"Square\"}\n");
+        write("second.tsv", "8\tBox\tSquare\n7\tCircle\tdisc\n9\tCube\n");
+        let terminology =
+            |path: &str, format: &str| TerminologyConfig { path: path.into(), format: format.to_owned(), prefix: None };
+        let (first, second) = (terminology("first.jsonl", "jsonl"), terminology("second.tsv", "tsv"));
+        let merged = |configs: &[&TerminologyConfig]| {
+            names(&compile_merged(configs, folder.path(), &folder.path().join("merged.kb")).unwrap())
+        };
+        assert_eq!(merged(&[&first, &second]), ["7: ring, Circle, disc", "8: Square, Box", "9: Cube"]);
+        assert_eq!(merged(&[&second, &first]), ["7: Circle, disc, ring", "8: Box, Square", "9: Cube"]);
+    }
+
+    #[test]
     fn whole_documents_are_held_out() {
         let mentions = ["a", "b", "a", "c", "d", "b"].map(|document| mention(document, "x", "1")).into();
         let (train, dev) = held_out(mentions, 2);

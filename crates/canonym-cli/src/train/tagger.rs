@@ -186,9 +186,10 @@ pub struct Trained {
 /// Runs an experiment.
 pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(table).with_context(|| format!("{path} is no experiment of the tagger"))?;
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the tagger"))?;
     std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
-    train(&experiment, &arguments.data_root, &arguments.out)?;
+    train(&experiment, arguments.root(), &arguments.out)?;
     Ok(())
 }
 

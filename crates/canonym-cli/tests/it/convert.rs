@@ -229,3 +229,39 @@ fn wrong_usage_is_named() {
     assert_eq!(status(&["convert", "--to", "conll", "--tags", "bmes", "a", "b"]), Some(2));
     assert_eq!(status(&["convert", "--to", "jsonl", "missing", "-"]), Some(1));
 }
+
+#[test]
+fn repeated_ids_and_missing_titles_are_told_with_the_first_place() {
+    let place = Workplace::new();
+    place.write("gold.txt", "7|t|One.\n7|t|One.\n7|a|More.\n\n8|a|Two.\n\n7|t|One.\n");
+    place.check(&["convert", "--to", "biosyn", "gold.txt", "-"], expect![[r#"
+        status 0
+        --- stderr
+        warning: 2 documents of gold.txt have the id of an earlier one; each is read as a document of its own (first: `7` at gold.txt:2)
+        warning: 1 document of gold.txt has no title (first: `8` at gold.txt:5)
+        5 sections of texts were left out (first in document `7`)
+        4 documents without mentions were left out (first in document `7`)
+    "#]]);
+    let lines: Vec<String> = ["1", "2", "1", "1"].map(|id| format!("{{\"id\":\"{id}\",\"text\":\"One.\"}}\n")).into();
+    place.write("notes.jsonl", lines.concat());
+    place.check(&["convert", "--to", "biosyn", "notes.jsonl", "-"], expect![[r#"
+        status 0
+        --- stderr
+        warning: 2 documents of notes.jsonl have the id of an earlier one; each is read as a document of its own (first: `1` at notes.jsonl:3)
+        4 documents without mentions were left out (first in document `1`)
+    "#]]);
+}
+
+#[test]
+fn a_score_that_bioc_holds_is_not_called_lost() {
+    let place = Workplace::new();
+    let linked =
+        r#"{"id":"7","text":"Fever.","annotations":[{"spans":[[0,5]],"text":"Fever","ids":["D1"],"score":0.75}]}"#;
+    place.write("linked.jsonl", linked);
+    for (format, file) in [("bioc-xml", "linked.xml"), ("bioc-json", "linked.json"), ("texoo", "linked.texoo.json")] {
+        let output = place.run(&["convert", "--to", format, "linked.jsonl", file], "");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{format}");
+        let back = place.run(&["convert", "--from", format, "--to", "jsonl", file, "-"], "");
+        assert!(String::from_utf8(back.stdout).unwrap().contains("\"score\":0.75"), "{format}");
+    }
+}

@@ -17,7 +17,7 @@ fn told(place: &Workplace, arguments: &[&str]) -> String {
 fn ids_in_two_spellings_are_told_and_raw_ids_mend_them() {
     let place = Workplace::with_shapes();
     place.write("gold.txt", GOLD);
-    let run = ["--model", "default", "--kb", "shapes.kb", "--match", "strict"];
+    let run = ["--model", "default", "--kb", "shapes.kb", "--match", "strict", "--mentions", "detect"];
     expect![[r#"
         warning: hardly any id of one side can be one of the other: gold has `S1`, predictions have `X:S1`
         hint: link with `--raw-ids`, or build the knowledge base without `--prefix`
@@ -45,6 +45,41 @@ fn ids_in_two_spellings_are_told_and_raw_ids_mend_them() {
         hint: give it where the predictions are made, or leave `--pred` out to run a model
     "#]],
     );
+}
+
+#[test]
+fn texts_that_are_nothing_but_mentions_are_linked_as_they_are() {
+    let place = Workplace::with_shapes();
+    place.write(
+        "gold.txt",
+        "1|t|pie slice\n1\t0\t9\tpie slice\tCurve\tX:S3\n\n2|t|round.\n2\t0\t5\tround\tCurve\tX:S1\n",
+    );
+    let run = ["--model", "lexical", "--kb", "shapes.kb", "--match", "strict"];
+    let given = "the texts are nothing but mentions, which are linked as they are; `--mentions detect` finds mentions in them\n";
+    assert_eq!(told(&place, &run), given);
+    let f1 = |more: &[&str]| {
+        let output = place.run(&[&["eval", "--gold", "gold.txt", "--json"], &run[..], more].concat(), "");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["metrics"]["strict"]["f1"].as_f64().unwrap()
+    };
+    assert_eq!((f1(&[]), f1(&["--mentions", "gold"])), (1.0, 1.0));
+    assert_eq!(told(&place, &[&run[..], &["--mentions", "detect"]].concat()), "");
+    // In a text with other words the model finds the mentions.
+    place.write("gold.txt", GOLD.replace("S1", "X:S1").replace("S2", "X:S2"));
+    assert_eq!(told(&place, &run), "the model finds the mentions; `--mentions gold` links those of the gold file\n");
+    assert_eq!(told(&place, &[&run[..], &["--mentions", "gold"]].concat()), "");
+}
+
+#[test]
+fn gold_ids_that_the_terminology_lacks_are_told() {
+    let place = Workplace::with_shapes();
+    place.write("gold.txt", GOLD.replace("S1", "X:S1").replace("S2", "X:S77"));
+    let run = ["--model", "lexical", "--kb", "shapes.kb", "--match", "strict", "--mentions", "gold"];
+    expect![[r#"
+        warning: 1 of 2 gold mentions have ids that shapes lacks (such as X:S77)
+        hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)
+    "#]]
+    .assert_eq(&told(&place, &run));
 }
 
 #[test]

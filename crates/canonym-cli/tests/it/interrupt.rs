@@ -1,7 +1,8 @@
 //! Builds that are ended from outside leave the old file whole.
 #![cfg(unix)]
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use crate::support::Workplace;
@@ -49,6 +50,34 @@ fn an_interrupted_build_tidies_up() {
     assert!(matches!(code, Some(0 | 130)), "status {code:?}");
     assert_eq!(place.names(), ["many.kb", "many.tsv"]);
     assert!(is_old_or_whole(&place));
+}
+
+#[test]
+fn a_terminated_build_tidies_up_and_says_by_its_status_what_ended_it() {
+    let place = Workplace::new();
+    let code = end_build(&place, "-TERM");
+    assert!(matches!(code, Some(0 | 143)), "status {code:?}");
+    assert_eq!(place.names(), ["many.kb", "many.tsv"]);
+    assert!(is_old_or_whole(&place));
+}
+
+#[test]
+fn what_was_written_at_the_end_are_whole_lines() {
+    let place = Workplace::with_shapes();
+    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let mut command = place.command(&["map", "--kb", "shapes.kb", "-"]);
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        // Names without end: the program is in the middle of its work whenever the signal comes.
+        let feeder = std::thread::spawn(move || while input.write_all(b"round thing\n").is_ok() {});
+        let mut said = vec![0; 100_000];
+        output.read_exact(&mut said).unwrap();
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        output.read_to_end(&mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+        feeder.join().unwrap();
+        assert!(said.ends_with(b"}\n"), "{}", String::from_utf8_lossy(&said[said.len() - 80..]));
+    }
 }
 
 #[test]

@@ -12,19 +12,19 @@ fn a_build_ends_with_a_report() {
     place.check(
         &arguments,
         expect![[r#"
-        status 0
-        --- stderr
-        built    shapes.kb ([SIZE] MiB) in [TIME] s
-        format   tsv
-        read     5 records
-        kept      4  concepts
-                 11  names
-                 10  distinct names, case and punctuation aside
-                  2  semantic types
-        dropped  1  concept: no name
-                 1  name: empty
-                 1  row: blank
-    "#]],
+            status 0
+            --- stderr
+            built    shapes.kb ([SIZE] MiB) in [TIME] s
+            format   tsv
+            read     5 records
+            kept      4  concepts
+                     11  names
+                     10  distinct names, case and punctuation aside
+                      2  semantic types
+            dropped  1  concept: no name (first: shapes.tsv:6)
+                     1  name: empty (first: shapes.tsv:6)
+                     1  row: blank (first: shapes.tsv:5)
+        "#]],
     );
     assert_eq!(place.names(), ["shapes.kb", "shapes.tsv"]);
     let quiet = [&arguments[..], &["--quiet"]].concat();
@@ -200,12 +200,12 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
     place.check(
         &filtered,
         expect![[r#"
-        status 1
-        --- stderr
-        error: the knowledge base could not be built
-          caused by: no concept with a name is left to compile
-        hint: check the source format and the filters; dropped: 4 × concept: semantic type
-    "#]],
+            status 1
+            --- stderr
+            error: the knowledge base could not be built
+              caused by: no concept with a name is left to compile
+            hint: check the source format and the filters; dropped: 4 × concept: semantic type (first: shapes.tsv:1)
+        "#]],
     );
     let without_meaning = ["kb", "build", "shapes.tsv", "--out", "a.kb", "--languages", "de"];
     place.check(
@@ -266,18 +266,18 @@ fn sources_of_several_formats_are_merged() {
     place.check(
         &filtered,
         expect![[r#"
-        status 0
-        --- stderr
-        built    c.kb ([SIZE] MiB) in [TIME] s
-        format   tsv, biosyn
-        read     6 records
-        kept     3  concepts
-                 8  names
-                 7  distinct names, case and punctuation aside
-                 1  semantic types
-                 2  source vocabularies
-        dropped  2  concept: semantic type
-    "#]],
+            status 0
+            --- stderr
+            built    c.kb ([SIZE] MiB) in [TIME] s
+            format   tsv, biosyn
+            read     6 records
+            kept     3  concepts
+                     8  names
+                     7  distinct names, case and punctuation aside
+                     1  semantic types
+                     2  source vocabularies
+            dropped  2  concept: semantic type (first: shapes.tsv:2)
+        "#]],
     );
     place.check(
         &["kb", "build", "size=4@shapes.tsv", "--out", "a.kb"],
@@ -458,4 +458,83 @@ fn given_names_of_sources_win_and_files_are_told_apart() {
     };
     assert_eq!(map(&["--only-sources", "all"]), "2 of 3 concepts pass the filters\n");
     assert_eq!(map(&["--not-sources", "all"]), "1 of 3 concepts pass the filters\n");
+}
+
+#[test]
+fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
+    let place = Workplace::new();
+    place.write("shapes.tsv", "S1\tCircle\nS2\t\nS1\tRing\nS3\t \nS1\tDisc\n");
+    place.check(
+        &["kb", "build", "shapes.tsv", "--out", "a.kb"],
+        expect![[r#"
+        status 0
+        --- stderr
+        built    a.kb ([SIZE] MiB) in [TIME] s
+        format   tsv
+        read     5 records
+        kept     1  concepts
+                 3  names
+                 3  distinct names, case and punctuation aside
+        merged   2  row: the id of an earlier one (first: shapes.tsv:3)
+        dropped  2  concept: no name (first: shapes.tsv:2)
+                 2  name: empty (first: shapes.tsv:2)
+    "#]],
+    );
+    let terms = "[Term]\nid: S1\nname: Circle\n\n[Term]\nid: S2\n\n[Term]\nid: S1\nname: Ring\n";
+    place.write("shapes.obo", format!("format-version: 1.2\n\n{terms}"));
+    place.check(
+        &["kb", "build", "shapes.obo", "--out", "b.kb"],
+        expect![[r#"
+        status 0
+        --- stderr
+        built    b.kb ([SIZE] MiB) in [TIME] s
+        format   obo
+        read     3 records
+        kept     1  concepts
+                 2  names
+                 2  distinct names, case and punctuation aside
+        merged   1  term: the id of an earlier one (first: shapes.obo:10)
+        dropped  1  concept: no name (first: shapes.obo:7)
+    "#]],
+    );
+    // Of two files the same ids are what is merged on purpose.
+    place.write("more.tsv", "S1\tRound thing\n");
+    let output = place.run(&["kb", "build", "shapes.obo", "more.tsv", "--out", "c.kb"], "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("merged   1  term: the id of an earlier one (first: shapes.obo:10)"), "{told}");
+}
+
+#[test]
+fn web_pages_and_tables_with_commas_are_refused() {
+    let place = Workplace::new();
+    place.write("page.tsv", "\n<!DOCTYPE HTML>\n<html>\t<body>S1\tCircle</body></html>\n");
+    place.write("shapes.csv", "id,name||synonym\nS1,Circle\n");
+    place.write("shapes.txt", "S1;Circle\n");
+    let build = |source: &str, format: &[&str]| {
+        let output = place.run(&[&["kb", "build", source, "--out", "a.kb"], format].concat(), "");
+        assert!(!place.path("a.kb").exists());
+        place.describe(&output)
+    };
+    expect![[r#"
+        status 1
+        --- stderr
+        error: page.tsv:1: this is a web page (HTML) and no terminology
+        hint: download the file that the page offers; some sites need a login first
+    "#]]
+    .assert_eq(&build("page.tsv", &[]));
+    for format in ["tsv", "obo", "jsonl", "biosyn", "owl", "mesh-xml", "ctd"] {
+        let told = build("page.tsv", &["--format", format]);
+        assert!(told.starts_with("status 1\n") && told.contains("page.tsv:"), "{format}: {told}");
+    }
+    assert!(build("page.tsv", &["--format", "tsv"]).contains("page.tsv:1: this is a web page"));
+    expect![[r#"
+        status 1
+        --- stderr
+        error: shapes.csv:1: a table with commas or semicolons (CSV) is not read
+        hint: save the table with tabs (TSV): the columns are id, name, synonyms by |, types by |, definition
+    "#]]
+    .assert_eq(&build("shapes.csv", &[]));
+    assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: a table with commas"));
+    let told = build("shapes.txt", &["--format", "tsv"]);
+    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table with tabs"), "{told}");
 }

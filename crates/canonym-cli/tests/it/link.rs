@@ -102,10 +102,11 @@ fn files_that_cannot_be_linked_are_named() {
     place.check(
         &["link", "hollow"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: the folder hollow holds no file
-    "#]],
+            status 1
+            --- stderr
+            error: the folder hollow holds no file
+            hint: check the path; names that start with a dot are left out
+        "#]],
     );
     place.check(
         &["link", "--kb", "missing.kb", "--text", "fever"],
@@ -241,4 +242,14 @@ fn attributes_of_the_input_are_not_called_contexts() {
     let output = place.run(&["link", "note.txt", "--format", "brat", "--mentions", "gold", "--to", "table"], "");
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("score  attributes\n") && table.contains("doubtful"), "{table}");
+}
+
+#[test]
+fn an_input_without_mentions_to_link_is_told() {
+    let place = Workplace::with_shapes();
+    place.write("note.txt", "A circle.");
+    let output = place.run(&["link", "--kb", "shapes.kb", "--model", "lexical", "--mentions", "gold", "note.txt"], "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success());
+    assert_eq!(told, "warning: no input has annotations to link; without `--mentions gold` mentions are found\n");
 }

@@ -126,11 +126,12 @@ fn input_that_cannot_be_read_is_named() {
     place.check(
         &["map", "."],
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot read .
-          caused by: is a directory
-    "#]],
+            status 1
+            --- stderr
+            error: cannot read .
+              caused by: is a directory
+            hint: a file is expected: give one of the folder
+        "#]],
     );
 }
 

@@ -72,3 +72,20 @@ fn a_file_that_may_not_grow_leaves_the_old_one_in_place() {
     assert_eq!(std::fs::read_to_string(place.path("shapes.kb")).unwrap(), "old");
     assert_eq!(place.names(), ["shapes.kb", "shapes.tsv"]);
 }
+
+#[test]
+fn messages_have_colours_on_a_terminal_or_where_they_are_forced() {
+    let place = Workplace::with_shapes();
+    // A cache that is no folder cannot keep vectors, which is told.
+    let coloured = |set: &[(&str, &str)]| {
+        let mut command = place.command(&["map", "--model", "default", "--kb", "shapes.kb", "-"]);
+        command.env("CANONYM_CACHE", place.path("shapes.kb")).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        let told = String::from_utf8(Workplace::finish(command.envs(set.iter().copied()), "").stderr).unwrap();
+        assert!(told.contains("vectors of names are not kept"), "{told}");
+        told.contains('\u{1b}')
+    };
+    assert!(!coloured(&[]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "0")]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(coloured(&[("CLICOLOR_FORCE", "1")]));
+}

@@ -102,6 +102,49 @@ fn what_was_trained_links_with_its_own_terminology_and_with_another() {
 }
 
 #[test]
+fn data_lie_beside_the_experiment_where_nobody_says_where() {
+    let place = trained();
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    let train = ["train", "../shapes.toml", "--out", "model"];
+    let mut command = place.command(&train);
+    let output = Workplace::finish(command.current_dir(place.path("elsewhere")).env_remove("CANONYM_DATA"), "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let model = |folder: &str| std::fs::read(place.path(folder).join("model.safetensors")).unwrap();
+    assert_eq!(model("elsewhere/model"), model("model"));
+}
+
+#[test]
+fn the_first_use_of_a_large_terminology_tells_that_its_names_are_encoded() {
+    let place = trained();
+    let rows: Vec<String> = (0..25_000).map(|row| format!("T{row}\tshape {row}\n")).collect();
+    place.write("many.tsv", rows.concat());
+    said(&place, &["kb", "build", "many.tsv", "--out", "many.kb"], "");
+    let map = ["map", "--model", "model", "--kb", "many.kb", "-"];
+    let (ok, _, quiet) = said(&place, &[&["-q"], &map[..]].concat(), "shape 7\n");
+    assert!(ok && quiet.is_empty(), "{quiet}");
+    std::fs::remove_dir_all(place.path("cache")).unwrap();
+    let (ok, _, told) = said(&place, &map, "shape 7\n");
+    let end = format!("once; their vectors are kept in {}\n", place.path("cache").display());
+    assert!(ok && told.starts_with("encoding 25,000 names of many (about ") && told.ends_with(&end), "{told}");
+    assert_eq!(told.lines().count(), 1);
+    // Now they are there.
+    let (ok, _, told) = said(&place, &map, "shape 7\n");
+    assert!(ok && told.is_empty(), "{told}");
+}
+
+#[test]
+fn held_out_queries_that_the_terminology_lacks_are_told() {
+    let place = trained();
+    place.write("dev.tsv", "ring\tX:S1\nbox\tX:S2\n");
+    let train = ["train", "shapes.toml", "--out", "other", "--set", "data.dev_queries=dev.tsv"];
+    let (ok, _, errors) = said(&place, &train, "");
+    assert!(ok, "{errors}");
+    let warning = "warning: 2 of 2 held-out queries have ids that the terminology lacks (such as X:S1, X:S2)\n\
+                   hint: it has `S1` where they have `X:S1`: give both the same prefix (`--prefix`, `prefix`)\n";
+    assert!(errors.contains(warning), "{errors}");
+}
+
+#[test]
 fn probes_tell_what_the_model_looks_at() {
     let place = trained();
     let arguments = ["probe", "--model", "model", "queries.tsv", "--plot", "probe.svg"];
@@ -296,6 +339,25 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
         let errors = train(set);
         assert!(errors.contains(expected), "{errors}");
     }
+    for (typo, line, expected) in [
+        ("size = 60\ndimm = 8", 13, "unknown field `dimm`, expected one of `size`, `dim`, `bert`, `trained`"),
+        ("size = 60", 11, "a vocabulary has `size` and `dim`, where it is learned, or `bert`"),
+        ("size = \"many\"\ndim = 8", 12, "invalid type: string \"many\", expected usize in `vocabulary.size`"),
+    ] {
+        place.write("typo.toml", EXPERIMENT.replace("size = 60\ndim = 8", typo));
+        let errors = refused(&["train", "typo.toml", "--out", "other"]);
+        assert!(errors.contains(&format!("typo.toml:{line}: {expected}")), "{errors}");
+    }
+    let errors = refused(&["train", "typo.toml", "--out", "other", "--set", "vocabulary={sise=3}"]);
+    assert!(errors.contains("hint: did you mean `size`?"), "{errors}");
+    place.write("typo.toml", EXPERIMENT.replace("\"rescnn\"", "\"rescn\""));
+    let errors = refused(&["train", "typo.toml", "--out", "other"]);
+    assert!(
+        errors.contains("typo.toml names the system `rescn`") && errors.contains("did you mean `rescnn`?"),
+        "{errors}"
+    );
+    std::fs::write(place.path("typo.toml"), b"system = \"caf\xe9\"").unwrap();
+    assert!(refused(&["train", "typo.toml", "--out", "other"]).contains("hint: a text in UTF-8 is expected"));
     place.write("foreign.tsv", "ring\tZ1\n");
     assert!(train("data.queries=foreign.tsv").contains("no query has a concept of the terminology"));
 

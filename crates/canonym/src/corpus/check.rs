@@ -4,7 +4,10 @@
 //! annotation; linking such a mention would judge the wrong words. Searching for the right place is left to
 //! [`repair`], and done on request only.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpus::AnnotatedDocument;
 use crate::corpus::conll::Tags;
@@ -51,6 +54,26 @@ pub struct ReadCounts {
     pub n_deleted: u64,
 }
 
+/// What a reader takes as it stands, though it may be a mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Oddity {
+    /// Documents with the id of an earlier one.
+    RepeatedId,
+    /// PubTator documents without a line of a title.
+    NoTitle,
+}
+
+/// How often a reader met an oddity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Met {
+    /// How often.
+    pub n: u64,
+    /// The id of the first document.
+    pub document: String,
+    /// Where that is: path and line, where the format has lines of documents.
+    pub place: Option<String>,
+}
+
 /// One annotation as its source places it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed<'a> {
@@ -75,9 +98,26 @@ pub(super) struct Checker {
     pub fixes: Vec<Fix>,
     /// What was left out of the last document, and why.
     pub dropped: Vec<Error>,
+    /// What was taken as it stands.
+    pub oddities: BTreeMap<Oddity, Met>,
+    /// Hashes of the ids of all documents.
+    ids: HashSet<u64>,
 }
 
 impl Checker {
+    /// Counts an oddity of a document.
+    pub fn meet(&mut self, oddity: Oddity, document: &str, place: Option<String>) {
+        let first = || Met { n: 0, document: document.to_owned(), place };
+        self.oddities.entry(oddity).or_insert_with(first).n += 1;
+    }
+
+    /// Remembers the id of a document, and counts one that was met before.
+    pub fn meet_id(&mut self, document: &str, place: impl FnOnce() -> Option<String>) {
+        if !document.is_empty() && !self.ids.insert(xxh3_64(document.as_bytes())) {
+            self.meet(Oddity::RepeatedId, document, place());
+        }
+    }
+
     /// The spans in bytes, or `None` where the annotation is to be left out.
     ///
     /// A reader that has all annotations of a document at hand calls [`Checker::place_all`], which can repair more.

@@ -46,7 +46,8 @@ pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing>
     }
     let files = files_of(path)?;
     if files.is_empty() {
-        return Err(Error::invalid(format!("the folder {} holds no file", path.display())));
+        return Err(Error::invalid(format!("the folder {} holds no file", path.display()))
+            .with_hint("check the path; names that start with a dot are left out"));
     }
     Ok(pair_up(files, format, |path| path.as_path(), Waiting::File, |path| Source::from_path(path)))
 }

@@ -16,7 +16,7 @@
 //! # Ok::<(), canonym::Error>(())
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,8 +25,8 @@ use crate::corpus::conll::{Scheme, Tags};
 use crate::corpus::files::{self, Listing, Waiting};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain, pubmed,
-    pubtator, texoo,
+    AnnotatedDocument, Met, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain,
+    pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
 use crate::{Error, Result};
@@ -248,6 +248,11 @@ impl Reader {
         self.checker.counts
     }
 
+    /// What was taken as it stands so far, though it may be a mistake.
+    pub fn oddities(&self) -> &BTreeMap<Oddity, Met> {
+        &self.checker.oddities
+    }
+
     /// What was repaired in the document that was read last.
     pub fn fixes(&self) -> &[Fix] {
         &self.checker.fixes
@@ -299,6 +304,7 @@ impl Iterator for Reader {
             let goes_on = match &mut item {
                 Some(Ok(read)) => {
                     self.checker.respell(read);
+                    self.checker.meet_id(&read.document.id, || records.place());
                     self.checker.counts.n_documents += 1;
                     self.checker.counts.n_annotations += read.annotations.len() as u64;
                     !matches!(records, Records::Text(_) | Records::Brat(_))
@@ -351,6 +357,16 @@ impl Records {
             Records::Texoo(documents) => documents.n_passed(),
             Records::Biosyn(documents) => documents.n_passed(),
         }
+    }
+
+    /// Where the document that was read last stands, where its format has lines of documents.
+    fn place(&self) -> Option<String> {
+        let (path, line) = match self {
+            Records::Jsonl(input) => (input.path(), input.n_lines()),
+            Records::Pubtator(blocks) => blocks.place(),
+            _ => return None,
+        };
+        Some(format!("{}:{line}", path.display()))
     }
 
     fn next(&mut self, checker: &mut Checker) -> Option<Result<AnnotatedDocument>> {

@@ -75,7 +75,7 @@ const HELD: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::Key, &[Jsonl, BiocXml, BiocJson, Brat]),
     (Loss::Attribute, &[Jsonl, BiocXml, BiocJson, Brat]),
     (Loss::DocumentAttribute, &[Jsonl, BiocXml, BiocJson]),
-    (Loss::Score, &[Jsonl]),
+    (Loss::Score, &[Jsonl, BiocXml, BiocJson, Texoo]),
     (Loss::Candidate, &[Jsonl]),
 ];
 
@@ -290,10 +290,13 @@ fn count_relations(losses: &mut Losses, document: &AnnotatedDocument, format: Co
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::corpus::{Attribute, CandidateRecord, Relation, Residue};
+    use crate::corpus::{Attribute, CandidateRecord, Reader, Relation, Residue, Writer};
+    use crate::input::Input;
     use crate::text::{Document, Section, Span};
 
     fn check(format: CorpusFormat, expect: Expect) {
@@ -339,17 +342,37 @@ mod tests {
     }
 
     #[test]
+    fn a_score_is_told_as_lost_where_it_does_not_come_back() {
+        let linked = Annotation {
+            spans: vec![Span::new(0, 5)],
+            text: "Fever".to_owned(),
+            semantic_type: "Disease".to_owned(),
+            ids: vec!["D1".to_owned()],
+            score: Some(0.75),
+            ..Annotation::default()
+        };
+        let document = AnnotatedDocument {
+            document: Document { id: "7".to_owned(), text: "Fever.".to_owned(), sections: Vec::new() },
+            annotations: vec![linked],
+            ..AnnotatedDocument::default()
+        };
+        for format in [Jsonl, Pubtator, BiocXml, BiocJson, Conll, Texoo, Biosyn] {
+            let mut writer = Writer::new(Vec::new(), Path::new("made"), format).unwrap();
+            writer.write(&document).unwrap();
+            let input = Input::from_bytes("made", writer.finish().unwrap()).unwrap();
+            let read = Reader::from_input(input, Some(format)).unwrap().next().unwrap().unwrap();
+            let is_lost = losses(&document, format).counts.contains_key(&Loss::Score);
+            assert_eq!(read.annotations[0].score.is_none(), is_lost, "{format}");
+        }
+    }
+
+    #[test]
     fn every_format_says_what_it_loses() {
         check(
             Jsonl,
             expect!["2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"],
         );
-        check(
-            BiocXml,
-            expect![[r#"
-            2 scores were left out (first in document `7`)
-            2 lists of candidates were cut to the id of the first (first in document `7`)"#]],
-        );
+        check(BiocXml, expect!["2 lists of candidates were cut to the id of the first (first in document `7`)"]);
         check(
             Pubtator,
             expect![[r#"

@@ -6,14 +6,14 @@
 //! `id CID D003042 D012640`, is a relation and is carried along as it is.
 //!
 //! Offsets are code points of the title, one separator and the abstract. A document with the id of an earlier one is a
-//! document of its own. What the format cannot carry: a discontinuous mention is written as its hull, and of candidates
+//! document of its own, and is counted, as is one without a title. What the format cannot carry: a discontinuous mention is written as its hull, and of candidates
 //! only the first is written, `-1` where the system abstains; scores are left out. Line breaks in a text become
 //! spaces, so that offsets hold.
 
 use std::path::Path;
 
 use crate::corpus::check::{Checker, Placed, quote};
-use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Relation, join_passages};
+use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Oddity, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Mention, Span};
@@ -30,16 +30,23 @@ pub(super) struct Blocks {
     input: Input,
     /// The title line of the next document, where no blank line stood before it.
     held: Option<Row>,
+    /// The first line of the last document.
+    first_line: u64,
 }
 
 impl Blocks {
     pub fn new(input: Input) -> Blocks {
-        Blocks { input, held: None }
+        Blocks { input, held: None, first_line: 0 }
     }
 
     /// How many lines were read.
     pub fn n_lines(&self) -> u64 {
         self.input.n_lines()
+    }
+
+    /// The file, and the first line of the document that was read last.
+    pub fn place(&self) -> (&Path, u64) {
+        (self.input.path(), self.first_line)
     }
 
     /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
@@ -52,9 +59,8 @@ impl Blocks {
             }
             Err(error) => return Err(error),
         };
-        if rows.is_empty() {
-            return Ok(None);
-        }
+        let Some((first_line, _)) = rows.first() else { return Ok(None) };
+        self.first_line = *first_line;
         parse_block(self.input.path(), &rows, checker).map(Some)
     }
 
@@ -137,6 +143,9 @@ struct AnnotationLine<'a> {
 
 fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<AnnotatedDocument> {
     let (document, n_passages) = read_text(path, rows)?;
+    if !rows.iter().any(|(_, line)| starts_document(line)) {
+        checker.meet(Oddity::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
+    }
     let mut lines: Vec<AnnotationLine<'_>> = Vec::new();
     let mut relations = Vec::new();
     for (number, line) in &rows[n_passages..] {

@@ -176,10 +176,12 @@ impl KnowledgeBaseBuilder {
 
     /// Says that the records that follow are of another source, called `name` where they name no source themselves.
     ///
-    /// Sources have priority in the order of the calls; a name that was given before means that source again.
+    /// Sources have priority in the order of the calls; a name that was given before means that source again. One without a name is a source of
+    /// its own.
     pub fn begin_source(&mut self, name: &str) -> Result<()> {
         let n_origins = self.origins.len();
-        let known = self.origins.iter().position(|known| known == name).unwrap_or(n_origins);
+        let is_known = |known: &String| known == name && !name.is_empty();
+        let known = self.origins.iter().position(is_known).unwrap_or(n_origins);
         self.origin = match u16::try_from(known) {
             Ok(origin) if origin < NO_ORIGIN => origin,
             _ => return Err(Error::invalid(format!("there are more than {NO_ORIGIN} sources"))),

@@ -111,8 +111,11 @@ fn read_mappings(config: &CompileConfig, report: &mut Report) -> Result<Mappings
 
 /// What was dropped is all that tells why nothing is left.
 fn nothing_left(report: &Report) -> Error {
-    let drops: Vec<String> =
-        report.dropped.iter().map(|((kind, reason), n)| format!("{n} × {kind}: {reason}")).collect();
+    let drops: Vec<String> = report
+        .dropped
+        .iter()
+        .map(|(what, n)| format!("{n} × {}: {}{}", what.0, what.1, report.place_of(what)))
+        .collect();
     let error = Error::invalid("no concept with a name is left to compile");
     match drops.is_empty() {
         true => error.with_hint("check the source format and the filters"),

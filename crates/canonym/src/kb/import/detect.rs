@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{SourceFormat, ctd, rf2, rrf, taxonomy};
+use super::{SourceFormat, ctd, rf2, rrf, taxonomy, tsv};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -89,6 +89,7 @@ impl SourceFormat {
         let mut is_empty = true;
         for source in &members {
             let mut input = source.open()?;
+            refuse_foreign(&input, None)?;
             if let Some(format) = SourceFormat::detect_content(input.file_name(), input.head()) {
                 return Ok(format);
             }
@@ -188,6 +189,26 @@ pub(super) fn suits_name(format: SourceFormat, file_name: &str) -> bool {
         SourceFormat::GeneInfo => name.ends_with("gene_info"),
         SourceFormat::Taxonomy => name.ends_with(".dmp"),
     }
+}
+
+/// Refuses what is no terminology, or not in `format`, though its lines might pass for one.
+pub(super) fn refuse_foreign(input: &Input, format: Option<SourceFormat>) -> Result<()> {
+    let text = String::from_utf8_lossy(input.head());
+    let text = text.trim_start();
+    let starts = |tag: &str| text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+    if starts("<!doctype html") || starts("<html") {
+        let error = Error::parse(input.path(), 1, "this is a web page (HTML) and no terminology");
+        return Err(error.with_hint("download the file that the page offers; some sites need a login first"));
+    }
+    let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
+    let is_csv = input.file_name().to_ascii_lowercase().ends_with(".csv") && line.contains([',', ';']);
+    // The columns of CTD have names in a comment.
+    let may_be = matches!(format, None | Some(SourceFormat::Tsv)) && detect_commented(text) != Some(SourceFormat::Ctd);
+    if is_csv && may_be && !line.contains('\t') {
+        let error = Error::parse(input.path(), 1, "a table with commas or semicolons (CSV) is not read");
+        return Err(error.with_hint(tsv::FROM_CSV));
+    }
+    Ok(())
 }
 
 fn unknown(path: &Path) -> Error {

@@ -46,6 +46,8 @@ pub mod tsv;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
@@ -100,6 +102,9 @@ pub struct ImportConfig {
     pub xrefs: bool,
 }
 
+/// Why a record is merged with an earlier one.
+const SAME_ID: &str = "the id of an earlier one";
+
 /// What was read, and what was dropped and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
@@ -113,6 +118,14 @@ pub struct Report {
     pub n_supplemented: u64,
     /// The names that they got.
     pub n_added_names: u64,
+    /// Records that became a part of an earlier one of the same file, by kind and reason.
+    pub merged: BTreeMap<(String, String), u64>,
+    /// Where the first of each kind and reason stands that was dropped or merged, where the importer tells lines.
+    pub first: BTreeMap<(String, String), String>,
+    /// The file and line that is being read; line 0 is none.
+    place: (PathBuf, u64),
+    /// Hashes of the ids that the file had so far.
+    ids: HashSet<u64>,
 }
 
 impl Report {
@@ -125,7 +138,40 @@ impl Report {
     pub fn drop_many(&mut self, kind: &str, reason: &str, n: u64) {
         if n > 0 {
             *self.dropped.entry((kind.to_owned(), reason.to_owned())).or_insert(0) += n;
+            self.tell_first(kind, reason);
         }
+    }
+
+    /// Counts a record of `kind` whose id an earlier one of the file has.
+    fn meet_id(&mut self, kind: &str, id: &str) {
+        if !self.ids.insert(xxh3_64(id.as_bytes())) {
+            *self.merged.entry((kind.to_owned(), SAME_ID.to_owned())).or_insert(0) += 1;
+            self.tell_first(kind, SAME_ID);
+        }
+    }
+
+    /// Says which line is being read.
+    fn stand_at(&mut self, line: u64) {
+        self.place.1 = line;
+    }
+
+    /// Says which file is being read.
+    fn begin_file(&mut self, path: &Path) {
+        self.place = (path.to_path_buf(), 0);
+        self.ids.clear();
+    }
+
+    fn tell_first(&mut self, kind: &str, reason: &str) {
+        let (path, line) = &self.place;
+        if *line > 0 {
+            let place = || format!("{}:{line}", path.display());
+            self.first.entry((kind.to_owned(), reason.to_owned())).or_insert_with(place);
+        }
+    }
+
+    /// Where the first of a kind and reason stands, in brackets behind a blank; nothing where no importer told.
+    pub fn place_of(&self, what: &(String, String)) -> String {
+        self.first.get(what).map(|place| format!(" (first: {place})")).unwrap_or_default()
     }
 
     /// How many items of `kind` were dropped for `reason`.
@@ -196,8 +242,12 @@ pub fn import_sources(
         SourceFormat::Taxonomy => taxonomy::read(sources, config, report, sink)?,
         _ => {
             for source in sources {
-                read_one(format, &mut source.open()?, config, report, sink)?;
+                let mut input = source.open()?;
+                detect::refuse_foreign(&input, Some(format))?;
+                report.begin_file(input.path());
+                read_one(format, &mut input, config, report, sink)?;
             }
+            report.begin_file(Path::new(""));
         }
     }
     if report.n_read == n_before {

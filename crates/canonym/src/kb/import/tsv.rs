@@ -9,6 +9,10 @@ use crate::kb::{ConceptRecord, Scope};
 
 const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, divided by tabs";
 
+/// What helps where columns are divided by other signs.
+pub(super) const FROM_CSV: &str =
+    "save the table with tabs (TSV): the columns are id, name, synonyms by |, types by |, definition";
+
 /// Whether a first line names its columns: an id column, and a name or label column behind it.
 pub(in crate::kb) fn is_header(line: &str) -> bool {
     let lower = line.to_lowercase();
@@ -23,6 +27,7 @@ pub(in crate::kb) fn is_header(line: &str) -> bool {
 /// Reads a table to its end.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     while let Some((number, line)) = input.next_line()? {
+        report.stand_at(number);
         if number == 1 && is_header(line) {
             report.drop_one("row", "header line");
             continue;
@@ -33,7 +38,9 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         }
         let n_columns = line.bytes().filter(|&byte| byte == b'\t').count() + 1;
         if !(2..=5).contains(&n_columns) {
-            return Err(input.error(format!("{n_columns} columns, 2 to 5 are expected")).with_hint(COLUMNS));
+            let is_csv = n_columns == 1 && line.contains([',', ';']);
+            let hint = if is_csv { FROM_CSV } else { COLUMNS };
+            return Err(input.error(format!("{n_columns} columns, 2 to 5 are expected")).with_hint(hint));
         }
         let mut columns = line.split('\t');
         let mut column = || columns.next().unwrap_or_default();
@@ -42,6 +49,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             return Err(input.error("the id is empty").with_hint(COLUMNS));
         }
         report.n_read += 1;
+        report.meet_id("row", id);
         let mut record = ConceptRecord { id: with_prefix(id, config), ..ConceptRecord::default() };
         push_name(&mut record.names, column(), Scope::Preferred, report);
         for synonym in column().split('|').filter(|cell| !cell.is_empty()) {

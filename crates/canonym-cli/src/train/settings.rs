@@ -1,0 +1,131 @@
+//! The settings in an experiment file: where one cannot be used, the message names its place and the nearest right word.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use canonym::Error;
+use rapidfuzz::distance::{lcs_seq, osa};
+use serde::de::DeserializeOwned;
+use toml::de;
+
+/// A word is meant for another one where no more of its letters have to change.
+const MAX_EDITS: usize = 3;
+
+/// The settings of the experiment at `path`; `table` is its content, of which overrides may have changed entries.
+pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym::Result<T> {
+    table.clone().try_into().map_err(|error: de::Error| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let is_as_written = toml::from_str::<toml::Table>(&text).is_ok_and(|written| written == table);
+        // Only what was written has lines; of several faults the file may name another one first.
+        let of_text = toml::from_str::<T>(&text).err();
+        let of_text = of_text.filter(|of_text| is_as_written || of_text.message() == error.message());
+        let told = match &of_text {
+            Some(of_text) if of_text.message() != error.message() => of_text.message().to_owned(),
+            _ => plain(&error),
+        };
+        let line = of_text.and_then(|of_text| Some(text[..of_text.span()?.start].matches('\n').count() as u64 + 1));
+        let hint = hint(&told);
+        match line {
+            Some(line) => Error::parse(path, line, told).with_hint(hint),
+            None => Error::invalid(told).with_hint(hint),
+        }
+    })
+}
+
+/// What is wrong, and in which entry, on one line.
+fn plain(error: &de::Error) -> String {
+    let told = error.to_string().trim().replace('\n', " ");
+    // So the library calls a table or list where one word of some is expected.
+    told.replace("unit variant, expected string only", "table or list, expected a word")
+}
+
+fn hint(told: &str) -> String {
+    let usual = "entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one";
+    let mut words = told.split('`').skip(1).step_by(2);
+    let known = told.split_once(", expected ").map_or("", |(_, known)| known.split(" in `").next().unwrap_or_default());
+    let word = words.next().filter(|_| told.starts_with("unknown "));
+    match word.and_then(|word| nearest(word, known.split('`').skip(1).step_by(2))) {
+        Some(nearest) => format!("did you mean `{nearest}`? {usual}"),
+        None => usual.to_owned(),
+    }
+}
+
+/// The one of some words that is meant by a misspelt one: of equally near ones that with most of its letters.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let measured = known.into_iter().map(|known| {
+        let edits = osa::distance(word.chars(), known.chars());
+        (edits, Reverse(lcs_seq::similarity(word.chars(), known.chars())), known)
+    });
+    measured.min().filter(|(edits, ..)| *edits <= MAX_EDITS).map(|(.., known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Shapes {
+        #[serde(rename = "system")]
+        _system: String,
+        #[serde(default, rename = "run")]
+        _runs: Vec<Run>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Run {
+        #[serde(rename = "n_steps")]
+        _n_steps: usize,
+    }
+
+    /// The message of `text` with the overridden table `table`.
+    fn check(text: &str, table: &str, expected: Expect) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shapes.toml");
+        std::fs::write(&path, text).unwrap();
+        let error = settings::<Shapes>(&path, toml::from_str(table).unwrap()).unwrap_err();
+        let told = error.to_string().replace(&folder.path().display().to_string(), "[DIR]");
+        expected.assert_eq(&format!("{told}\n{}", error.hint().unwrap()));
+    }
+
+    #[test]
+    fn a_setting_that_is_none_is_told_with_its_line_and_the_nearest_right_word() {
+        let text = "system = \"shapes\"\n\n[[run]]\nn_steps = 2\n\n[[run]]\nn_stepz = 3\n";
+        check(
+            text,
+            text,
+            expect![[r#"
+                [DIR]/shapes.toml:7: unknown field `n_stepz`, expected `n_steps` in `run`
+                did you mean `n_steps`? entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
+        );
+        let text = "system = \"shapes\"\nrun = [{ n_steps = \"two\" }]\nruns = 3\n";
+        check(
+            text,
+            text,
+            expect![[r#"
+                [DIR]/shapes.toml:2: invalid type: string "two", expected usize in `run.n_steps`
+                entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
+        );
+    }
+
+    #[test]
+    fn of_words_that_are_as_near_the_one_with_the_same_letters_is_meant() {
+        assert_eq!(nearest("n_rnd", ["n_hard", "n_random", "batch"]), Some("n_random"));
+        assert_eq!(nearest("quite-other", ["n_hard", "n_random", "batch"]), None);
+    }
+
+    #[test]
+    fn an_override_has_no_line() {
+        check(
+            "system = \"shapes\"\n",
+            "system = \"shapes\"\nquite-other = 1\n",
+            expect![[r#"
+                unknown field `quite-other`, expected `system` or `run`
+                entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
+        );
+    }
+}
