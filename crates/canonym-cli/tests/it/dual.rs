@@ -102,7 +102,7 @@ fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, St
 }
 
 fn train(place: &Workplace, out: &str, set: &[&str]) -> (bool, String) {
-    let mut arguments = vec!["train", "shapes.toml", "--data-root", ".", "--out", out];
+    let mut arguments = vec!["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", out];
     set.iter().for_each(|one| arguments.extend(["--set", one]));
     let (ok, _, errors) = said(place, &arguments, "");
     (ok, errors)
@@ -129,11 +129,11 @@ fn what_was_trained_finds_and_links_mentions() {
     assert_eq!(said(&place, &["link", "--model", "model", "--to", "jsonl", "--text", "We saw the ring."], "").1, found);
     let (ok, mapped, errors) = said(&place, &["map", "--model", "model", "-"], "boxs\n");
     assert!(ok && mapped.contains(r#""id":"S:2""#), "{mapped}{errors}");
-    let evaluate = ["eval", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
+    let evaluate = ["eval", "--allow-seen", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
     let (ok, scores, errors) = said(&place, &evaluate, "");
     assert!(ok && scores.contains("strict"), "{scores}{errors}");
     // Without `--kb` it is judged as it links: with the terminology that it was trained with.
-    let (ok, same, errors) = said(&place, &["eval", "--model", "model", "--data", "train.pubtator.txt"], "");
+    let (ok, same, errors) = said(&place, &["eval", "--allow-seen", "--model", "model", "--data", "train.pubtator.txt"], "");
     assert!(ok && same == scores, "{same}{errors}");
     let (ok, leaky, errors) = said(&place, &[&evaluate[..], &["--leaky-tokenisation"]].concat(), "");
     assert!(ok && leaky.contains("strict"), "{leaky}{errors}");
@@ -248,7 +248,7 @@ fn an_encoder_of_names_can_be_a_further_voice() {
         "[model]\nwidth = 8\nn_filters = 4\nhidden = 8\nn_blocks = 1\n[train.batch]\nbatch = 4\n[train.run]\nn_steps = 5\n",
     );
     place.write("names.toml", experiment);
-    let (ok, _, errors) = said(&place, &["train", "names.toml", "--data-root", ".", "--out", "names"], "");
+    let (ok, _, errors) = said(&place, &["train", "names.toml", "--allow-seen", "--data-root", ".", "--out", "names"], "");
     assert!(ok, "{errors}");
     let set = ["run.n_steps=30", "encoder.voice=names", "data.with_words=true"];
     let (ok, errors) = train(&place, "model", &set);
@@ -407,7 +407,7 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
     let train = |out: &str, variables: &[(&str, &str)]| {
         let set = ["--set", "encoder.bert=lab/tiny", "--set", "run.n_steps=2"];
         let mut command =
-            place.command(&[&["train", "shapes.toml", "--data-root", ".", "--out", out], &set[..]].concat());
+            place.command(&[&["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", out], &set[..]].concat());
         for variable in ["http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY", "CANONYM_OFFLINE", "HF_HUB_OFFLINE"] {
             command.env_remove(variable);
         }

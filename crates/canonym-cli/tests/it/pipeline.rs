@@ -83,7 +83,7 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     for (name, text) in [("tagger.toml", TAGGER), ("names.toml", NAMES), ("pipeline.toml", PIPELINE)] {
         place.write(name, text);
     }
-    let train = ["train", "pipeline.toml", "--data-root", ".", "--out", "model"];
+    let train = ["train", "pipeline.toml", "--allow-seen", "--data-root", ".", "--out", "model"];
     let trained = place.run(&train, "");
     assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
     let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
@@ -102,7 +102,7 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     let mention = &line["annotations"][0];
     assert_eq!((mention["text"].as_str(), mention["type"].as_str()), (Some("trigonosis"), Some("Ache")), "{line}");
     assert_eq!(mention["candidates"][0]["id"], "S3");
-    let alone = place.run(&["train", "tagger.toml", "--data-root", ".", "--out", "tagger"], "");
+    let alone = place.run(&["train", "tagger.toml", "--allow-seen", "--data-root", ".", "--out", "tagger"], "");
     assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
     assert!(place.path("tagger/tagger-report.json").exists());
 }
@@ -188,7 +188,7 @@ fn what_no_tagger_can_be_trained_on_is_refused() {
     ];
     for (config, expected) in cases {
         place.write("tagger.toml", config);
-        let refused = place.run(&["train", "tagger.toml", "--data-root", ".", "--out", "model"], "");
+        let refused = place.run(&["train", "tagger.toml", "--allow-seen", "--data-root", ".", "--out", "model"], "");
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(refused.status.code() == Some(1) && said.contains(expected), "{said}");
     }
