@@ -218,9 +218,8 @@ fn sheet(info: &Info) -> String {
         false => format!("{} in all", counted(info.n_documents as u64, "document")),
     };
     sheet.line("learned from", documents);
-    let of_one = |one: &LearnedFrom| {
-        (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part))
-    };
+    let of_one =
+        |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
     sheet.counts("documents", &info.learned.iter().map(of_one).collect::<Vec<_>>());
     sheet.lines("no record of what it learned from", info.unrecorded.iter().cloned());
     let card = info.card.trim();

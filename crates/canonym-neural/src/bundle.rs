@@ -326,7 +326,10 @@ pub(crate) mod tests {
         let new = with_record(&old, path, &learned).unwrap();
         let back = opened(&new).unwrap();
         assert_eq!(back.learned.as_ref(), Some(&learned));
-        assert_eq!((&back.parameters, &back.manifest), (&opened(&old).unwrap().parameters, &opened(&old).unwrap().manifest));
+        assert_eq!(
+            (&back.parameters, &back.manifest),
+            (&opened(&old).unwrap().parameters, &opened(&old).unwrap().manifest)
+        );
         let trained = Bundle { learned: Some(learned.clone()), ..bundle() };
         assert_eq!(trained.to_bytes(Precision::Half).unwrap(), new);
         // A second record takes the place of the first.

@@ -357,7 +357,8 @@ fn compare(
     let unseen = unseen(all, held_out)?;
     let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
     if let Some(n) = n_seen {
-        let message = format!(" {n} of {} were seen in training and are left out of the figures.", counted(held_out.len()));
+        let message =
+            format!(" {n} of {} were seen in training and are left out of the figures.", counted(held_out.len()));
         trained.card.push_str(&message);
     }
     if unseen.is_empty() {

@@ -61,7 +61,9 @@ pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> can
     }
     if !seen.unrecorded.is_empty() {
         let parts = seen.unrecorded.join(", ");
-        progress::say(&format!("note: no record of what it learned from: {parts}; whether it knows the documents cannot be told"));
+        progress::say(&format!(
+            "note: no record of what it learned from: {parts}; whether it knows the documents cannot be told"
+        ));
     }
     Ok(())
 }

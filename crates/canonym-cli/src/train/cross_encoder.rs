@@ -27,8 +27,8 @@ use canonym_neural::matrix::Compute;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
-use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
+use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
@@ -202,8 +202,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let mut objective =
-        Pairs::new(&model, experiment.batch, &questions, *seed).with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
+    let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
+        .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
         let error = canonym::Error::invalid("no mention has its concept among its candidates");
         return Err(error.with_hint("ids of documents and terminology have to be written alike").into());

@@ -17,8 +17,8 @@ use canonym::link::model::LexicalModel;
 use canonym_neural::bundle::{Bundle, FILE};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::add_marks;
-use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT};
 pub use canonym_neural::dual::bundle::SYSTEM;
+use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT};
 use canonym_neural::dual::linker::ConceptRows;
 use canonym_neural::dual::windows::{WindowConfig, Windower};
 use canonym_neural::hybrid::Fusion;
@@ -266,7 +266,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         false => &tune.readings,
     };
     let n_weights = parameters.counts().0;
-    let mut bundle = DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0, learned: Some(record) };
+    let mut bundle =
+        DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0, learned: Some(record) };
     if let Some(path) = &experiment.encoder.voice {
         bundle = bundle.with_voice(&Bundle::open(&existing(path, root))?)?;
     }

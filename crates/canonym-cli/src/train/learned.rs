@@ -29,7 +29,9 @@ pub fn source(part: &str, role: Role, file: &Path, documents: impl IntoIterator<
 /// A path without the folders of this machine: as the experiment names it, or its last folder and its name.
 fn shown(file: &Path) -> String {
     match file.is_absolute() {
-        true => [corpus_of(file).map(PathBuf::from), file.file_name().map(PathBuf::from)].into_iter().flatten().collect(),
+        true => {
+            [corpus_of(file).map(PathBuf::from), file.file_name().map(PathBuf::from)].into_iter().flatten().collect()
+        }
         false => file.to_path_buf(),
     }
     .display()

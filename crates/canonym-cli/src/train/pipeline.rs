@@ -12,7 +12,7 @@ use canonym::kb::KnowledgeBase;
 use canonym::text::{Document, Span};
 use canonym_neural::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
 use canonym_neural::parameters::Precision;
-use canonym_neural::pipeline::fit::{Judged, fit_decision};
+use canonym_neural::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
 use canonym_neural::pipeline::{Decision, LayerType, Pipeline, PipelineConfig, Place};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,9 @@ fn one() -> usize {
 struct Report {
     decision: Decision,
     /// Of the corpora that the weights were fitted to.
-    judged: BTreeMap<String, canonym_neural::pipeline::fit::Figures>,
+    judged: BTreeMap<String, Figures>,
+    /// Of the same, with weights and thresholds that were fitted to the other half of the documents: the figures to quote.
+    by_halves: BTreeMap<String, Figures>,
     bytes: usize,
 }
 
@@ -126,6 +128,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         judged.push(judge(config, &before, (root, arguments.allow_seen), &bundle)?);
     }
     let (decision, figures) = fit_decision(&judged, experiment.beta);
+    let by_halves = figures_by_halves(&judged, experiment.beta);
     progress::say(&format!("{decision:?}"));
     let mut held_out = with_tagger(&trained, decision);
     held_out.manifest.card.clone_from(&experiment.card);
@@ -141,6 +144,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let report = Report {
         decision,
         judged: experiment.judge.iter().map(|config| config.name.clone()).zip(figures).collect(),
+        by_halves: experiment.judge.iter().map(|config| config.name.clone()).zip(by_halves).collect(),
         bytes: bytes.len(),
     };
     let paths: BTreeSet<&PathBuf> =
@@ -222,10 +226,12 @@ fn judge(
     let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
+        judged.counts.push((document.annotations.len(), 0));
         for annotation in &document.annotations {
             let ids = IdSet::parse(&annotation.ids);
-            judged.n_mentions += 1;
-            judged.n_links += usize::from(!ids.is_nil());
+            if let Some((_, n_links)) = judged.counts.last_mut() {
+                *n_links += usize::from(!ids.is_nil());
+            }
             gold.entry(annotation.spans.clone()).or_default().push(ids);
         }
         let right = |place: &Place| {

@@ -19,15 +19,15 @@ use canonym_neural::random::for_step;
 use canonym_neural::tagging::gazetteer::{Gazetteer, MAX_CLASSES};
 use canonym_neural::tagging::lattice::labels_of;
 use canonym_neural::tagging::views::{View, Viewer, Vocabulary, Words};
-use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::train::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
 use super::checkpoints::data_file;
-use super::learned::{of_documents, source};
 use super::data::{Role, Trees, ids_of_trees};
+use super::learned::{of_documents, source};
 use super::settings;
 use super::stage::{Stage, open_log};
 use crate::progress;

@@ -71,7 +71,8 @@ fn trained() -> Workplace {
     place.write("train.pubtator", DOCUMENTS);
     place.write("shapes.toml", EXPERIMENT);
     write_tiny(&place.path("tiny"));
-    let (success, _, told) = said(&place, &["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "model"]);
+    let (success, _, told) =
+        said(&place, &["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "model"]);
     assert!(success, "{told}");
     place
 }
@@ -165,7 +166,17 @@ fn what_a_cross_encoder_cannot_do_is_told() {
 #[test]
 fn a_concept_that_was_not_found_can_be_put_among_the_candidates() {
     let place = trained();
-    let train = ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "leaky", "--set", "data.insert_gold=true"];
+    let train = [
+        "train",
+        "shapes.toml",
+        "--allow-seen",
+        "--data-root",
+        ".",
+        "--out",
+        "leaky",
+        "--set",
+        "data.insert_gold=true",
+    ];
     let (success, _, told) = said(&place, &train);
     assert!(success, "{told}");
     let report = std::fs::read_to_string(place.path("leaky/report.json")).unwrap();
@@ -193,8 +204,17 @@ fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
     };
     let (success, told) = run(&dual);
     assert!(success, "{told}");
-    let blink =
-        ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "blink", "--set", "retrieval.linker=dual-encoder"];
+    let blink = [
+        "train",
+        "shapes.toml",
+        "--allow-seen",
+        "--data-root",
+        ".",
+        "--out",
+        "blink",
+        "--set",
+        "retrieval.linker=dual-encoder",
+    ];
     let (success, told) = run(&blink);
     assert!(!success && told.contains("`retrieval.linker` and `data.linker` do not go together"), "{told}");
     let (success, told) =
@@ -206,8 +226,19 @@ fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
     // All four concepts are candidates of each mention.
     assert_eq!(read("blink/report.json")["train"]["recall"], 1.0);
     assert!(read("blink/provenance.json")["data_xxh3"]["dual/model.safetensors"].is_string());
-    let eval =
-        ["eval", "--allow-seen", "--model", "dual", "--rerank", "blink", "--mentions", "gold", "--raw-ids", "--gold", "train.pubtator"];
+    let eval = [
+        "eval",
+        "--allow-seen",
+        "--model",
+        "dual",
+        "--rerank",
+        "blink",
+        "--mentions",
+        "gold",
+        "--raw-ids",
+        "--gold",
+        "train.pubtator",
+    ];
     let (success, told) = run(&eval);
     assert!(success && told.contains("acc@1"), "{told}");
 }

@@ -46,8 +46,12 @@ impl Trainer for Told {
         }
         std::fs::create_dir(&training.output).unwrap();
         std::fs::write(training.output.join("model.bin"), "the weights").unwrap();
-        let dev =
-            Some(DevFigures { strict_f1: Some(0.5), spans_f1: Some(0.6), accuracy: Some(0.7), ..DevFigures::default() });
+        let dev = Some(DevFigures {
+            strict_f1: Some(0.5),
+            spans_f1: Some(0.6),
+            accuracy: Some(0.7),
+            ..DevFigures::default()
+        });
         Ok(Trained { name: "second".to_owned(), card: "Made of two steps.".to_owned(), dev })
     }
 

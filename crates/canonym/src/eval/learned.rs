@@ -99,9 +99,8 @@ pub struct Learned {
 impl Learned {
     /// Adds documents; those of one file, part and role are kept together.
     pub fn add(&mut self, source: Source) {
-        let same = |known: &&mut Source| {
-            (&known.part, known.role, &known.file) == (&source.part, source.role, &source.file)
-        };
+        let same =
+            |known: &&mut Source| (&known.part, known.role, &known.file) == (&source.part, source.role, &source.file);
         match self.sources.iter_mut().find(same) {
             Some(known) => {
                 known.documents.extend(&source.documents);
@@ -161,9 +160,9 @@ impl Learned {
             let Source { part, role, file, .. } = source.clone();
             (n_documents > 0).then_some(SeenIn { part, role, file, n_documents })
         };
-        let is_related =
-            |source: &&Source| corpus.is_some_and(|corpus| source.corpus.eq_ignore_ascii_case(corpus));
-        let related: BTreeSet<String> = self.sources.iter().filter(is_related).map(|source| source.file.clone()).collect();
+        let is_related = |source: &&Source| corpus.is_some_and(|corpus| source.corpus.eq_ignore_ascii_case(corpus));
+        let related: BTreeSet<String> =
+            self.sources.iter().filter(is_related).map(|source| source.file.clone()).collect();
         Seen {
             n_documents: documents.len(),
             n_seen: self.has_seen(documents).into_iter().filter(|seen| *seen).count(),
@@ -238,7 +237,8 @@ impl Seen {
 
     /// By what they were seen, in words.
     pub fn details(&self) -> String {
-        let of_one = |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.word(), one.n_documents, one.file);
+        let of_one =
+            |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.word(), one.n_documents, one.file);
         self.seen_in.iter().map(of_one).collect::<Vec<_>>().join(", ")
     }
 }
@@ -251,7 +251,8 @@ pub fn fingerprint(text: &str) -> Option<u64> {
 
 /// The fingerprint of a document of which only its id and the names asked for are known, in whatever order they come.
 pub fn fingerprint_of_queries<'a>(document: &str, names: impl Iterator<Item = &'a str>) -> Option<u64> {
-    let names: BTreeSet<String> = names.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
+    let names: BTreeSet<String> =
+        names.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
     let all = names.into_iter().fold(format!("{document}\n"), |all, name| all + &name + "\n");
     (!document.is_empty()).then(|| xxh3_64(all.as_bytes()))
 }

@@ -362,11 +362,13 @@ mod tests {
     #[test]
     fn a_part_to_choose_on_is_drawn_from_the_training_documents_by_the_seed() {
         let folder = tempfile::tempdir().unwrap();
-        let texts: String = (0..40).map(|n| format!("{n}|t|A ring.\n{n}|a|Number {n}.\n{n}\t2\t6\tring\tShape\tS1\n\n")).collect();
+        let texts: String =
+            (0..40).map(|n| format!("{n}|t|A ring.\n{n}|a|Number {n}.\n{n}\t2\t6\tring\tShape\tS1\n\n")).collect();
         std::fs::write(folder.path().join("train.pubtator.txt"), &texts).unwrap();
         std::fs::write(folder.path().join("dev.pubtator.txt"), "99|t|A box.\n99|a|\n\n").unwrap();
         let paths = |name: &str| vec![PathBuf::from(name)];
-        let data = DataConfig { train: paths("train.pubtator.txt"), dev: paths("dev.pubtator.txt"), ..DataConfig::default() };
+        let data =
+            DataConfig { train: paths("train.pubtator.txt"), dev: paths("dev.pubtator.txt"), ..DataConfig::default() };
         let parts = |data: &DataConfig, seed| {
             let Parts { train, tune, dev } = read_corpora(data, seed, folder.path()).unwrap();
             let ids = |documents: Vec<AnnotatedDocument>| -> Vec<String> {
