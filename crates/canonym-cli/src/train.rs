@@ -45,7 +45,7 @@ use crate::progress;
 use crate::queries::read_mentions;
 
 /// Arguments of `canonym train`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct TrainArguments {
     /// The experiment.
     config: PathBuf,
@@ -53,10 +53,13 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DIR", env = "CANONYM_DATA", default_value = "../shared/data")]
     data_root: PathBuf,
     /// The folder to write.
-    #[arg(long, value_name = "DIR", required_unless_present = "record_onto", default_value = "")]
+    #[arg(long = "out", value_name = "DIR", required_unless_present = "record_onto")]
+    folder: Option<PathBuf>,
+    /// The same; empty where nothing is trained.
+    #[arg(skip)]
     out: PathBuf,
     /// Train nothing: write what this experiment learns from into a model that it made before.
-    #[arg(long, value_name = "MODEL", conflicts_with = "out")]
+    #[arg(long, value_name = "MODEL", conflicts_with = "folder")]
     record_onto: Option<PathBuf>,
     /// Judge also on documents that a part was trained on, and say so in the report.
     #[arg(long)]
@@ -137,6 +140,7 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     if std::env::var_os(ENDS_WITH_INPUT).is_some() {
         end_with_input();
     }
+    let arguments = &TrainArguments { out: arguments.folder.clone().unwrap_or_default(), ..arguments.clone() };
     let mut table = read_table(&arguments.config, &arguments.overrides)?;
     if let Some(model) = &arguments.record_onto {
         fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;

@@ -104,6 +104,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let names = TrainArguments {
             config: beside.join(&experiment.names),
             data_root: root.to_path_buf(),
+            folder: None,
             out: names_out.clone(),
             overrides: Vec::new(),
             record_onto: None,
