@@ -83,7 +83,11 @@ const TEMPTED: &[Case] = &[
     ("Ultrasound: CBD dilation of 11 mm.", &[], &["MESH:D002185"]),
     ("Labs are consistent with DIC.", &[], &["MESH:D003606"]),
     ("The liver was enlarged.", &[("liver", "MESH:D008099")], &[]),
-    ("CT showed the left kidney and both lungs.", &[("left kidney", "MESH:X002"), ("lungs", "MESH:D008168")], &["MESH:X001"]),
+    (
+        "CT showed the left kidney and both lungs.",
+        &[("left kidney", "MESH:X002"), ("lungs", "MESH:D008168")],
+        &["MESH:X001"],
+    ),
     ("Atrophy of the pre-frontal cortex was seen.", &[("pre-frontal cortex", "MESH:D017397")], &[]),
 ];
 

@@ -90,9 +90,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_misspelt())
     };
     // A word that is a name somewhere else is no short way of saying a longer name: `laminin` is no laminin receptor.
-    let names_something = |other: &str| {
-        is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain
-    };
+    let names_something =
+        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain;
     let is_shortened = || match of_mention.as_slice() {
         [word] if WordFilter::embedded().has(word) => {
             of_name.iter().any(|other| names_something(other) && !same(other, word))

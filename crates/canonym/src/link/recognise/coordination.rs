@@ -51,7 +51,8 @@ fn around_conjunctions(text: &str, words: &[Word], sentence: Span) -> Vec<Span> 
     let is_kept = |word: &Word| may_be_inside(text, word);
     for (at, word) in words.iter().enumerate() {
         let is_conjunction = CONJUNCTIONS.iter().any(|one| word.token.span.of(text).eq_ignore_ascii_case(one))
-            || at > 0 && text[words[at - 1].token.span.end as usize..word.token.span.start as usize].contains(['/', '&']);
+            || at > 0
+                && text[words[at - 1].token.span.end as usize..word.token.span.start as usize].contains(['/', '&']);
         if !is_conjunction {
             continue;
         }

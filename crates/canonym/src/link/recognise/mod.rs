@@ -249,7 +249,8 @@ impl DictionaryAnnotator {
         let span = found.span(words);
         let readings = scored.collect();
         let is_cause = is_cause(text, words, found.last);
-        let mut spotted = Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, expanded: found.expanded, readings };
+        let mut spotted =
+            Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, expanded: found.expanded, readings };
         spotted.sort();
         let (best, _) = spotted.best();
         if best.tier >= Tier::Ordered && !found.expanded {
