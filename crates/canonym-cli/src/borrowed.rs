@@ -1,11 +1,10 @@
-//! Mentions that the default model finds, linked by a model that finds none itself.
+//! Mentions that one model finds, linked by another that finds none itself.
 
 use std::sync::Arc;
 
 use canonym::kb::KnowledgeBase;
 use canonym::kb::subset::Subset;
 use canonym::link::explain::{Explanation, contribution};
-use canonym::link::recognise::senses::SenseInventory;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym::text::{Document, Mention};
@@ -37,15 +36,15 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// `linker` behind the default model, with the short forms of a user where there are some.
+    /// `linker` behind the finder of mentions that `models` name, with the short forms of a user where there are some.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
-        (linker, senses): (DualLinker, Option<Arc<SenseInventory>>),
+        (linker, models): (DualLinker, &Models),
         joint: Option<Joint>,
         config: PipelineConfig,
         subset: Option<Arc<Subset>>,
     ) -> anyhow::Result<Borrowed> {
-        let models = Models { senses, ..knowledge::models("default")? };
+        let models = Models { senses: models.senses.clone(), ..models.finder()? };
         let pipeline = knowledge::pipeline(kb, &models, config, subset.clone())?;
         let finder = match pipeline {
             Some(pipeline) if !pipeline.types().is_empty() => Finder::Pipeline(Box::new(pipeline)),

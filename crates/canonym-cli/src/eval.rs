@@ -1,6 +1,7 @@
 //! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
 
 pub mod inputs;
+mod seen;
 mod warnings;
 
 use std::path::{Path, PathBuf};
@@ -128,6 +129,9 @@ pub struct EvalArgs {
     pub note: String,
     #[command(flatten)]
     pub reading: ReadArguments,
+    /// Measure also on documents that the model has learned from or was tuned on, and tell how many they are and their figures apart.
+    #[arg(long, conflicts_with = "pred")]
+    pub allow_seen: bool,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
@@ -246,14 +250,23 @@ fn judge_with<'a>(
     training: Option<&Training>,
     kb: Option<Arc<KnowledgeBase>>,
 ) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
+    let mut seen = None;
     let predictions = match (&args.pred, &args.model) {
         (Some(path), _) => {
             let format = args.pred_format.unwrap_or(args.format);
             Predictions::File(path, ReadAs { format, reading: args.reading })
         }
         (None, model) => {
-            let mut models = knowledge::models(model.as_deref().unwrap_or(usual_model(args.format)))?;
+            let model = model.as_deref().unwrap_or(usual_model(args.format));
+            let mut models = knowledge::models(model)?;
             models.rerank = args.rerank.as_deref().map(rerank::open).transpose()?;
+            if let Some(path) = &args.gold {
+                let of_names = matches!(gold, Gold::Queries(_));
+                let learned = models.learned(if of_names { Mentions::Gold } else { args.mentions })?;
+                let known = seen::look_up(gold, path, &learned);
+                seen::check(&known.seen, (path, model), args.allow_seen)?;
+                seen = Some(known);
+            }
             let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
             let (mentions, raw_ids) = (args.mentions, args.raw_ids);
@@ -272,13 +285,15 @@ fn judge_with<'a>(
     let (mut report, judged) = match gold {
         Gold::Queries(queries) => {
             let ranked = inputs::ranked(queries, &predictions, config.composite)?;
-            let report = evaluate_ranking(&ranked, &config, &mut rng);
+            let mut report = evaluate_ranking(&ranked, &config, &mut rng);
+            report.seen = seen.map(|seen| seen.of_mentions(&ranked, &config, &mut SplitMix64::new(args.seed)));
             warnings::of_curves(&config, &report, ranked.iter().any(|mention| mention.score.is_some()));
             (report, None)
         }
         Gold::Documents(gold) => {
             let (predicted, paired) = inputs::paired(gold, &predictions)?;
-            let report = evaluate_pairs(&paired, &config, &mut rng);
+            let mut report = evaluate_pairs(&paired, &config, &mut rng);
+            report.seen = seen.map(|seen| seen.of_documents(&paired, &config, &mut SplitMix64::new(args.seed)));
             warnings::of_types(&paired.documents, &report);
             warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
             (report, Some(Judged { gold, predicted, paired }))

@@ -1,9 +1,11 @@
 //! Which knowledge base a command works on: a compiled file, or the embedded starter.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym::eval::learned::Learned;
 use canonym::index::bm25::Bm25Config;
 use canonym::index::grams::GramScratch;
 use canonym::input::Source;
@@ -14,12 +16,12 @@ use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym::link::bm25::Bm25Linker;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
-use canonym::link::model::LexicalModel;
-use canonym::link::recognise::accept::AcceptModel;
+use canonym::link::model::{self, LexicalModel};
+use canonym::link::recognise::accept::{self, AcceptModel};
 use canonym::link::recognise::senses::SenseInventory;
 use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym::link::{Link, Linker, Marked};
-use canonym_neural::bundle::cross::CrossBundle;
+use canonym_neural::bundle::cross::{self, CrossBundle};
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::dense::FlatIndex;
 use canonym_neural::dual;
@@ -33,6 +35,7 @@ use canonym_neural::usages::UsagesOf;
 use canonym_neural::vectors::VectorCache;
 
 use crate::errors::usage;
+use crate::system::Mentions;
 
 /// The word that stands for the embedded knowledge base where a file is expected.
 pub const STARTER: &str = "starter";
@@ -41,7 +44,7 @@ pub const STARTER: &str = "starter";
 pub const TERMINOLOGY: &str = "terminology.kb";
 
 /// The model that is used where none is named; `assets/README.md` tells how it was made.
-const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors");
+pub const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors");
 
 /// The variable that names the folder where the vectors of names are kept.
 const CACHE: &str = "CANONYM_CACHE";
@@ -115,6 +118,26 @@ pub struct Models {
     pub rerank: Option<Arc<CrossBundle>>,
     /// What short forms stand for, where the user says more than is built in.
     pub senses: Option<Arc<SenseInventory>>,
+    /// What finds mentions for a model that finds none; the embedded model where `None`.
+    pub finder: Option<Box<Models>>,
+    /// Where `ranking` comes from; it tells what that learned from.
+    pub ranking_json: Cow<'static, str>,
+    /// Where `recognition` comes from.
+    pub recognition_json: Cow<'static, str>,
+}
+
+/// The name of the embedded model.
+pub const DEFAULT: &str = "default";
+
+/// The weights of words, in the record of what a model learned from.
+pub const LEXICAL_PART: &str = "lexical weights";
+
+/// The weights by which names that are found in text are accepted.
+pub const RECOGNITION_PART: &str = "recognition weights";
+
+/// What the weights of words in the program learned from.
+pub fn lexical_learned() -> canonym::Result<Option<Learned>> {
+    Learned::of_json(model::EMBEDDED)
 }
 
 impl Models {
@@ -128,6 +151,42 @@ impl Models {
             bm25: None,
             rerank: None,
             senses: None,
+            finder: None,
+            ranking_json: Cow::Borrowed(model::EMBEDDED),
+            recognition_json: Cow::Borrowed(accept::EMBEDDED),
+        }
+    }
+
+    /// What the parts learned from that take part where mentions come from there.
+    pub fn learned(&self, mentions: Mentions) -> anyhow::Result<Learned> {
+        let mut all = Learned::default();
+        let detect = mentions == Mentions::Detect;
+        if let Some(bundle) = &self.rerank {
+            all.join(cross::SYSTEM, bundle.learned.as_ref());
+        }
+        if let Some(bundle) = &self.dual {
+            all.join_whole(dual::bundle::SYSTEM, bundle.learned.as_ref());
+            if detect && bundle.manifest.model.search.is_none() {
+                all.join("mentions", Some(&self.finder()?.learned(mentions)?));
+            }
+            return Ok(all);
+        }
+        match &self.dense {
+            Some(bundle) => all.join_whole("bundle", bundle.learned.as_ref()),
+            None if self.bm25.is_none() => all.join(LEXICAL_PART, Learned::of_json(&self.ranking_json)?.as_ref()),
+            None => {}
+        }
+        if detect {
+            all.join(RECOGNITION_PART, Learned::of_json(&self.recognition_json)?.as_ref());
+        }
+        Ok(all)
+    }
+
+    /// What finds mentions for a model that finds none.
+    pub fn finder(&self) -> anyhow::Result<Models> {
+        match &self.finder {
+            Some(finder) => Ok(Models::clone(finder)),
+            None => models(DEFAULT),
         }
     }
 
@@ -146,7 +205,7 @@ impl Models {
     }
 
     /// The built-in models with a dual encoder.
-    fn of_dual(bundle: Arc<DualBundle>) -> anyhow::Result<Models> {
+    pub fn of_dual(bundle: Arc<DualBundle>) -> anyhow::Result<Models> {
         Ok(Models { ranking: bundle.lexical()?, dual: Some(bundle), ..Models::built_in() })
     }
 }
@@ -160,7 +219,7 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     if model == "bm25" {
         return Ok(Models { bm25: Some(Bm25Config::default()), ..models });
     }
-    if model == "default" {
+    if model == DEFAULT {
         return Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new("default"))?));
     }
     let folder = Path::new(model);
@@ -187,8 +246,14 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
     let config: toml::Table = toml::from_str(&read("config.toml")?).with_context(context)?;
     let json = read("model.json")?;
     match config.get("system").and_then(toml::Value::as_str) {
-        Some("lexical") => models.ranking = LexicalModel::from_json(&json).with_context(context)?,
-        Some("recognition") => models.recognition = AcceptModel::from_json(&json).with_context(context)?,
+        Some("lexical") => {
+            models.ranking = LexicalModel::from_json(&json).with_context(context)?;
+            models.ranking_json = Cow::Owned(json);
+        }
+        Some("recognition") => {
+            models.recognition = AcceptModel::from_json(&json).with_context(context)?;
+            models.recognition_json = Cow::Owned(json);
+        }
         other => {
             let message = format!("{model} holds a model of an unknown system `{}`", other.unwrap_or_default());
             return Err(canonym::Error::invalid(message).with_hint("a newer program may have written it").into());

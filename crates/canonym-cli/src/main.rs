@@ -18,6 +18,7 @@ mod knowledge;
 mod link;
 mod manual;
 mod map;
+mod model;
 mod output;
 mod packed;
 mod probe;
@@ -65,6 +66,9 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Fit a model from an experiment file.
     Train(train::TrainArguments),
+    /// Inspect trained models.
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Measure what a neural model of names looks at.
     Probe(probe::ProbeArguments),
     /// Serve the HTTP interface and the web application.
@@ -98,6 +102,7 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Model(command) => model::run(&command),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Backup(arguments) => care::backup(&arguments),

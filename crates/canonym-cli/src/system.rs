@@ -118,7 +118,7 @@ impl System {
                         let config = PipelineConfig { top_k: 1, min_score, nested };
                         Model::Borrowed(Box::new(Borrowed::new(
                             kb,
-                            (linker, models.senses.clone()),
+                            (linker, &models),
                             bundle.manifest.joint,
                             config,
                             subset.clone(),

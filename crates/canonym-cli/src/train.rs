@@ -11,6 +11,7 @@ mod data;
 pub mod dual;
 mod fold;
 mod known_words;
+mod learned;
 mod log;
 mod pipeline;
 mod recognition;
@@ -21,13 +22,15 @@ mod sources;
 mod stage;
 mod tagger;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use canonym::eval;
 use canonym::eval::bootstrap::SplitMix64;
+use canonym::eval::learned::Learned;
 use canonym::kb::KnowledgeBase;
 use canonym::kb::compile::hash_file;
 use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
@@ -37,10 +40,12 @@ use data::{Role, SetConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::knowledge::LEXICAL_PART;
 use crate::progress;
+use crate::queries::read_mentions;
 
 /// Arguments of `canonym train`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct TrainArguments {
     /// The experiment.
     config: PathBuf,
@@ -48,8 +53,17 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DIR", env = "CANONYM_DATA", default_value = "../shared/data")]
     data_root: PathBuf,
     /// The folder to write.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "out", value_name = "DIR", required_unless_present = "record_onto")]
+    folder: Option<PathBuf>,
+    /// The same; empty where nothing is trained.
+    #[arg(skip)]
     out: PathBuf,
+    /// Train nothing: write what this experiment learns from into a model that it made before.
+    #[arg(long, value_name = "MODEL", conflicts_with = "folder")]
+    record_onto: Option<PathBuf>,
+    /// Judge also on documents that a part was trained on, and say so in the report.
+    #[arg(long)]
+    allow_seen: bool,
     /// Override an entry of the experiment, such as `fit.penalty=0.01`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -126,7 +140,12 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     if std::env::var_os(ENDS_WITH_INPUT).is_some() {
         end_with_input();
     }
+    let arguments = &TrainArguments { out: arguments.folder.clone().unwrap_or_default(), ..arguments.clone() };
     let mut table = read_table(&arguments.config, &arguments.overrides)?;
+    if let Some(model) = &arguments.record_onto {
+        fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
+        return learned::record(arguments, table, model);
+    }
     if [FILE, "model.json"].iter().any(|file| arguments.out.join(file).exists()) {
         progress::say(&format!(
             "{} holds a model, which is replaced when this one is complete",
@@ -174,8 +193,30 @@ fn fit_lexical(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result
     let paths: BTreeSet<&PathBuf> =
         experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
     let provenance = provenance(paths, &arguments.data_root)?;
+    let json = learned_of_lexical(&experiment, &arguments.data_root)?.into_json(&model.to_json())?;
     write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
-    write_run(&arguments.out, &experiment, &report, &provenance, &model.to_json())
+    write_run(&arguments.out, &experiment, &report, &provenance, &json)
+}
+
+/// What the weights of words learn from: sets fit weights, or calibrate.
+fn learned_of_lexical(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+    let mut all = Learned::default();
+    for set in &experiment.set {
+        let Some(queries) = &set.queries else { continue };
+        let role = match set.role {
+            Role::Fit => eval::learned::Role::Trained,
+            Role::Dev => eval::learned::Role::Calibrated,
+        };
+        let rows = read_mentions(&root.join(queries))?.rows;
+        all.add(learned::of_queries(LEXICAL_PART, role, (queries, root), &rows)?);
+        if let Some(texts) = &set.texts {
+            let known: HashSet<&str> = rows.iter().map(|row| row.document.as_str()).collect();
+            let mut documents = learned::read(texts, root)?;
+            documents.retain(|document| known.contains(document.document.id.as_str()));
+            all.add(learned::source(LEXICAL_PART, role, texts, learned::of_documents(&documents)));
+        }
+    }
+    Ok(all)
 }
 
 /// Writes what every run leaves behind.

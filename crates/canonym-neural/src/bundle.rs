@@ -7,6 +7,7 @@ pub mod cross;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use canonym::eval::learned::Learned;
 use canonym::link::model::LexicalModel;
 use canonym::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,41 @@ pub const FORMAT: u32 = 1;
 
 pub(crate) const MANIFEST: &str = "settings";
 pub(crate) const VOCABULARY: &str = "vocabulary";
+
+/// What the model learned from, as JSON.
+const LEARNED: &str = "learned";
+
+/// The metadata of a bundle.
+pub(crate) fn metadata_of(
+    manifest: &impl Serialize,
+    pieces: &Pieces,
+    learned: Option<&Learned>,
+) -> Result<BTreeMap<String, String>> {
+    let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
+    let manifest = serde_json::to_string(manifest).map_err(refused)?;
+    let mut metadata = BTreeMap::from([(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), pieces.to_lines())]);
+    if let Some(learned) = learned {
+        metadata.insert(LEARNED.to_owned(), serde_json::to_string(learned).map_err(refused)?);
+    }
+    Ok(metadata)
+}
+
+/// What a bundle learned from; `None` where it was written without a record.
+pub(crate) fn learned_in(metadata: &BTreeMap<String, String>, path: &Path) -> Result<Option<Learned>> {
+    let refused = |error| {
+        Error::artifact(path, format!("its record of what it learned from: {error}"))
+            .with_hint("fetch the bundle again, or train it again")
+    };
+    metadata.get(LEARNED).map(|json| serde_json::from_str(json).map_err(refused)).transpose()
+}
+
+/// The content of a bundle with this record in the place of another one, or of none: weights and settings stay as they are, to the byte.
+pub fn with_record(bytes: &[u8], path: &Path, learned: &Learned) -> Result<Vec<u8>> {
+    let mut metadata = Parameters::metadata(bytes, path)?;
+    let refused = |error| Error::invalid(format!("the record of what a model learned from cannot be written: {error}"));
+    metadata.insert(LEARNED.to_owned(), serde_json::to_string(learned).map_err(refused)?);
+    Parameters::with_metadata(bytes, path, &metadata)
+}
 
 /// What a bundle says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +117,12 @@ pub struct TaggerManifest {
     pub decision: Decision,
 }
 
+/// What the record of a bundle calls its tagger.
+pub const TAGGER_PART: &str = "tagger";
+
+/// What it calls the weights by which tagger, dictionary and linker come together.
+pub const EVIDENCE_PART: &str = "evidence weights";
+
 /// Where the weights of the tagger stand.
 const TAGGER: &str = "tagger.";
 
@@ -104,15 +146,14 @@ pub struct Bundle {
     pub pieces: Pieces,
     /// A number that differs for different content; 0 where it was not read from a file.
     pub fingerprint: u128,
+    /// What it learned from; `None` where nobody recorded it.
+    pub learned: Option<Learned>,
 }
 
 impl Bundle {
     /// The content of the file.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
-        let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
-        let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
-        let metadata = [(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), self.pieces.to_lines())];
-        self.parameters.to_bytes(precision, &BTreeMap::from(metadata))
+        self.parameters.to_bytes(precision, &metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?)
     }
 
     /// Opens the file, or the one in a folder that `canonym train` wrote.
@@ -150,7 +191,8 @@ impl Bundle {
         if n_embedded < pieces.len() {
             return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
         }
-        let bundle = Bundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) };
+        let learned = learned_in(&metadata, path)?;
+        let bundle = Bundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
         if bundle.manifest.tagger.is_some() {
             bundle.typed_tagger().map_err(|error| refused(error.to_string()))?;
         }
@@ -181,7 +223,11 @@ impl Bundle {
         let mut parameters = Parameters::default();
         let of_names = self.parameters.iter().filter(|(name, _)| !name.starts_with(TAGGER));
         of_names.for_each(|(name, value)| parameters.add(name, value.clone()));
-        Bundle { manifest: Manifest { tagger: None, ..self.manifest.clone() }, parameters, ..self.clone() }
+        let mut learned = self.learned.clone();
+        if let Some(learned) = &mut learned {
+            learned.sources.retain(|source| source.part != TAGGER_PART && source.part != EVIDENCE_PART);
+        }
+        Bundle { manifest: Manifest { tagger: None, ..self.manifest.clone() }, parameters, learned, ..self.clone() }
     }
 
     /// The recogniser, where there is one.
@@ -226,6 +272,8 @@ struct Format {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use canonym::eval::learned::{Role, Source};
+
     use super::*;
     use crate::matrix::Matrix;
     use crate::random::SplitMix64;
@@ -245,7 +293,7 @@ pub(crate) mod tests {
             tagger: None,
             card: "made up".to_owned(),
         };
-        Bundle { manifest, parameters, pieces, fingerprint: 0 }
+        Bundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
     }
 
     fn opened(bytes: &[u8]) -> Result<Bundle> {
@@ -266,6 +314,30 @@ pub(crate) mod tests {
         assert_eq!(bytes, bundle().to_bytes(Precision::Single).unwrap());
         let half = opened(&bundle().to_bytes(Precision::Half).unwrap()).unwrap();
         assert_ne!(half.fingerprint, back.fingerprint);
+    }
+
+    #[test]
+    fn a_record_of_documents_is_added_to_a_bundle_without_moving_a_weight() {
+        let path = Path::new("model.safetensors");
+        let old = bundle().to_bytes(Precision::Half).unwrap();
+        assert_eq!(opened(&old).unwrap().learned, None);
+        let mut learned = Learned::default();
+        learned.add(Source::new("names", Role::Trained, "shapes/train.jsonl", [7, 3]));
+        let new = with_record(&old, path, &learned).unwrap();
+        let back = opened(&new).unwrap();
+        assert_eq!(back.learned.as_ref(), Some(&learned));
+        assert_eq!(
+            (&back.parameters, &back.manifest),
+            (&opened(&old).unwrap().parameters, &opened(&old).unwrap().manifest)
+        );
+        let trained = Bundle { learned: Some(learned.clone()), ..bundle() };
+        assert_eq!(trained.to_bytes(Precision::Half).unwrap(), new);
+        // A second record takes the place of the first.
+        assert_eq!(with_record(&new, path, &learned).unwrap(), new);
+        let damaged = with_record(&old, path, &Learned::default()).unwrap();
+        let at = damaged.windows(7).position(|bytes| bytes == b"sources").unwrap();
+        let damaged = [&damaged[..at], b"sourcez", &damaged[at + 7..]].concat();
+        assert!(opened(&damaged).unwrap_err().to_string().contains("record of what it learned from"));
     }
 
     #[test]

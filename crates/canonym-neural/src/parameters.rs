@@ -77,6 +77,11 @@ impl Parameters {
         table.ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
     }
 
+    /// Names and bytes of what stands beside the weights, by name.
+    pub fn tables(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.tables.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
     /// The weights whose names begin with `prefix`, under the rest of their names.
     pub fn under(&self, prefix: &str) -> Parameters {
         let mut part = Parameters::default();
@@ -270,6 +275,16 @@ impl Parameters {
             error.with_hint("weights are a safetensors file; was it copied completely?")
         };
         Ok(own_metadata(&SafeTensors::read_metadata(bytes).map_err(damaged)?.1))
+    }
+
+    /// The content of a safetensors file with other metadata; every tensor keeps its bytes.
+    pub fn with_metadata(bytes: &[u8], path: &Path, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
+        let damaged = |error| Error::artifact(path, format!("no complete safetensors file: {error}"));
+        let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let refused = |error: String| Error::invalid(format!("metadata cannot be written: {error}"));
+        let metadata = serde_json::to_string(metadata).map_err(|error| refused(error.to_string()))?;
+        let metadata = Some([(METADATA.to_owned(), metadata)].into());
+        safetensors::serialize(tensors.tensors(), metadata).map_err(|error| refused(error.to_string()))
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canonym::corpus::AnnotatedDocument;
+use canonym::eval::learned::Learned;
 use canonym::kb::KnowledgeBase;
 use canonym::link::Link;
 use canonym::link::explain::Explanation;
@@ -49,6 +50,11 @@ pub trait Engine: Send + Sync {
 
     /// What the model is called.
     fn name(&self) -> &str;
+
+    /// What the model learned from; nothing where that is not known.
+    fn learned(&self) -> canonym::Result<Learned> {
+        Ok(Learned::default())
+    }
 
     /// Finds and links mentions, in the place of the annotations that the documents have.
     fn link(&self, documents: Vec<AnnotatedDocument>, options: &LinkOptions)
@@ -153,6 +159,9 @@ pub struct DevFigures {
     /// The documents that it was measured on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_documents: Option<usize>,
+    /// Held-out documents that a model had been trained on, which are left out of the figures of all models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_seen: Option<usize>,
 }
 
 /// What a training made.

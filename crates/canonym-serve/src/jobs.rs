@@ -15,7 +15,7 @@ use crate::app::{App, model_folder};
 use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument};
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
-use crate::judge::judge;
+use crate::judge::{judge, unseen};
 use crate::marks::{Changes, MarkState, Source, convert, predict};
 use crate::store::events::{self, NewEvent};
 use crate::store::jobs::{self, End, STOPPED};
@@ -349,13 +349,28 @@ fn compare(
     let message = format!("comparing models on {}", counted(held_out.len()));
     tell(app, job, &Progress { done: TRAINED, message, point: None })?;
     let goes_on = || app.runner.ends(job.id).is_none();
+    let mut engines = Vec::new();
     for model in BTreeSet::from([app.base_model, parent]) {
-        let engine = app.engine_of_model(model)?;
-        let Some(figures) = judge(engine.as_ref(), held_out, goes_on)? else { return Ok(None) };
-        others.insert(model, figures);
+        engines.push((model, app.engine_of_model(model)?));
     }
-    let Some(figures) = judge(engine.as_ref(), held_out, goes_on)? else { return Ok(None) };
-    trained.dev = Some(figures);
+    let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine.as_ref()]);
+    let unseen = unseen(all, held_out)?;
+    let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
+    if let Some(n) = n_seen {
+        let message =
+            format!(" {n} of {} were seen in training and are left out of the figures.", counted(held_out.len()));
+        trained.card.push_str(&message);
+    }
+    if unseen.is_empty() {
+        trained.dev = None;
+        return Ok(Some(others));
+    }
+    for (model, engine) in engines {
+        let Some(figures) = judge(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+        others.insert(model, DevFigures { n_seen, ..figures });
+    }
+    let Some(figures) = judge(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    trained.dev = Some(DevFigures { n_seen, ..figures });
     Ok(Some(others))
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use canonym::Result;
 use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::eval::ids::IdSet;
+use canonym::eval::learned::{Role, fingerprint};
 use canonym::text::Span;
 
 use crate::engine::{DevFigures, Engine, LinkOptions};
@@ -24,6 +25,20 @@ struct Counts {
     n_right: usize,
     /// Of the gold mentions with a concept those that are linked rightly where their places are given.
     n_linked: usize,
+}
+
+/// The documents that no model was trained on: figures of the others would show what was learned by heart.
+pub fn unseen<'a>(
+    engines: impl IntoIterator<Item = &'a dyn Engine>,
+    documents: &[AnnotatedDocument],
+) -> Result<Vec<AnnotatedDocument>> {
+    let prints: Vec<Option<u64>> = documents.iter().map(|one| fingerprint(&one.document.text)).collect();
+    let mut seen = vec![false; documents.len()];
+    for engine in engines {
+        let of_model = engine.learned()?.only(Role::Trained).has_seen(&prints);
+        seen.iter_mut().zip(of_model).for_each(|(seen, of_model)| *seen |= of_model);
+    }
+    Ok(documents.iter().zip(seen).filter(|(_, seen)| !seen).map(|(document, _)| document.clone()).collect())
 }
 
 /// Figures of a model on documents with every mention marked. `goes_on` is asked between batches; `None` where it says no.
@@ -50,6 +65,7 @@ pub fn judge(
         spans_f1: Some(f1(counts.n_spans, counts.n_found + counts.n_gold)),
         accuracy: Some(counts.n_linked as f64 / counts.n_meant.max(1) as f64),
         n_documents: Some(documents.len()),
+        n_seen: None,
     }))
 }
 

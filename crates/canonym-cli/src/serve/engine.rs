@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym::corpus::AnnotatedDocument;
+use canonym::eval::learned::Learned;
 use canonym::kb::KnowledgeBase;
 use canonym::link::explain::Explanation;
 use canonym::link::lexical::LinkConfig;
@@ -115,6 +116,10 @@ impl Engine for ServeEngine {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn learned(&self) -> canonym::Result<Learned> {
+        self.models.learned(Mentions::Detect).map_err(of_program)
     }
 
     fn link(

@@ -199,7 +199,8 @@ impl ProcessTrainer {
         let program = std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))?;
         let mut command = Command::new(&program);
         command.arg("--quiet").arg("train").arg(folder.join("training.toml"));
-        command.arg("--data-root").arg(folder).arg("--out").arg(folder);
+        // The server leaves out of its figures what a model has seen.
+        command.arg("--data-root").arg(folder).arg("--out").arg(folder).arg("--allow-seen");
         // The pipe closes when the server is gone, even where it was killed.
         command.env(ENDS_WITH_INPUT, "1").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().map(Running).map_err(|error| Error::io("start", &program, error))
@@ -261,6 +262,7 @@ impl Trainer for ProcessTrainer {
             spans_f1: Some(figures.spans_f1),
             accuracy: Some(figures.accuracy),
             n_documents: Some(report.n_held_out),
+            n_seen: None,
         });
         let n = report.n_documents + report.n_incomplete;
         Ok(Trained { name: format!("{} + {n} documents", short(self.beginning())), card: card(&report), dev })
@@ -332,6 +334,7 @@ fn of_context(report: &serde_json::Value, model: String) -> Trained {
         spans_f1: figure("/search/spans_f1"),
         accuracy: figure("/linking/accuracy_at_1"),
         n_documents: None,
+        n_seen: None,
     };
     let n = count("/train/n_documents");
     let card = format!(

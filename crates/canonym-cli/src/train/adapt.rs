@@ -12,24 +12,26 @@ use std::time::Instant;
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym::eval::ids::IdSet;
+use canonym::eval::learned::{Role::Trained, Role::Tuned, Seen};
 use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::lexical::LinkConfig;
 use canonym::link::recognise::{short_forms, written_out};
 use canonym::link::{Annotator, LinkedMention, Linker, Marked};
 use canonym::text::tokens::Token;
 use canonym::text::{Document, Mention, Span};
-use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
+use canonym_neural::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
 use canonym_neural::models::tagger::TaggerConfig;
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::pipeline::{LayerType, TypedTagger};
 use canonym_neural::tagging::lattice::labels_of;
 use canonym_neural::tagging::views::Words;
-use canonym_neural::train::RunConfig;
 use canonym_neural::train::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
+use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::learned::{check_judged, of_documents, source};
 use super::pipeline::pipeline_on;
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, settings, write_bytes, write_text};
@@ -101,6 +103,9 @@ pub struct Report {
     /// On the held-out documents: the model that was started from, and the one that was made.
     pub before: Option<Figures>,
     pub after: Option<Figures>,
+    /// Which of them the model that was started from had learned from, where it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
     pub seconds: BTreeMap<String, f64>,
 }
 
@@ -137,20 +142,53 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         new_types,
         before: None,
         after: None,
+        seen: None,
         seconds: BTreeMap::from([("train".to_owned(), started.elapsed().as_secs_f64())]),
     };
+    let mut of_start = canonym::eval::learned::Learned::default();
+    of_start.join_whole("bundle", bundle.learned.as_ref());
+    report.seen = check_judged(&of_start, &held_out, ("held-out documents", arguments.allow_seen))?;
     if let Some(kb) = kb.filter(|_| !held_out.is_empty()) {
         progress::say("held-out documents …");
         report.before = Some(judge(&kb, bundle, &held_out)?);
         report.after = Some(judge(&kb, &adapted, &held_out)?);
     }
     adapted.manifest.card = card(&bundle.manifest.card, &report);
+    adapted.learned = Some(learned(&experiment, root)?);
     let paths = experiment.documents.iter().chain(&experiment.incomplete).collect();
     write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
     write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
     write_bytes(out, FILE, &adapted.to_bytes(Precision::Half)?)?;
     remove_kept(out, &[STAGE])
+}
+
+/// What the model learns from beside what the one that it starts from did. Documents that are held out only watch, unless a checkpoint is chosen
+/// on them.
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<canonym::eval::learned::Learned> {
+    let models = knowledge::models(&experiment.from)?;
+    let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
+    let mut all = canonym::eval::learned::Learned::default();
+    all.join_whole("bundle", bundle.learned.as_ref());
+    let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
+    let every = read(&experiment.documents, root)?;
+    let is_held_out = held_out(every.iter().map(|document| document.document.id.as_str()), experiment.hold_out);
+    let mut is_held_out = is_held_out.into_iter();
+    for file in &experiment.documents {
+        let (mut complete, mut watched) = (Vec::new(), Vec::new());
+        for document in read(std::slice::from_ref(file), root)? {
+            if is_held_out.next() == Some(true) { &mut watched } else { &mut complete }.push(document);
+        }
+        all.add(source(TAGGER_PART, Trained, file, of_documents(&complete)));
+        if chooses {
+            all.add(source(TAGGER_PART, Tuned, file, of_documents(&watched)));
+        }
+    }
+    for file in &experiment.incomplete {
+        let documents = read(std::slice::from_ref(file), root)?;
+        all.add(source(TAGGER_PART, Trained, file, of_documents(&documents)));
+    }
+    Ok(all)
 }
 
 /// The error of a model that cannot be started from.

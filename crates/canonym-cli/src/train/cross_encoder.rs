@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym::eval::ids::IdSet;
+use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym::kb::compile::hash_file;
 use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::bm25::Bm25Linker;
@@ -16,7 +17,7 @@ use canonym::link::model::LexicalModel;
 use canonym::link::{Candidate, Link, Linker, Marked};
 use canonym::text::Mention;
 use canonym_neural::bundle::FILE;
-use canonym_neural::bundle::cross::{CrossBundle, FirstLinker, Retrieval};
+use canonym_neural::bundle::cross::{self, CrossBundle, FirstLinker, Retrieval};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::{N_PIECES, add_marks, marked_window};
 use canonym_neural::cross_encoder::PairScorer;
@@ -26,12 +27,14 @@ use canonym_neural::matrix::Compute;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
 use canonym_neural::parameters::{Parameters, Precision};
 use canonym_neural::random::for_step;
-use canonym_neural::train::RunConfig;
 use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
+use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::{checkpoint_folder, existing};
+use super::data::held_apart;
+use super::learned::{check_judged, of_corpus, of_documents, source};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, settings, write_bytes, write_text};
@@ -44,7 +47,7 @@ const STAGE: &str = "train";
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Experiment {
+pub struct Experiment {
     system: String,
     seed: u64,
     data: DataConfig,
@@ -67,6 +70,10 @@ struct DataConfig {
     documents: PathBuf,
     /// Documents to judge on.
     dev_documents: PathBuf,
+    /// About one training document of this number, drawn by the seed, is held apart to choose a checkpoint on; `dev_documents` choose it where it is
+    /// not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tune_share: Option<usize>,
     /// The folder of the dual encoder that finds candidates, where `retrieval.linker` is one; relative to the current folder or the data root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     linker: Option<PathBuf>,
@@ -108,6 +115,9 @@ struct Report {
     dev: Retrieved,
     /// Of the dev mentions that are judged by the model: how many, and accuracy@1 before and after it orders their candidates.
     judged: Judged,
+    /// Dev documents that a part had learned from or was tuned on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -162,8 +172,19 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
     let linker = first_linker(&kb, retrieval, first.as_ref())?;
     let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, pieces: &pieces, data, retrieval };
-    let (questions, train) = asked.questions(&read(&root.join(&data.documents))?, 0)?;
-    let (dev_questions, dev) = asked.questions(&read(&root.join(&data.dev_documents))?, data.n_dev_mentions)?;
+    let (train_documents, tune_documents) = held_apart(read(&root.join(&data.documents))?, data.tune_share, *seed)?;
+    let dev_documents = read(&root.join(&data.dev_documents))?;
+    let mut record = learned(&experiment, root)?;
+    if let Some(first) = &first {
+        record.join("candidates", first.learned.as_ref());
+    }
+    let seen = check_judged(&record, &dev_documents, ("held-out documents", arguments.allow_seen))?;
+    let (questions, train) = asked.questions(&train_documents, 0)?;
+    let (dev_questions, dev) = asked.questions(&dev_documents, data.n_dev_mentions)?;
+    let tune_questions = match tune_documents.is_empty() {
+        true => None,
+        false => Some(asked.questions(&tune_documents, data.n_dev_mentions)?.0),
+    };
     let said = |what: &str, found: &Retrieved| {
         let (accuracy, recall) = (100.0 * found.accuracy_at_1, 100.0 * found.recall);
         format!("{what}: {} mentions, accuracy@1 {accuracy:.1}, recall {recall:.1}", found.n_mentions)
@@ -181,8 +202,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     let config = toml::to_string(&experiment)?;
     let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
-    let mut objective =
-        Pairs::new(&model, experiment.batch, &questions, *seed).with_held_out(Some((&dev_questions, &pieces)));
+    let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
+        .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
         let error = canonym::Error::invalid("no mention has its concept among its candidates");
         return Err(error.with_hint("ids of documents and terminology have to be written alike").into());
@@ -206,14 +227,30 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let (before, after) = (100.0 * judged.first_linker, 100.0 * judged.cross_encoder);
     progress::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, ordered anew {after:.1}"));
     seconds.insert("judge", judged_started.elapsed().as_secs_f64());
-    let bundle = CrossBundle::new(&model, *retrieval, (parameters, pieces));
+    let learned = Some(learned(&experiment, root)?);
+    let bundle = CrossBundle { learned, ..CrossBundle::new(&model, *retrieval, (parameters, pieces)) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
-    let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seconds };
+    let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seen, seconds };
     write_text(&arguments.out, "config.toml", &config)?;
     write_text(&arguments.out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     remove_kept(&arguments.out, &[STAGE])
+}
+
+/// What the model learns from. The documents to judge on choose a checkpoint where the experiment lets them.
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+    let Experiment { seed, data, run, .. } = experiment;
+    let mut all = Learned::default();
+    let (train, tune) = held_apart(read(&root.join(&data.documents))?, data.tune_share, *seed)?;
+    all.add(source(cross::SYSTEM, Trained, &data.documents, of_documents(&train)));
+    if run.select == Select::Best || run.patience > 0 {
+        all.add(match data.tune_share {
+            Some(_) => source(cross::SYSTEM, Tuned, &data.documents, of_documents(&tune)),
+            None => of_corpus(cross::SYSTEM, Tuned, &data.dev_documents, root)?,
+        });
+    }
+    Ok(all)
 }
 
 /// The dual encoder that finds candidates, where the experiment names one.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use canonym::corpus::AnnotatedDocument;
 use canonym::eval::bootstrap::SplitMix64;
 use canonym::eval::queries::read_queries;
 use canonym::input::Input;
@@ -14,6 +15,8 @@ use canonym::kb::import::{ImportConfig, Report, SourceFormat, import, import_sou
 use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym::link::fit::Labelled;
 use serde::{Deserialize, Serialize};
+
+use super::adapt::held_out;
 
 /// What a set is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct SetConfig {
     /// The queries, relative to the data root; without them synonyms are held out of the dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<PathBuf>,
+    /// A corpus with the texts of the documents of the queries, for the record of what was learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<PathBuf>,
     /// With 2 or more, documents are dealt into so many folds, and the mentions of the other folds become names.
     #[serde(default)]
     pub folds: usize,
@@ -148,6 +154,22 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
         let _ = writeln!(text, "{}||{name}", ids.join("|"));
     }
     text
+}
+
+/// Training documents, and about one of `share` that is held apart to choose on, drawn by the seed and the ids; none where no share is given.
+pub fn held_apart(
+    documents: Vec<AnnotatedDocument>,
+    share: Option<usize>,
+    seed: u64,
+) -> canonym::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
+    let Some(share) = share else { return Ok((documents, Vec::new())) };
+    if share < 2 {
+        let error = canonym::Error::invalid(format!("one of {share} documents cannot be held apart to choose on"));
+        return Err(error.with_hint("`data.tune_share` is 2 or more, such as 10"));
+    }
+    let ids: Vec<String> = documents.iter().map(|one| format!("{seed} {}", one.document.id)).collect();
+    let mut is_apart = held_out(ids.iter().map(String::as_str), share).into_iter();
+    Ok(documents.into_iter().partition(|_| is_apart.next() != Some(true)))
 }
 
 /// Compiles a source into the file `out` and opens it from memory.

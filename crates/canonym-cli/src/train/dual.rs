@@ -6,15 +6,19 @@ mod judge;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use canonym::corpus::AnnotatedDocument;
+use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym::kb::KnowledgeBase;
 use canonym::link::model::LexicalModel;
 use canonym_neural::bundle::{Bundle, FILE};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::add_marks;
-use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT, SYSTEM};
+pub use canonym_neural::dual::bundle::SYSTEM;
+use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT};
 use canonym_neural::dual::linker::ConceptRows;
 use canonym_neural::dual::windows::{WindowConfig, Windower};
 use canonym_neural::hybrid::Fusion;
@@ -29,20 +33,22 @@ use canonym_neural::train::ranks::{Ranks, ranks};
 use canonym_neural::train::{Names, RunConfig};
 use serde::{Deserialize, Serialize};
 
-use self::data::{Corpus, CorpusReport, DataConfig, ids_of, labels_of, prepare, read_corpora, with_synonyms};
+use self::data::{Corpus, CorpusReport, DataConfig, Parts, ids_of, labels_of, prepare, read_corpora, with_synonyms};
 use self::joint::JointReport;
-use self::judge::{SearchReport, judge};
+use self::judge::{Measured, SearchReport, judge, measure};
 use super::adapt::usages_in;
 use super::checkpoints::{checkpoint_folder, existing};
+use super::learned::{self, check_judged, of_documents};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainArguments, provenance, settings, write_bytes, write_text};
-use crate::knowledge::{TERMINOLOGY, dual_vectors};
+use crate::knowledge::{self, LEXICAL_PART, Models, TERMINOLOGY, dual_vectors, lexical_learned};
 use crate::progress;
+use crate::system::Mentions;
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Experiment {
+pub struct Experiment {
     system: String,
     seed: u64,
     data: DataConfig,
@@ -57,6 +63,24 @@ struct Experiment {
     batch: LinkingConfig,
     #[serde(default)]
     run: RunConfig,
+    #[serde(default, skip_serializing_if = "JudgeConfig::is_default")]
+    judge: JudgeConfig,
+}
+
+/// How held-out documents are judged.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JudgeConfig {
+    /// What finds mentions for a model that finds none: a bundle, relative to the current folder or the data root, that has not learned from the
+    /// held-out documents; `none` judges given mentions alone. The embedded model where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mentions: Option<String>,
+}
+
+impl JudgeConfig {
+    fn is_default(&self) -> bool {
+        *self == JudgeConfig::default()
+    }
 }
 
 /// Where both encoders begin.
@@ -135,8 +159,16 @@ struct Report {
     by_same_sense: Vec<(f32, f64)>,
     /// Held-out mentions that are searched for.
     search: Option<SearchReport>,
-    /// In the place of that, where the model finds none: those that the default model finds.
+    /// In the place of that, where the model finds none: those that another one finds.
     search_by_default_model: Option<JointReport>,
+    /// What the figures above were chosen and measured on: `dev`, or `tune` where a part was held apart to choose on.
+    chosen_on: &'static str,
+    /// The held-out documents with everything chosen elsewhere, where a part was held apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_out: Option<Measured>,
+    /// Held-out documents that a part had learned from or was tuned on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -179,14 +211,21 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     progress::say("reading checkpoint, terminology and corpora …");
-    let (train, dev) = read_corpora(&experiment.data, root)
+    let Parts { train, tune, dev } = read_corpora(&experiment.data, experiment.seed, root)
         .with_context(|| format!("`data.train` and `data.dev` are looked for in the data root {}", root.display()))?;
-    if experiment.run.n_steps == 0 && dev.is_empty() {
+    if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
         let error =
             canonym::Error::invalid("there is nothing to do: no step to make, no held-out document to judge on");
         return Err(error.with_hint("give `data.dev`, or more `run.n_steps`").into());
     }
+    let record = learned(&experiment, root)?;
+    let finder = finder(&experiment.judge, root)?;
     let Beginning { manifest, windower, parameters } = begin(&experiment, root)?;
+    let mut of_judging = record.clone();
+    if let Some(finder) = finder.as_ref().filter(|_| manifest.model.search.is_none()) {
+        of_judging.join("mentions", Some(&finder.learned(Mentions::Detect)?));
+    }
+    let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
     // The terminology of a model that is there already stays until the new one is complete.
     let new_terminology = out.join(NEW_TERMINOLOGY);
     let kb = experiment.data.compile(root, &new_terminology, &train)?;
@@ -203,6 +242,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         Some(SpanSearch::Tags) | None => usize::MAX,
     };
     let train = prepare(train, &windower, &labels, longest)?;
+    let tune = prepare(tune, &windower, &labels, longest)?;
     let dev = prepare(dev, &windower, &labels, longest)?;
     if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
         let error = canonym::Error::invalid("the corpora that are trained on have no mentions");
@@ -221,9 +261,13 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
     let provenance = provenance(experiment.data.paths().collect(), root)?;
     let config = toml::to_string(&experiment)?;
-    let watched = dev.of_first(experiment.data.n_dev_in_training);
+    let watched = match tune.documents.is_empty() {
+        true => dev.of_first(experiment.data.n_dev_in_training),
+        false => &tune.readings,
+    };
     let n_weights = parameters.counts().0;
-    let mut bundle = DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0 };
+    let mut bundle =
+        DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0, learned: Some(record) };
     if let Some(path) = &experiment.encoder.voice {
         bundle = bundle.with_voice(&Bundle::open(&existing(path, root))?)?;
     }
@@ -260,6 +304,9 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         by_same_sense: Vec::new(),
         search: None,
         search_by_default_model: None,
+        chosen_on: if tune.documents.is_empty() { "dev" } else { "tune" },
+        held_out: None,
+        seen,
         train: train.report,
         dev: dev.report,
         seconds,
@@ -272,9 +319,15 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let (seen, unseen) = apart(&all, &dev.readings, &train.readings);
         report.linking = Some(Ranks::of(&all));
         (report.linking_seen, report.linking_unseen) = (Some(Ranks::of(&seen)), Some(Ranks::of(&unseen)));
+    }
+    let chosen_on = if tune.documents.is_empty() { &dev.documents } else { &tune.documents };
+    if !chosen_on.is_empty() {
         let with_words = experiment.data.with_words.unwrap_or(bundle.manifest.fusion.lexical != 0.0);
-        let documents = (dev.documents.as_slice(), with_words);
-        judge(&mut bundle, &kb, (&vectors, &labels), documents, &mut report)?;
+        let vectors = dual_vectors(&kb, &bundle)?;
+        judge(&mut bundle, &kb, (&vectors, &labels), (chosen_on, with_words, finder.as_ref()), &mut report)?;
+    }
+    if !tune.documents.is_empty() && !dev.documents.is_empty() {
+        report.held_out = Some(measure(&bundle, &kb, &dev.documents, finder)?);
     }
     report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
     write_text(out, "config.toml", &config)?;
@@ -286,6 +339,51 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
     remove_kept(out, &[STAGE])
+}
+
+/// What finds mentions for a model that finds none; `None` where they are not judged.
+fn finder(config: &JudgeConfig, root: &Path) -> anyhow::Result<Option<Models>> {
+    match config.mentions.as_deref() {
+        None => knowledge::models(knowledge::DEFAULT).map(Some),
+        Some("none") => Ok(None),
+        Some(path) => {
+            let bundle = Bundle::open(&existing(Path::new(path), root))
+                .context("`judge.mentions` is a bundle that finds mentions, or `none`")?;
+            Models::of_bundle(Arc::new(bundle)).map(Some)
+        }
+    }
+}
+
+/// What the model learns from: corpora that train it, and those on which its weights and thresholds are chosen.
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+    let Experiment { data, encoder, .. } = experiment;
+    let Parts { train, tune, dev } = read_corpora(data, experiment.seed, root)?;
+    let chosen_on = if tune.is_empty() { &dev } else { &tune };
+    let mut all = Learned::default();
+    match &encoder.from {
+        Some(from) => {
+            all.join_whole(SYSTEM, DualBundle::open(&existing(from, root))?.learned.as_ref());
+            if !chosen_on.is_empty() {
+                // What the model before chose is chosen anew.
+                all.sources.retain(|source| source.part != SYSTEM || source.role == Trained);
+            }
+        }
+        None => all.join(LEXICAL_PART, lexical_learned()?.as_ref()),
+    }
+    let of = |documents: &[AnnotatedDocument]| of_documents(documents).into_iter().flatten().collect::<HashSet<u64>>();
+    let (trained, tuned) = (of(&train), of(chosen_on));
+    for file in data.train.iter().chain(&data.tune).chain(&data.dev) {
+        let prints = of_documents(&learned::read(file, root)?);
+        for (role, among) in [(Trained, &trained), (Tuned, &tuned)] {
+            let prints = prints.iter().copied().filter(|print| print.is_some_and(|print| among.contains(&print)));
+            all.add(learned::source(SYSTEM, role, file, prints));
+        }
+    }
+    if let Some(path) = &encoder.voice {
+        let voice = Bundle::open(&existing(path, root))?.without_tagger();
+        all.join("voice", voice.learned.as_ref());
+    }
+    Ok(all)
 }
 
 /// The ranks of mentions of which a concept is mentioned in `known`, and those of the others.
@@ -437,6 +535,7 @@ pub fn learning_on(
         },
         model: None,
         windows: None,
+        judge: JudgeConfig::default(),
         batch: LinkingConfig {
             batch: 2,
             n_random: 0,

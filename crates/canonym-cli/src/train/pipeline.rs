@@ -7,16 +7,18 @@ use std::sync::Arc;
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym::eval::ids::IdSet;
+use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned, Source};
 use canonym::kb::KnowledgeBase;
 use canonym::text::{Document, Span};
-use canonym_neural::bundle::{Bundle, FILE, TaggerManifest};
+use canonym_neural::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
 use canonym_neural::parameters::Precision;
-use canonym_neural::pipeline::fit::{Judged, fit_decision};
+use canonym_neural::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
 use canonym_neural::pipeline::{Decision, LayerType, Pipeline, PipelineConfig, Place};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
 use super::data::{Trees, compile_trees};
+use super::learned::{check_judged, of_corpus};
 use super::{TrainArguments, provenance, rescnn, settings, tagger, write_bytes, write_text};
 use crate::knowledge;
 use crate::progress;
@@ -24,7 +26,7 @@ use crate::progress;
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Experiment {
+pub struct Experiment {
     system: String,
     /// An experiment of the tagger, beside this one.
     tagger: PathBuf,
@@ -65,6 +67,9 @@ struct JudgeConfig {
     /// How often it counts in the fit, against the others.
     #[serde(default = "one")]
     weight: usize,
+    /// Which corpus the documents are of, where that is not the name of their folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
 }
 
 fn even() -> f64 {
@@ -80,7 +85,9 @@ fn one() -> usize {
 struct Report {
     decision: Decision,
     /// Of the corpora that the weights were fitted to.
-    judged: BTreeMap<String, canonym_neural::pipeline::fit::Figures>,
+    judged: BTreeMap<String, Figures>,
+    /// Of the same, with weights and thresholds that were fitted to the other half of the documents: the figures to quote.
+    by_halves: BTreeMap<String, Figures>,
     bytes: usize,
 }
 
@@ -97,16 +104,17 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let names = TrainArguments {
             config: beside.join(&experiment.names),
             data_root: root.to_path_buf(),
+            folder: None,
             out: names_out.clone(),
             overrides: Vec::new(),
+            record_onto: None,
+            allow_seen: arguments.allow_seen,
         };
         rescnn::run(&names, super::read_table(&names.config, &[])?)?;
     }
     let names = Bundle::open(&names_out)?;
 
-    let of_tagger: tagger::Experiment = settings(super::read_table(&beside.join(&experiment.tagger), &[])?)
-        .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
-    let of_tagger = of_tagger.without(&experiment.leave_out)?;
+    let of_tagger = tagger_of(&experiment, beside)?;
     let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
         let manifest =
@@ -114,23 +122,30 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         names.clone().with_tagger((&trained.viewer, &trained.usages), &trained.parameters, manifest)
     };
     let bundle = with_tagger(&trained, Decision::BEGIN);
+    let before = learned_by(arguments, &experiment, &of_tagger)?;
     let mut judged = Vec::new();
     for config in &experiment.judge {
         progress::say(&format!("{} …", config.name));
-        judged.push(judge(config, root, &bundle)?);
+        judged.push(judge(config, &before, (root, arguments.allow_seen), &bundle)?);
     }
     let (decision, figures) = fit_decision(&judged, experiment.beta);
+    let by_halves = figures_by_halves(&judged, experiment.beta);
     progress::say(&format!("{decision:?}"));
+    let mut held_out = with_tagger(&trained, decision);
+    held_out.manifest.card.clone_from(&experiment.card);
+    held_out.learned = Some(before);
     let trained = match experiment.refit {
         true => tagger::train(&of_tagger.on_everything(), root, &made(out, "tagger-refit")?)?,
         false => trained,
     };
     let mut bundle = with_tagger(&trained, decision);
     bundle.manifest.card.clone_from(&experiment.card);
+    bundle.learned = Some(learned(arguments, &experiment)?);
     let bytes = bundle.to_bytes(Precision::Half)?;
     let report = Report {
         decision,
         judged: experiment.judge.iter().map(|config| config.name.clone()).zip(figures).collect(),
+        by_halves: experiment.judge.iter().map(|config| config.name.clone()).zip(by_halves).collect(),
         bytes: bytes.len(),
     };
     let paths: BTreeSet<&PathBuf> =
@@ -138,7 +153,49 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
     write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
+    if experiment.refit {
+        write_bytes(out, HELD_OUT, &held_out.to_bytes(Precision::Half)?)?;
+    }
     write_bytes(out, FILE, &bytes)
+}
+
+/// The bundle from before the last training, whose tagger has not seen the held-out corpora: what they can be judged with.
+pub const HELD_OUT: &str = "model-held-out.safetensors";
+
+fn tagger_of(experiment: &Experiment, beside: &Path) -> anyhow::Result<tagger::Experiment> {
+    let of_tagger: tagger::Experiment = settings(super::read_table(&beside.join(&experiment.tagger), &[])?)
+        .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
+    Ok(of_tagger.without(&experiment.leave_out)?)
+}
+
+/// What the whole learns from, its last training included.
+pub fn learned(arguments: &TrainArguments, experiment: &Experiment) -> anyhow::Result<Learned> {
+    let beside = arguments.config.parent().unwrap_or(Path::new("."));
+    let of_tagger = tagger_of(experiment, beside)?;
+    match experiment.refit {
+        true => learned_by(arguments, experiment, &of_tagger.on_everything()),
+        false => learned_by(arguments, experiment, &of_tagger),
+    }
+}
+
+/// What the whole learns from with a tagger of this experiment.
+fn learned_by(
+    arguments: &TrainArguments,
+    experiment: &Experiment,
+    of_tagger: &tagger::Experiment,
+) -> anyhow::Result<Learned> {
+    let (root, beside) = (arguments.data_root.as_path(), arguments.config.parent().unwrap_or(Path::new(".")));
+    let mut all = tagger::learned(of_tagger, root)?;
+    for config in &experiment.judge {
+        let source = of_corpus(EVIDENCE_PART, Tuned, &config.documents, root)?;
+        let corpus = config.of.clone().unwrap_or_else(|| source.corpus.clone());
+        all.add(Source { corpus, ..source });
+    }
+    let path = beside.join(&experiment.names);
+    let names = settings(super::read_table(&path, &[])?)
+        .with_context(|| format!("{} is no experiment of ResCNN", path.display()))?;
+    all.join("", Some(&rescnn::learned(&names, root)?));
+    Ok(all)
 }
 
 fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
@@ -148,9 +205,15 @@ fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// What the bundle proposes in a corpus, right or wrong.
-fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<Judged> {
+fn judge(
+    config: &JudgeConfig,
+    before: &Learned,
+    (root, allow_seen): (&Path, bool),
+    bundle: &Bundle,
+) -> anyhow::Result<Judged> {
     let reader = Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop);
     let documents: Vec<AnnotatedDocument> = reader.collect::<canonym::Result<_>>()?;
+    check_judged(&before.only(Trained), &documents, (&config.name, allow_seen))?;
     let kb = compile_trees(
         &config.name,
         &data_file(&config.terminology, root),
@@ -164,10 +227,12 @@ fn judge(config: &JudgeConfig, root: &Path, bundle: &Bundle) -> anyhow::Result<J
     let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
+        judged.counts.push((document.annotations.len(), 0));
         for annotation in &document.annotations {
             let ids = IdSet::parse(&annotation.ids);
-            judged.n_mentions += 1;
-            judged.n_links += usize::from(!ids.is_nil());
+            if let Some((_, n_links)) = judged.counts.last_mut() {
+                *n_links += usize::from(!ids.is_nil());
+            }
             gold.entry(annotation.spans.clone()).or_default().push(ids);
         }
         let right = |place: &Place| {

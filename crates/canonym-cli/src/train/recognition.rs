@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use canonym::corpus::AnnotatedDocument;
 use canonym::corpus::format::Reader;
+use canonym::eval::learned::{Learned, Role::Trained};
 use canonym::kb::KnowledgeBase;
 use canonym::link::recognise::accept::AcceptModel;
 use canonym::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
@@ -20,12 +21,13 @@ use super::TrainArguments;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
 use super::settings;
+use crate::knowledge::RECOGNITION_PART;
 use crate::progress;
 
 /// An experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Experiment {
+pub struct Experiment {
     /// `recognition`.
     system: String,
     /// The weight of the squared norm of the weights in the loss.
@@ -116,8 +118,17 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         &experiment,
         &report,
         &super::provenance(paths, &arguments.data_root)?,
-        &model.to_json(),
+        &learned(&experiment, &arguments.data_root)?.into_json(&model.to_json())?,
     )
+}
+
+/// What the weights learn from; corpora of the role `dev` are judged on alone.
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+    let mut all = Learned::default();
+    for corpus in experiment.corpus.iter().filter(|corpus| corpus.role == Role::Fit) {
+        all.add(super::learned::of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?);
+    }
+    Ok(all)
 }
 
 fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {

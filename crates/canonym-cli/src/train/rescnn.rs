@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned};
 use canonym::kb::{FormId, KnowledgeBase};
 use canonym::link::fit::Labelled;
 use canonym::link::lexical::LinkConfig;
@@ -25,16 +26,18 @@ use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::checkpoint_folder;
+use super::learned::{check_prints, of_queries};
 use super::log::Log;
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
 use super::{TrainArguments, provenance, settings, stage, write_bytes, write_text};
+use crate::knowledge::{LEXICAL_PART, lexical_learned};
 use crate::progress;
 use crate::queries::{MentionQuery, bare};
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Experiment {
+pub struct Experiment {
     system: String,
     seed: u64,
     /// What stands for `{fold}` in paths.
@@ -174,6 +177,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let data = &experiment.data;
     progress::say("reading terminologies and queries …");
     let Queries { train: queries, dev: dev_queries, n_decoded } = read_queries(data, root)?;
+    let of_train = of_queries(NAMES_PART, Trained, (&data.queries, root), &queries)?;
+    let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
+    let of_dev = of_queries(NAMES_PART, Tuned, (of_dev, root), &dev_queries)?;
+    let dev_prints: Vec<Option<u64>> = of_dev.documents.into_iter().map(Some).collect();
+    let of_train = Learned { sources: vec![of_train], unrecorded: Vec::new() };
+    check_prints(&of_train, &dev_prints, ("held-out queries", arguments.allow_seen))?;
     let (terminology, clean) = compile_main(data, root, &arguments.out, &queries)?;
     let dev_terminology = match &data.dev_terminology {
         Some(config) => compile_terminology(config, root, &arguments.out.join("dev.kb"))?,
@@ -267,11 +276,13 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
             card: String::new(),
         })
     };
+    let learned = Some(learned(&experiment, root)?);
     let mut bundle = Bundle {
         manifest: manifest(Fusion::DENSE)?,
         parameters: chosen.without(SPARSE_WEIGHT),
         pieces: pieces.clone(),
         fingerprint: 0,
+        learned,
     };
     let judged = judge(&bundle, &dev_terminology.kb, &dev_parts)?;
     let fusion =
@@ -328,6 +339,22 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     stage::remove_kept(&arguments.out, &STAGES)
 }
+
+/// What the model learns from: queries train it; held-out ones choose weights, and train it in the end where the experiment says so.
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+    let data = &experiment.data;
+    let Queries { train, dev, .. } = read_queries(data, root)?;
+    let mut all = Learned::default();
+    all.add(of_queries(NAMES_PART, Trained, (&data.queries, root), &train)?);
+    let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
+    let role = if data.refit { Trained } else { Tuned };
+    all.add(of_queries(NAMES_PART, role, (of_dev, root), &dev)?);
+    all.join(LEXICAL_PART, lexical_learned()?.as_ref());
+    Ok(all)
+}
+
+/// What the record calls the model.
+pub const NAMES_PART: &str = "name encoder";
 
 /// The mentions of one part: what the protocol trains on.
 fn single(mentions: &[MentionQuery]) -> impl Iterator<Item = &Labelled> {

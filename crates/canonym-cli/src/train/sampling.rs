@@ -14,6 +14,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, Annotation};
 use canonym::eval::bootstrap::SplitMix64;
+use canonym::eval::learned::{Learned, Role::Trained};
 use canonym::kb::KnowledgeBase;
 use canonym_neural::bundle::Bundle;
 use canonym_neural::random::shuffle;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::adapt::{self, Lesson, learn};
 use super::data::{Trees, compile_trees};
+use super::learned::{check_judged, of_documents, source};
 use super::stage::remove_kept;
 use super::{TrainArguments, provenance, settings, write_text};
 use crate::knowledge::{self, Models};
@@ -178,6 +180,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if experiment.n_judged > 0 {
         judged.truncate(experiment.n_judged);
     }
+    let mut known = Learned::default();
+    known.join_whole("model", beginning.learned.as_ref());
+    known.add(source("pool", Trained, Path::new("pool"), of_documents(&pool)));
+    check_judged(&known, &judged, ("documents that judge", arguments.allow_seen))?;
     let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), beginning, pool, judged, out };
     let (read, before) = simulation.read(&simulation.beginning)?;
     let kept = out.join("runs.jsonl");

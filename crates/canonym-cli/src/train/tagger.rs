@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use anyhow::Context;
 use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym::eval::learned::{self, Learned};
 use canonym::input::Input;
 use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
 use canonym::link::recognise::{short_forms, written_out};
 use canonym::text::tokens::Token;
+use canonym_neural::bundle::TAGGER_PART;
 use canonym_neural::models::tagger::TaggerConfig;
 use canonym_neural::parameters::Parameters;
 use canonym_neural::pipeline::LayerType;
@@ -17,14 +19,15 @@ use canonym_neural::random::for_step;
 use canonym_neural::tagging::gazetteer::{Gazetteer, MAX_CLASSES};
 use canonym_neural::tagging::lattice::labels_of;
 use canonym_neural::tagging::views::{View, Viewer, Vocabulary, Words};
-use canonym_neural::train::RunConfig;
 use canonym_neural::train::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use canonym_neural::train::{RunConfig, Select};
 use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
+use super::learned::{of_documents, source};
 use super::settings;
 use super::stage::{Stage, open_log};
 use crate::progress;
@@ -111,6 +114,9 @@ struct CorpusConfig {
     weight: f32,
     /// For each layer that it teaches, the types that its annotators gave; `*` is any.
     teaches: BTreeMap<String, Vec<String>>,
+    /// Which corpus the documents are of, for the record of what was learned from, where that is not the name of their folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
     /// The source of its concept ids, such as `MESH`, where what names are used for is learned from it, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ids: Option<String>,
@@ -272,7 +278,10 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
     let n_examples = to_fit.iter().map(|corpus| corpus.examples.len()).sum();
     let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
     let started = Instant::now();
-    let of = toml::to_string(experiment)?;
+    let mut bare = experiment.clone();
+    // What a corpus is called changes no training.
+    bare.corpus.iter_mut().for_each(|corpus| corpus.of = None);
+    let of = toml::to_string(&bare)?;
     let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
     let mut log = open_log(out, &["tagger"])?;
     let parameters = stage.train(parameters, &mut objective, n_examples, &mut log)?;
@@ -332,6 +341,24 @@ fn layer_report(score: Score) -> LayerReport {
         recall: score.n_right as f64 / score.n_gold.max(1) as f64,
         f1: score.f1(),
     }
+}
+
+/// What the tagger learns from. Held-out corpora choose a checkpoint where the experiment lets them.
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+    let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
+    let mut all = Learned::default();
+    for config in &experiment.corpus {
+        let role = match config.role {
+            Role::Fit => learned::Role::Trained,
+            Role::Dev if chooses => learned::Role::Tuned,
+            Role::Dev => continue,
+        };
+        let documents = of_documents(&read(config, root)?.documents);
+        let source = source(TAGGER_PART, role, &config.documents, documents);
+        let corpus = config.of.clone().unwrap_or_else(|| source.corpus.clone());
+        all.add(learned::Source { corpus, ..source });
+    }
+    Ok(all)
 }
 
 fn read<'a>(config: &'a CorpusConfig, root: &Path) -> anyhow::Result<Read<'a>> {

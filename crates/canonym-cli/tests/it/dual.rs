@@ -102,7 +102,7 @@ fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, St
 }
 
 fn train(place: &Workplace, out: &str, set: &[&str]) -> (bool, String) {
-    let mut arguments = vec!["train", "shapes.toml", "--data-root", ".", "--out", out];
+    let mut arguments = vec!["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", out];
     set.iter().for_each(|one| arguments.extend(["--set", one]));
     let (ok, _, errors) = said(place, &arguments, "");
     (ok, errors)
@@ -129,11 +129,13 @@ fn what_was_trained_finds_and_links_mentions() {
     assert_eq!(said(&place, &["link", "--model", "model", "--to", "jsonl", "--text", "We saw the ring."], "").1, found);
     let (ok, mapped, errors) = said(&place, &["map", "--model", "model", "-"], "boxs\n");
     assert!(ok && mapped.contains(r#""id":"S:2""#), "{mapped}{errors}");
-    let evaluate = ["eval", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
+    let evaluate =
+        ["eval", "--allow-seen", "--model", "model", "--kb", "model/terminology.kb", "--data", "train.pubtator.txt"];
     let (ok, scores, errors) = said(&place, &evaluate, "");
     assert!(ok && scores.contains("strict"), "{scores}{errors}");
     // Without `--kb` it is judged as it links: with the terminology that it was trained with.
-    let (ok, same, errors) = said(&place, &["eval", "--model", "model", "--data", "train.pubtator.txt"], "");
+    let (ok, same, errors) =
+        said(&place, &["eval", "--allow-seen", "--model", "model", "--data", "train.pubtator.txt"], "");
     assert!(ok && same == scores, "{same}{errors}");
     let (ok, leaky, errors) = said(&place, &[&evaluate[..], &["--leaky-tokenisation"]].concat(), "");
     assert!(ok && leaky.contains("strict"), "{leaky}{errors}");
@@ -166,6 +168,66 @@ fn a_model_that_finds_nothing_links_what_the_default_model_finds() {
         let (ok, found, errors) = said(&place, &arguments, "");
         assert!(ok && found.contains(r#""text":"ring""#) && found.contains(r#""id":"S:1""#), "{found}{errors}");
     }
+}
+
+#[test]
+fn a_model_is_judged_on_documents_that_no_part_was_trained_on() {
+    let place = place();
+    let bare = ["train", "shapes.toml", "--data-root", ".", "--out", "model"];
+    let (ok, _, errors) = said(&place, &bare, "");
+    let expected =
+        "held-out documents: 5 of 5 documents were seen in training: dual encoder (trained on 5 of train.pubtator.txt)";
+    assert!(!ok && errors.contains(expected) && errors.contains("hint: "), "{errors}");
+    assert!(!place.path("model/model.safetensors").exists());
+    let part = |numbers: std::ops::Range<usize>, word: &str| -> String {
+        let one = |at: usize| {
+            let title = format!("We saw {word} the ring.");
+            let start = title.find("ring").unwrap();
+            format!("{at}|t|{title}\n{at}|a|Box {at}.\n{at}\t{start}\t{}\tring\tShape\t1\n\n", start + 4)
+        };
+        numbers.map(one).collect()
+    };
+    place.write("tune.pubtator.txt", part(10..13, "a"));
+    place.write("dev.pubtator.txt", part(20..24, "we"));
+    let apart = EXPERIMENT
+        .replace("dev = [\"train.pubtator.txt\"]", "dev = [\"dev.pubtator.txt\"]\ntune = [\"tune.pubtator.txt\"]");
+    place.write("shapes.toml", &apart);
+    let (ok, _, errors) = said(&place, &[&bare[..], &["--set", "run.n_steps=40"]].concat(), "");
+    assert!(ok, "{errors}");
+    let report = report(&place, "model");
+    assert_eq!(report["chosen_on"], "tune", "{report}");
+    assert_eq!(report["held_out"]["n_documents"], 4, "{report}");
+    assert!(report["held_out"]["found"]["f1"].as_f64().is_some() && report.get("seen").is_none(), "{report}");
+    let (ok, card, errors) = said(&place, &["model", "info", "model"], "");
+    assert!(ok, "{errors}");
+    for line in ["5  train.pubtator.txt: trained by dual encoder", "3  tune.pubtator.txt: tuned by dual encoder"] {
+        assert!(card.contains(line), "{card}");
+    }
+    assert!(!card.contains("dev.pubtator.txt"), "{card}");
+    // Nothing was chosen on the development part, so it is measured freely, and as the report says.
+    let judge = |data: &str| said(&place, &["eval", "--model", "model", "--data", data, "--json"], "");
+    let (ok, json, errors) = judge("dev.pubtator.txt");
+    assert!(ok, "{errors}");
+    let judged: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(judged["metrics"]["strict"]["f1"], report["held_out"]["found"]["f1"]);
+    for (data, told) in [("train.pubtator.txt", "seen in training"), ("tune.pubtator.txt", "used to tune or calibrate")]
+    {
+        let (ok, _, errors) = judge(data);
+        assert!(!ok && errors.contains(told), "{errors}");
+    }
+}
+
+#[test]
+fn what_finds_mentions_for_judging_can_be_named_or_left_out() {
+    let place = place();
+    let table = EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }\n", "");
+    place.write("shapes.toml", &table);
+    let (ok, errors) = train(&place, "given", &["run.n_steps=10", "judge.mentions=none"]);
+    assert!(ok, "{errors}");
+    let report = report(&place, "given");
+    assert!(report["search_by_default_model"].is_null() && report["linking"]["accuracy_at_1"].is_f64(), "{report}");
+    let (ok, errors) = train(&place, "other", &["run.n_steps=10", "judge.mentions=nothing.safetensors"]);
+    assert!(!ok && errors.contains("`judge.mentions` is a bundle that finds mentions, or `none`"), "{errors}");
 }
 
 #[test]
@@ -248,7 +310,8 @@ fn an_encoder_of_names_can_be_a_further_voice() {
         "[model]\nwidth = 8\nn_filters = 4\nhidden = 8\nn_blocks = 1\n[train.batch]\nbatch = 4\n[train.run]\nn_steps = 5\n",
     );
     place.write("names.toml", experiment);
-    let (ok, _, errors) = said(&place, &["train", "names.toml", "--data-root", ".", "--out", "names"], "");
+    let (ok, _, errors) =
+        said(&place, &["train", "names.toml", "--allow-seen", "--data-root", ".", "--out", "names"], "");
     assert!(ok, "{errors}");
     let set = ["run.n_steps=30", "encoder.voice=names", "data.with_words=true"];
     let (ok, errors) = train(&place, "model", &set);
@@ -406,8 +469,8 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
     let hub = hub(place.path("models/tiny"));
     let train = |out: &str, variables: &[(&str, &str)]| {
         let set = ["--set", "encoder.bert=lab/tiny", "--set", "run.n_steps=2"];
-        let mut command =
-            place.command(&[&["train", "shapes.toml", "--data-root", ".", "--out", out], &set[..]].concat());
+        let mut command = place
+            .command(&[&["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", out], &set[..]].concat());
         for variable in ["http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY", "CANONYM_OFFLINE", "HF_HUB_OFFLINE"] {
             command.env_remove(variable);
         }

@@ -21,6 +21,7 @@ mod kb_fetch;
 mod kb_lint;
 mod kb_read;
 mod kb_starter;
+mod leaks;
 mod link;
 mod link_abbreviations;
 mod link_output;

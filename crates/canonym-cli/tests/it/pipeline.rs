@@ -83,15 +83,39 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     for (name, text) in [("tagger.toml", TAGGER), ("names.toml", NAMES), ("pipeline.toml", PIPELINE)] {
         place.write(name, text);
     }
-    let train = ["train", "pipeline.toml", "--data-root", ".", "--out", "model"];
+    let train = ["train", "pipeline.toml", "--allow-seen", "--data-root", ".", "--out", "model"];
+    // The texts of the part that judges stand in the training part, too.
+    let refused = place.run(&["train", "pipeline.toml", "--data-root", ".", "--out", "model"], "");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("dev: 12 of 12 documents were seen in training"), "{told}");
     let trained = place.run(&train, "");
     assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
     let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert!(report["judged"]["dev"]["links"][2].as_f64().unwrap() > 0.9, "{report}");
+    let halves = &report["by_halves"]["dev"];
+    assert_eq!(halves["n_links"], report["judged"]["dev"]["n_links"], "{report}");
+    assert!((0.0..=1.0).contains(&halves["links"][2].as_f64().unwrap()), "{report}");
     // A training that is done is not done again, and ends with the same bytes.
     let first = std::fs::read(place.path("model/model.safetensors")).unwrap();
     assert!(place.run(&train, "").status.success());
+    assert_eq!(std::fs::read(place.path("model/model.safetensors")).unwrap(), first);
+
+    // The last training learns from the held-out part, too; the model from before it is kept to judge with.
+    let card = |model: &str| {
+        let said = place.run(&["model", "info", model], "");
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8(said.stdout).unwrap()
+    };
+    let (whole, held_out) = (card("model"), card("model/model-held-out.safetensors"));
+    for shown in [&whole, &held_out] {
+        assert!(shown.contains("train.jsonl: trained by tagger"), "{shown}");
+        assert!(shown.contains("dev.jsonl: tuned by evidence weights"), "{shown}");
+    }
+    assert!(whole.contains("dev.jsonl: trained by tagger") && !held_out.contains("dev.jsonl: trained"), "{held_out}");
+    // The record can be written onto a model that is there; weights stay as they are.
+    let onto = ["train", "pipeline.toml", "--data-root", ".", "--record-onto", "model"];
+    assert!(place.run(&onto, "").status.success());
     assert_eq!(std::fs::read(place.path("model/model.safetensors")).unwrap(), first);
 
     place.run(&["kb", "build", "concepts.tsv", "--out", "concepts.kb"], "");
@@ -102,7 +126,7 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     let mention = &line["annotations"][0];
     assert_eq!((mention["text"].as_str(), mention["type"].as_str()), (Some("trigonosis"), Some("Ache")), "{line}");
     assert_eq!(mention["candidates"][0]["id"], "S3");
-    let alone = place.run(&["train", "tagger.toml", "--data-root", ".", "--out", "tagger"], "");
+    let alone = place.run(&["train", "tagger.toml", "--allow-seen", "--data-root", ".", "--out", "tagger"], "");
     assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
     assert!(place.path("tagger/tagger-report.json").exists());
 }
@@ -188,7 +212,7 @@ fn what_no_tagger_can_be_trained_on_is_refused() {
     ];
     for (config, expected) in cases {
         place.write("tagger.toml", config);
-        let refused = place.run(&["train", "tagger.toml", "--data-root", ".", "--out", "model"], "");
+        let refused = place.run(&["train", "tagger.toml", "--allow-seen", "--data-root", ".", "--out", "model"], "");
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(refused.status.code() == Some(1) && said.contains(expected), "{said}");
     }

@@ -71,7 +71,8 @@ fn trained() -> Workplace {
     place.write("train.pubtator", DOCUMENTS);
     place.write("shapes.toml", EXPERIMENT);
     write_tiny(&place.path("tiny"));
-    let (success, _, told) = said(&place, &["train", "shapes.toml", "--data-root", ".", "--out", "model"]);
+    let (success, _, told) =
+        said(&place, &["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "model"]);
     assert!(success, "{told}");
     place
 }
@@ -125,6 +126,7 @@ fn a_cross_encoder_is_trained_and_orders_candidates() {
         &place,
         &[
             "eval",
+            "--allow-seen",
             "--kb",
             "shapes.kb",
             "--model",
@@ -153,7 +155,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     place.write("empty.safetensors", "");
     let link = ["link", "--kb", "shapes.kb", "--mentions", "gold", "--rerank", "empty.safetensors", "train.pubtator"];
     refused(&link, "no complete safetensors file");
-    let train = ["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set"];
+    let train = ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "other", "--set"];
     refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "there is no checkpoint");
     refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
     refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "fewer than 2 candidates");
@@ -164,7 +166,17 @@ fn what_a_cross_encoder_cannot_do_is_told() {
 #[test]
 fn a_concept_that_was_not_found_can_be_put_among_the_candidates() {
     let place = trained();
-    let train = ["train", "shapes.toml", "--data-root", ".", "--out", "leaky", "--set", "data.insert_gold=true"];
+    let train = [
+        "train",
+        "shapes.toml",
+        "--allow-seen",
+        "--data-root",
+        ".",
+        "--out",
+        "leaky",
+        "--set",
+        "data.insert_gold=true",
+    ];
     let (success, _, told) = said(&place, &train);
     assert!(success, "{told}");
     let report = std::fs::read_to_string(place.path("leaky/report.json")).unwrap();
@@ -182,7 +194,7 @@ fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
         "[batch]\nbatch = 1\nn_random = 1\nn_hard = 1\n[run]\nn_steps = 2\nsteps_per_round = 2\n",
     );
     place.write("dual.toml", experiment);
-    let dual = ["train", "dual.toml", "--data-root", ".", "--out", "dual"];
+    let dual = ["train", "dual.toml", "--allow-seen", "--data-root", ".", "--out", "dual"];
     let cache = place.path("cache");
     let run = |arguments: &[&str]| {
         let mut command = place.command(arguments);
@@ -192,8 +204,17 @@ fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
     };
     let (success, told) = run(&dual);
     assert!(success, "{told}");
-    let blink =
-        ["train", "shapes.toml", "--data-root", ".", "--out", "blink", "--set", "retrieval.linker=dual-encoder"];
+    let blink = [
+        "train",
+        "shapes.toml",
+        "--allow-seen",
+        "--data-root",
+        ".",
+        "--out",
+        "blink",
+        "--set",
+        "retrieval.linker=dual-encoder",
+    ];
     let (success, told) = run(&blink);
     assert!(!success && told.contains("`retrieval.linker` and `data.linker` do not go together"), "{told}");
     let (success, told) =
@@ -205,8 +226,19 @@ fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
     // All four concepts are candidates of each mention.
     assert_eq!(read("blink/report.json")["train"]["recall"], 1.0);
     assert!(read("blink/provenance.json")["data_xxh3"]["dual/model.safetensors"].is_string());
-    let eval =
-        ["eval", "--model", "dual", "--rerank", "blink", "--mentions", "gold", "--raw-ids", "--gold", "train.pubtator"];
+    let eval = [
+        "eval",
+        "--allow-seen",
+        "--model",
+        "dual",
+        "--rerank",
+        "blink",
+        "--mentions",
+        "gold",
+        "--raw-ids",
+        "--gold",
+        "train.pubtator",
+    ];
     let (success, told) = run(&eval);
     assert!(success && told.contains("acc@1"), "{told}");
 }

@@ -1,14 +1,14 @@
 //! A trained cross-encoder as one file: weights, and in their metadata settings and vocabulary.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use canonym::eval::learned::Learned;
 use canonym::index::bm25::Bm25Config;
 use canonym::{Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{FILE, FORMAT, Format, MANIFEST, VOCABULARY};
+use super::{FILE, FORMAT, Format, MANIFEST, VOCABULARY, learned_in, metadata_of};
 use crate::cross_encoder::PairScorer;
 use crate::models::cross_encoder::CrossEncoderConfig;
 use crate::parameters::{Parameters, Precision};
@@ -79,6 +79,8 @@ pub struct CrossBundle {
     pub pieces: Pieces,
     /// A number that differs for different content; 0 where it was not read from a file.
     pub fingerprint: u128,
+    /// What it learned from; `None` where nobody recorded it.
+    pub learned: Option<Learned>,
 }
 
 impl CrossBundle {
@@ -97,15 +99,12 @@ impl CrossBundle {
             longest_word: pieces.longest_word,
             card: String::new(),
         };
-        CrossBundle { manifest, parameters, pieces, fingerprint: 0 }
+        CrossBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
     }
 
     /// The content of the file.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
-        let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
-        let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
-        let metadata = [(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), self.pieces.to_lines())];
-        self.parameters.to_bytes(precision, &BTreeMap::from(metadata))
+        self.parameters.to_bytes(precision, &metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?)
     }
 
     /// Opens the file, or the one in a folder that `canonym train` wrote.
@@ -143,7 +142,8 @@ impl CrossBundle {
             let n_embedded = manifest.model.bert.vocab_size;
             return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
         }
-        let bundle = CrossBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) };
+        let learned = learned_in(&metadata, path)?;
+        let bundle = CrossBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
         bundle.scorer().map_err(|error| refused(error.to_string()))?;
         Ok(bundle)
     }
@@ -156,6 +156,10 @@ impl CrossBundle {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use canonym::eval::learned::{Role, Source};
+
     use super::*;
     use crate::bundle::Bundle;
     use crate::matrix::Matrix;
@@ -180,6 +184,15 @@ mod tests {
             assert_eq!(back.parameters.get(name).unwrap(), value);
         }
         assert_eq!(bytes, bundle().to_bytes(Precision::Single).unwrap());
+        assert_eq!(back.learned, None);
+    }
+
+    #[test]
+    fn the_record_of_what_it_learned_from_travels_with_it() {
+        let mut learned = Learned::default();
+        learned.add(Source::new(SYSTEM, Role::Trained, "shapes/train.jsonl", [7]));
+        let bundle = CrossBundle { learned: Some(learned.clone()), ..bundle() };
+        assert_eq!(opened(&bundle.to_bytes(Precision::Single).unwrap()).unwrap().learned, Some(learned));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use canonym::eval::learned::Learned;
 use canonym::link::model::LexicalModel;
 use canonym::{Error, Result};
 use half::f16;
@@ -12,7 +13,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 use super::DualEncoder;
 use super::joint::Joint;
 use super::windows::{WindowConfig, Windower};
-use crate::bundle::{Bundle, MANIFEST, VOCABULARY, read_file};
+use crate::bundle::{Bundle, MANIFEST, VOCABULARY, learned_in, metadata_of, read_file};
 use crate::hybrid::Fusion;
 use crate::matrix::Matrix;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
@@ -98,14 +99,14 @@ pub struct DualBundle {
     pub pieces: Pieces,
     /// A number that differs for different content; 0 where it was not read from a file.
     pub fingerprint: u128,
+    /// What it learned from; `None` where nobody recorded it.
+    pub learned: Option<Learned>,
 }
 
 impl DualBundle {
     /// The content of the file. Weights of the encoder of names that are those of the encoder of texts are not written twice.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
-        let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
-        let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
-        let metadata = [(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), self.pieces.to_lines())];
+        let metadata = metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?;
         let mut once = Parameters::default();
         for (name, value) in self.parameters.iter() {
             let other = name.strip_prefix(NAME).and_then(|rest| self.parameters.get(&format!("{TEXT}{rest}")).ok());
@@ -118,7 +119,7 @@ impl DualBundle {
                 once.add_table(table, content.to_vec());
             }
         }
-        once.to_bytes(precision, &BTreeMap::from(metadata))
+        once.to_bytes(precision, &metadata)
     }
 
     /// Opens the file, or the one in a folder that `canonym train` wrote.
@@ -163,7 +164,8 @@ impl DualBundle {
             let n = manifest.model.bert.vocab_size;
             return Err(refused(format!("it has {n} embeddings for {} pieces", pieces.len())));
         }
-        let bundle = DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes) };
+        let learned = learned_in(&metadata, path)?;
+        let bundle = DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
         bundle.usages().map_err(|error| refused(error.to_string()))?;
         Ok(bundle)
     }
@@ -228,6 +230,8 @@ impl DualBundle {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use canonym::eval::learned::{Role, Source};
+
     use super::*;
     use crate::bundle::{system_in, tests as names};
     use crate::models::dual_encoder::tests::drawn;
@@ -256,7 +260,7 @@ pub(super) mod tests {
             same_sense: 0.0,
             card: "made up".to_owned(),
         };
-        DualBundle { manifest, parameters, pieces, fingerprint: 0 }
+        DualBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
     }
 
     #[test]
@@ -270,6 +274,22 @@ pub(super) mod tests {
             assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
         }
         assert_eq!(system_in(&bytes, Path::new("x")).unwrap().as_deref(), Some(SYSTEM));
+    }
+
+    #[test]
+    fn the_record_of_what_it_learned_from_travels_with_it_and_with_its_voice() {
+        let of = |part: &str, document: u64| {
+            let mut learned = Learned::default();
+            learned.add(Source::new(part, Role::Trained, "shapes/train.jsonl", [document]));
+            Some(learned)
+        };
+        let mut record = of("names", 1);
+        record.as_mut().unwrap().join("", of("tagger", 2).as_ref());
+        let voice = Bundle { learned: record, ..names::bundle() };
+        let bundle = DualBundle { learned: of("dual encoder", 3), ..bundle().with_voice(&voice).unwrap() };
+        let back = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!(back.learned, of("dual encoder", 3));
+        assert_eq!(back.voice().unwrap().unwrap().learned, of("names", 1));
     }
 
     #[test]

@@ -12,12 +12,29 @@ pub struct Judged {
     pub weight: usize,
     /// Whether all mentions of the types that are looked for are annotated, those without a concept, too.
     pub judges_mentions: bool,
-    /// Mentions that are there.
-    pub n_mentions: usize,
-    /// Those of them that have a concept.
-    pub n_links: usize,
+    /// Of each document the mentions that are there, and those of them that have a concept.
+    pub counts: Vec<(usize, usize)>,
     /// The places of each document: whether there is a mention, and whether its concept is right, too.
     pub documents: Vec<Vec<(Place, (bool, bool))>>,
+}
+
+impl Judged {
+    fn n_mentions(&self) -> usize {
+        self.counts.iter().map(|(n_mentions, _)| n_mentions).sum()
+    }
+
+    fn n_links(&self) -> usize {
+        self.counts.iter().map(|(_, n_links)| n_links).sum()
+    }
+
+    /// Every second document, from the first or the second on.
+    fn half(&self, half: usize) -> Judged {
+        Judged {
+            counts: self.counts.iter().skip(half).step_by(2).copied().collect(),
+            documents: self.documents.iter().skip(half).step_by(2).cloned().collect(),
+            ..*self
+        }
+    }
 }
 
 /// Strict figures of one corpus under the fitted weights.
@@ -64,7 +81,7 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let weights = decision;
     let mean_link = |decision: &Decision, beta: f64| {
         let of = |(corpus, places): (&Judged, &Left<'_>)| {
-            let [precision, recall, _] = links(corpus, places, decision);
+            let [precision, recall, _] = measures(given_links(places, decision), corpus.n_links());
             let square = beta * beta;
             corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
         };
@@ -88,17 +105,43 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
         let mut decision = linking;
         decision.least_mention = least;
         let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.judges_mentions);
-        judging.map(|(corpus, places)| corpus.weight as f64 * mentions(corpus, places, &decision)[2]).sum::<f64>()
+        judging
+            .map(|(corpus, places)| {
+                let of_places = given_mentions(places, &decision);
+                corpus.weight as f64 * measures(of_places, corpus.n_mentions())[2]
+            })
+            .sum::<f64>()
     };
     decision.least_mention = best(&mean_mention);
     let figures = |(corpus, places): (&Judged, &Left<'_>)| Figures {
-        n_mentions: corpus.n_mentions,
-        mentions: mentions(corpus, places, &decision),
-        n_links: corpus.n_links,
-        links: links(corpus, places, &decision),
+        n_mentions: corpus.n_mentions(),
+        mentions: measures(given_mentions(places, &decision), corpus.n_mentions()),
+        n_links: corpus.n_links(),
+        links: measures(given_links(places, &decision), corpus.n_links()),
     };
     let figures = corpora.iter().zip(&left).map(figures).collect();
     (decision, figures)
+}
+
+/// Figures of documents that nothing was fitted to: weights and thresholds are those of the other half of the documents.
+pub fn figures_by_halves(corpora: &[Judged], beta: f64) -> Vec<Figures> {
+    let halves: [Vec<Judged>; 2] = [0, 1].map(|half| corpora.iter().map(|corpus| corpus.half(half)).collect());
+    let decisions = [1, 0].map(|other| fit_decision(&halves[other], beta).0);
+    let of_corpus = |row: usize| {
+        let (mut of_mentions, mut of_links) = ((0, 0), (0, 0));
+        for (half, decision) in halves.iter().zip(&decisions) {
+            let places = resolved(&half[row], decision);
+            of_mentions = sum(of_mentions, given_mentions(&places, decision));
+            of_links = sum(of_links, given_links(&places, decision));
+        }
+        let (n_mentions, n_links) = (corpora[row].n_mentions(), corpora[row].n_links());
+        Figures { n_mentions, mentions: measures(of_mentions, n_mentions), n_links, links: measures(of_links, n_links) }
+    };
+    (0..corpora.len()).map(of_corpus).collect()
+}
+
+fn sum(left: (usize, usize), right: (usize, usize)) -> (usize, usize) {
+    (left.0 + right.0, left.1 + right.1)
 }
 
 /// The places of a corpus that are left after overlaps are resolved, those in pieces left out.
@@ -113,19 +156,19 @@ fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
     corpus.documents.iter().flat_map(of_document).collect()
 }
 
-fn links(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision) -> [f64; 3] {
+/// Links that are given, and the right ones among them.
+fn given_links(places: &[(&Place, (bool, bool))], decision: &Decision) -> (usize, usize) {
     let given = places.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
-    let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)));
-    measures(n, n_right, corpus.n_links)
+    given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)))
 }
 
-fn mentions(corpus: &Judged, places: &[(&Place, (bool, bool))], decision: &Decision) -> [f64; 3] {
+/// Mentions that are given, and the right ones among them.
+fn given_mentions(places: &[(&Place, (bool, bool))], decision: &Decision) -> (usize, usize) {
     let given = places.iter().filter(|(place, _)| decision.gives(place));
-    let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)));
-    measures(n, n_right, corpus.n_mentions)
+    given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)))
 }
 
-fn measures(n: usize, n_right: usize, n_gold: usize) -> [f64; 3] {
+fn measures((n, n_right): (usize, usize), n_gold: usize) -> [f64; 3] {
     let (precision, recall) = (n_right as f64 / n.max(1) as f64, n_right as f64 / n_gold.max(1) as f64);
     [precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9)]
 }

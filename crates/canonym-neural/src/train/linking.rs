@@ -83,6 +83,8 @@ pub struct Reading {
     pub mentions: Vec<Target>,
     /// Whether a word begins at each place; needed for tags alone.
     pub begins_word: Vec<bool>,
+    /// First and last pieces of mentions that are linked in another window and stand here whole, too: windows overlap. They are mentions to be found.
+    pub elsewhere: Vec<(usize, usize)>,
 }
 
 /// A mention and what it means.
@@ -285,7 +287,7 @@ impl<'a> Linking<'a> {
             Reading {
                 rows,
                 mentions: vec![Target { first: 1, last, concepts, means_something: true }],
-                begins_word: Vec::new(),
+                ..Reading::default()
             }
         };
         // A name without pieces says nothing.
@@ -413,7 +415,7 @@ impl Objective for Linking<'_> {
             let inner = 1..reading.rows.len() - 1;
             BatchWindow {
                 n_pieces: inner.len(),
-                mentions: reading.mentions.iter().map(|target| (target.first - 1, target.last - 1)).collect(),
+                mentions: spans_of(reading).map(|(first, last)| (first - 1, last - 1)).collect(),
                 begins_word: reading.begins_word.get(inner).map(<[bool]>::to_vec).unwrap_or_default(),
             }
         };
@@ -505,6 +507,11 @@ impl Objective for Linking<'_> {
         self.confused = confused;
         Ok(())
     }
+}
+
+/// First and last piece of every mention that stands whole in a window.
+fn spans_of(reading: &Reading) -> impl Iterator<Item = (usize, usize)> {
+    reading.mentions.iter().map(|target| (target.first, target.last)).chain(reading.elsewhere.iter().copied())
 }
 
 /// A number that differs for different weights of the encoder of names.

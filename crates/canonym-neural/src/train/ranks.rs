@@ -99,7 +99,7 @@ mod tests {
         };
         // A mention, one without a concept, and one whose concept has no name.
         let mentions = vec![target(&[1], true), target(&[], false), target(&[], true)];
-        let readings = [Reading { rows: vec![1, 2, 3, 4], mentions, begins_word: Vec::new() }];
+        let readings = [Reading { rows: vec![1, 2, 3, 4], mentions, ..Reading::default() }];
         let mention = vectors(&encoder, &readings).unwrap();
         let scaled = |factor: f32| mention.row(0).iter().map(|value| value * factor).collect::<Vec<f32>>();
         let ranked = |factors: [f32; 4]| {

@@ -46,8 +46,12 @@ impl Trainer for Told {
         }
         std::fs::create_dir(&training.output).unwrap();
         std::fs::write(training.output.join("model.bin"), "the weights").unwrap();
-        let dev =
-            Some(DevFigures { strict_f1: Some(0.5), spans_f1: Some(0.6), accuracy: Some(0.7), n_documents: None });
+        let dev = Some(DevFigures {
+            strict_f1: Some(0.5),
+            spans_f1: Some(0.6),
+            accuracy: Some(0.7),
+            ..DevFigures::default()
+        });
         Ok(Trained { name: "second".to_owned(), card: "Made of two steps.".to_owned(), dev })
     }
 
@@ -267,6 +271,32 @@ async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
     assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
     // Somebody may use it all the same.
     server.post(&format!("/projects/{project}/models/{}/use", second["id"]), json!({})).await;
+}
+
+#[tokio::test]
+async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_all() {
+    let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
+    for (seen, figures) in [(vec!["No pepcid here."], 1), (vec!["No pepcid here.", "She had delirium."], 0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Ruled::new("first", rules());
+        *engine.trained_on.lock().unwrap() = seen.iter().map(|text| (*text).to_owned()).collect();
+        let trainer = Told { holds_out: vec!["1", "2"], ..Told::default() };
+        let server = Server::with(engine, Some(Arc::new(trainer)), config(folder.path()));
+        let project = server.project(corpus).await;
+        server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+        server.run_jobs().await;
+        let models = server.get(&format!("/models?project={project}")).await;
+        let (first, second) = (&models["models"][0]["dev"], &models["models"][1]);
+        let told = format!("{} of 2 held-out documents were seen in training", seen.len());
+        assert!(second["card"].as_str().unwrap().contains(&told), "{second}");
+        match figures {
+            0 => assert!(first.is_null() && second["dev"].is_null(), "{models}"),
+            n => {
+                assert_eq!((&first["n_documents"], &first["n_seen"]), (&json!(n), &json!(1)));
+                assert_eq!((&second["dev"]["n_documents"], &second["dev"]["n_seen"]), (&json!(n), &json!(1)));
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, Response, StatusCode, header};
 use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym::eval::learned::{Learned, Role, Source, fingerprint};
 use canonym::kb::format::Meta;
 use canonym::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
 use canonym::link::explain::Explanation;
@@ -78,6 +79,8 @@ pub struct Ruled {
     pub rules: Mutex<Vec<Rule>>,
     pub gate: Gate,
     pub batches: Mutex<Vec<usize>>,
+    /// Texts that it says it was trained on.
+    pub trained_on: Mutex<Vec<String>>,
 }
 
 impl Ruled {
@@ -88,6 +91,7 @@ impl Ruled {
             rules: Mutex::new(rules),
             gate: Gate::default(),
             batches: Mutex::default(),
+            trained_on: Mutex::default(),
         })
     }
 
@@ -126,6 +130,14 @@ impl Engine for Ruled {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn learned(&self) -> canonym::Result<Learned> {
+        let texts = self.trained_on.lock().unwrap();
+        let prints = texts.iter().filter_map(|text| fingerprint(text));
+        let mut learned = Learned::default();
+        learned.add(Source::new("rules", Role::Trained, "train.jsonl", prints));
+        Ok(learned)
     }
 
     fn link(&self, mut documents: Vec<AnnotatedDocument>, _: &LinkOptions) -> canonym::Result<Vec<AnnotatedDocument>> {

@@ -31,6 +31,7 @@ pub mod errors;
 pub mod folds;
 pub mod html;
 pub mod ids;
+pub mod learned;
 pub mod matching;
 pub mod overlap;
 pub mod pairing;

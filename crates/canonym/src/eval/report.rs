@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
 use super::curves::{CurveConfig, Curves, Outcomes, curves, links};
 use super::ids::IdPolicy;
+use super::learned::Seen;
 use super::matching::{Counts, MatchConfig, Measure, Score, count, macro_score, ratio};
 use super::pairing::{Paired, pair};
 use super::protocol::HeadlineScore;
@@ -106,10 +107,33 @@ pub struct Report {
     /// The same system with a dictionary that holds names of the corpus, where one is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaky: Option<Box<Report>>,
+    /// What the model knew of the documents, where it ran here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenDocuments>,
     /// The number to compare with, a share.
     pub paper_value: Option<f64>,
     /// What a reader should know.
     pub note: String,
+}
+
+/// What a model knew of the documents that it was judged on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeenDocuments {
+    /// How many it had learned from, and what.
+    #[serde(flatten)]
+    pub seen: Seen,
+    /// The figures of these, and those of the others, where there are both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Apart>,
+}
+
+/// Figures of documents that a model had learned from, and of the others.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Apart {
+    /// Of those that it had learned from.
+    pub seen: Box<Report>,
+    /// Of the others.
+    pub unseen: Box<Report>,
 }
 
 /// The terminology of an evaluation.

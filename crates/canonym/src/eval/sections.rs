@@ -1,8 +1,9 @@
 //! The sections of a table for people that are told only when asked for: headlines, curves, parts of gold.
 
 use super::curves::Curves;
+use super::matching::Measure;
 use super::protocol::HeadlineScore;
-use super::report::Report;
+use super::report::{Report, SeenDocuments};
 use super::strata::{Estimate, Stratum};
 use super::table::{cells, header, line, percent, range};
 
@@ -19,6 +20,24 @@ pub(super) fn headlines(scores: &[HeadlineScore], protocol: Option<&str>) -> Str
     };
     let shown: Vec<String> = scores.iter().map(one).collect();
     format!("headline of protocol `{}`: {}", protocol.unwrap_or_default(), shown.join("; "))
+}
+
+/// How many documents the model had learned from, and their figures apart.
+pub(super) fn seen(out: &mut String, known: &SeenDocuments) {
+    if known.seen.n_seen > 0 {
+        line(out, &format!("{}: {}", known.seen.sentence(), known.seen.details()));
+    }
+    let figures = |report: &Report| {
+        let strict = report.metrics.get(&Measure::Strict).map(|score| format!("strict F1 {}", percent(score.f1)));
+        let first = report.ranking.as_ref().and_then(|ranking| ranking.all.accuracy.get(&1));
+        let first = first.map(|accuracy| format!("accuracy@1 {}", percent(*accuracy)));
+        strict.into_iter().chain(first).collect::<Vec<_>>().join(", ")
+    };
+    if let Some(apart) = &known.apart {
+        for (label, report) in [("seen", &apart.seen), ("unseen", &apart.unseen)] {
+            line(out, &format!("  {} {label}: {}", report.n_documents, figures(report)));
+        }
+    }
 }
 
 /// What scores are worth.

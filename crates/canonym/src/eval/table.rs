@@ -26,6 +26,9 @@ impl Report {
             line(&mut out, &title.join(", "));
         }
         line(&mut out, &self.summary());
+        if let Some(known) = &self.seen {
+            sections::seen(&mut out, known);
+        }
         if !self.headlines.is_empty() {
             line(&mut out, &sections::headlines(&self.headlines, self.policy.protocol.as_deref()));
         }

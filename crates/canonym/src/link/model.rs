@@ -45,7 +45,7 @@ pub const N: usize = N_FEATURES + N_NAME_FEATURES;
 pub type Features = [f32; N];
 
 /// The embedded weights, and how they were made: `experiments/lexical.toml`.
-const EMBEDDED: &str = include_str!("../../../../assets/lexical.json");
+pub const EMBEDDED: &str = include_str!("../../../../assets/lexical.json");
 
 /// Platt scaling of a score and its lead over the next concept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

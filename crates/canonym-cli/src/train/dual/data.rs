@@ -15,6 +15,7 @@ use canonym_neural::train::Names;
 use canonym_neural::train::linking::{Reading, Target};
 use serde::{Deserialize, Serialize};
 
+use super::super::data::held_apart;
 use super::super::sources::{TerminologyConfig, compile_merged, compile_terminology, with_names};
 use crate::knowledge;
 use crate::queries::{MentionQuery, bare};
@@ -48,6 +49,12 @@ pub struct DataConfig {
     /// Corpora that are held out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dev: Vec<PathBuf>,
+    /// Corpora on which a checkpoint, weights and thresholds are chosen; then nothing is chosen on the held-out ones, which are only measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tune: Vec<PathBuf>,
+    /// In their place: about one document of this number of `train`, drawn by the seed, is held apart to choose on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tune_share: Option<usize>,
     /// In the place of held-out corpora: every document of this number, such as every tenth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_out: Option<usize>,
@@ -84,7 +91,7 @@ impl DataConfig {
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let terminologies =
             self.synonyms.iter().chain(&self.terminology).chain(&self.more).map(|terminology| &terminology.path);
-        self.train.iter().chain(&self.dev).chain(terminologies)
+        self.train.iter().chain(&self.tune).chain(&self.dev).chain(terminologies)
     }
 
     /// Compiles the terminology into the file `out`; `train` are the documents that are trained on.
@@ -199,10 +206,17 @@ pub fn labels_of(kb: &KnowledgeBase) -> Labels {
     labels
 }
 
-pub fn read_corpora(
-    data: &DataConfig,
-    root: &Path,
-) -> anyhow::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
+/// The documents of an experiment by what they are for.
+pub struct Parts {
+    /// Trained on.
+    pub train: Vec<AnnotatedDocument>,
+    /// Held apart to choose on; may be none.
+    pub tune: Vec<AnnotatedDocument>,
+    /// Held out.
+    pub dev: Vec<AnnotatedDocument>,
+}
+
+pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> anyhow::Result<Parts> {
     let read = |paths: &[PathBuf]| -> canonym::Result<Vec<AnnotatedDocument>> {
         let mut all = Vec::new();
         for path in paths {
@@ -213,21 +227,27 @@ pub fn read_corpora(
         }
         Ok(all)
     };
-    let (train, dev) = (read(&data.train)?, read(&data.dev)?);
-    match data.hold_out {
-        None => Ok((train, dev)),
+    let (train, tune, dev) = (read(&data.train)?, read(&data.tune)?, read(&data.dev)?);
+    let (train, dev) = match data.hold_out {
+        None => (train, dev),
         Some(n) if n > 1 && dev.is_empty() => {
             let mut place = 0;
-            Ok(train.into_iter().partition(|_| {
+            train.into_iter().partition(|_| {
                 place += 1;
                 place % n != 0
-            }))
+            })
         }
         Some(_) => {
             let error = canonym::Error::invalid("documents cannot be held out so");
-            Err(error.with_hint("give `data.dev`, or `data.hold_out = 10` without it").into())
+            return Err(error.with_hint("give `data.dev`, or `data.hold_out = 10` without it").into());
         }
+    };
+    if data.tune_share.is_some() && !tune.is_empty() {
+        let error = canonym::Error::invalid("a part to choose on is given in two ways");
+        return Err(error.with_hint("give `data.tune`, or `data.tune_share = 10` without it").into());
     }
+    let (train, drawn) = held_apart(train, data.tune_share, seed)?;
+    Ok(Parts { train, tune: if tune.is_empty() { drawn } else { tune }, dev })
 }
 
 /// The ids of an annotation, in the order in which they stand.
@@ -263,7 +283,7 @@ pub fn prepare(
                 words.extend(begins_word(&document.document.text, &windows.pieces[range.clone()]));
             }
             words.resize(rows.len(), false);
-            readings.push(Reading { rows: rows.clone(), mentions: Vec::new(), begins_word: words });
+            readings.push(Reading { rows: rows.clone(), begins_word: words, ..Reading::default() });
         }
         for (annotation, place) in document.annotations.iter().zip(&windows.places) {
             report.n_mentions += 1;
@@ -276,10 +296,96 @@ pub fn prepare(
                 let means_something = !ids.is_empty();
                 let target = Target { first: place.first, last: place.last, concepts, means_something };
                 readings[first + place.window].mentions.push(target);
+                let Some(home) = windows.ranges.get(place.window) else { continue };
+                // Pieces of the text; the first of a window stands behind `[CLS]`.
+                let (begin, end) = (home.start + place.first - 1, home.start + place.last);
+                for (other, range) in windows.ranges.iter().enumerate().filter(|(other, _)| *other != place.window) {
+                    if range.start <= begin && end <= range.end {
+                        let span = (begin - range.start + 1, end - range.start);
+                        readings[first + other].elsewhere.push(span);
+                    }
+                }
             }
         }
         ends.push(readings.len());
     }
     report.n_windows = readings.len();
     Ok(Corpus { documents, readings, ends, report })
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym::text::Document;
+    use canonym_neural::dual::windows::WindowConfig;
+    use canonym_neural::wordpiece::Pieces;
+
+    use super::*;
+
+    /// `The ring is here.` again and again, each ring a mention; the last one without a concept.
+    fn document(n: usize) -> AnnotatedDocument {
+        let sentence = "A ring is b. ";
+        let ring = |at: usize| {
+            let start = (at * sentence.len() + 2) as u32;
+            let id = if at + 1 == n { "-1" } else { "S1" };
+            Annotation {
+                spans: vec![Span { start, end: start + 4 }],
+                text: "ring".to_owned(),
+                ids: vec![id.to_owned()],
+                ..Annotation::default()
+            }
+        };
+        let document = Document { id: "7".to_owned(), text: sentence.repeat(n), sections: Vec::new() };
+        AnnotatedDocument { document, annotations: (0..n).map(ring).collect(), ..AnnotatedDocument::default() }
+    }
+
+    #[test]
+    fn a_mention_in_the_overlap_of_windows_is_one_in_each_and_is_linked_in_one() {
+        let names = ["[UNK]", "[CLS]", "[SEP]", "a", "ring", "is", "b", "."];
+        let config = WindowConfig { pieces: 17, overlap: 5, ..WindowConfig::default() };
+        let windower = Windower::new(Pieces::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap();
+        let labels = Labels::from([("S1".to_owned(), vec![0])]);
+        let corpus = prepare(vec![document(5)], &windower, &labels, 3).unwrap();
+        assert!(corpus.readings.len() > 1);
+        let linked: usize = corpus.readings.iter().map(|reading| reading.mentions.len()).sum();
+        assert_eq!(linked, 5);
+        assert!(corpus.readings.iter().any(|reading| !reading.elsewhere.is_empty()));
+        // Wherever the word stands in a window, it is a mention there.
+        for reading in &corpus.readings {
+            let rings: Vec<usize> = (0..reading.rows.len()).filter(|at| reading.rows[*at] == 4).collect();
+            let mut known: Vec<usize> = reading.mentions.iter().map(|target| target.first).collect();
+            known.extend(reading.elsewhere.iter().map(|(first, _)| *first));
+            known.sort_unstable();
+            assert_eq!(known, rings);
+        }
+    }
+
+    #[test]
+    fn a_part_to_choose_on_is_drawn_from_the_training_documents_by_the_seed() {
+        let folder = tempfile::tempdir().unwrap();
+        let texts: String =
+            (0..40).map(|n| format!("{n}|t|A ring.\n{n}|a|Number {n}.\n{n}\t2\t6\tring\tShape\tS1\n\n")).collect();
+        std::fs::write(folder.path().join("train.pubtator.txt"), &texts).unwrap();
+        std::fs::write(folder.path().join("dev.pubtator.txt"), "99|t|A box.\n99|a|\n\n").unwrap();
+        let paths = |name: &str| vec![PathBuf::from(name)];
+        let data =
+            DataConfig { train: paths("train.pubtator.txt"), dev: paths("dev.pubtator.txt"), ..DataConfig::default() };
+        let parts = |data: &DataConfig, seed| {
+            let Parts { train, tune, dev } = read_corpora(data, seed, folder.path()).unwrap();
+            let ids = |documents: Vec<AnnotatedDocument>| -> Vec<String> {
+                documents.into_iter().map(|one| one.document.id).collect()
+            };
+            (ids(train), ids(tune), ids(dev))
+        };
+        assert_eq!((parts(&data, 1).0.len(), parts(&data, 1).1.len()), (40, 0));
+        let shared = DataConfig { tune_share: Some(4), ..data };
+        let (train, tune, dev) = parts(&shared, 1);
+        assert!((4..20).contains(&tune.len()) && train.len() + tune.len() == 40 && dev == ["99"]);
+        assert!(tune.iter().all(|id| !train.contains(id)));
+        assert_eq!(parts(&shared, 1).1, tune);
+        assert_ne!(parts(&shared, 2).1, tune);
+        let given = DataConfig { tune: paths("dev.pubtator.txt"), tune_share: None, dev: Vec::new(), ..shared };
+        assert_eq!(parts(&given, 1).1, ["99"]);
+        let both = DataConfig { tune_share: Some(4), ..given };
+        assert!(read_corpora(&both, 1, folder.path()).is_err());
+    }
 }

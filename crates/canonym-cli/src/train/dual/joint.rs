@@ -23,28 +23,44 @@ pub struct JointReport {
     pub calibration_error: f64,
 }
 
-/// The places of a document that mean something, each with its concepts.
-pub type Gold = Vec<(Span, Vec<u32>)>;
+/// The mentions of a document.
+pub type Gold = Vec<GoldMention>;
+
+/// A mention that is there to be found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GoldMention {
+    pub span: Span,
+    /// Its concepts, as far as the terminology has them.
+    pub concepts: Vec<u32>,
+    /// Whether it means a concept. One that means none is rightly found, and wrongly linked.
+    pub means_something: bool,
+}
+
+/// How many mentions mean a concept.
+pub fn n_meant(gold: &[GoldMention]) -> usize {
+    gold.iter().filter(|mention| mention.means_something).count()
+}
 
 /// The gold mentions of documents.
 pub fn gold_of(documents: &[AnnotatedDocument], labels: &Labels) -> Vec<Gold> {
-    let one = |annotation: &Annotation| {
-        let concepts = concepts_of(annotation, labels);
-        (hull(annotation), concepts)
+    let one = |annotation: &Annotation| GoldMention {
+        span: hull(annotation),
+        concepts: concepts_of(annotation, labels),
+        means_something: !ids_of(annotation).is_empty(),
     };
-    let known = |annotation: &&Annotation| !ids_of(annotation).is_empty();
-    documents.iter().map(|document| document.annotations.iter().filter(known).map(one).collect()).collect()
+    documents.iter().map(|document| document.annotations.iter().map(one).collect()).collect()
 }
 
 /// Found mentions, whose scores are the probabilities that they are mentions, beside gold.
 pub fn compared(found: &[Vec<Mention>], links: &[Vec<Link>], gold: &[Gold]) -> Vec<Vec<Found>> {
     let one = |mention: &Mention, link: &Link, gold: &Gold| {
         let span = mention.hull();
-        let known = gold.iter().find(|(own, _)| *own == span);
+        let mut here = gold.iter().filter(|mention| mention.span == span).peekable();
+        let is_mention = here.peek().is_some();
         let best = link.candidates.first();
-        let is_right = known.zip(best).is_some_and(|((_, right), best)| right.contains(&best.concept.0));
+        let is_right = best.is_some_and(|best| here.any(|mention| mention.concepts.contains(&best.concept.0)));
         let of_link = best.map_or(0.0, |best| best.score);
-        Found { span, of_span: mention.score, of_link, is_mention: known.is_some(), is_right }
+        Found { span, of_span: mention.score, of_link, is_mention, is_right }
     };
     let of_document = |((found, links), gold): ((&Vec<Mention>, &Vec<Link>), &Gold)| {
         found.iter().zip(links).map(|(mention, link)| one(mention, link, gold)).collect()
@@ -102,7 +118,7 @@ fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold
 
 /// Fits weights and threshold to found mentions, and tells how good they are.
 pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
-    let n_gold_of: Vec<usize> = gold.iter().map(Vec::len).collect();
+    let n_gold_of: Vec<usize> = gold.iter().map(|gold| n_meant(gold)).collect();
     let n_gold: usize = n_gold_of.iter().sum();
     let half = |half: usize| all.iter().skip(half).step_by(2);
     let n_gold_half = |half: usize| n_gold_of.iter().skip(half).step_by(2).sum();
@@ -134,5 +150,25 @@ pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
         f1: f1(n, n_right),
         f1_by_halves: f1(by_halves.0, by_halves.1),
         calibration_error: error / n_all.max(1) as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym::kb::ConceptId;
+    use canonym::link::Candidate;
+
+    use super::*;
+
+    #[test]
+    fn a_mention_without_a_concept_is_rightly_found_and_wrongly_linked() {
+        let span = Span { start: 2, end: 6 };
+        let gold = vec![vec![GoldMention { span, concepts: Vec::new(), means_something: false }]];
+        let found = [vec![Mention { score: 0.9, ..Mention::contiguous(span) }]];
+        let candidate = Candidate { concept: ConceptId(0), name: None, score: 0.9 };
+        let links = [vec![Link { candidates: vec![candidate], nil: false }]];
+        let compared = compared(&found, &links, &gold);
+        assert!(compared[0][0].is_mention && !compared[0][0].is_right);
+        assert_eq!(n_meant(&gold[0]), 0);
     }
 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use canonym::corpus::{AnnotatedDocument, Annotation};
+use canonym::eval::bootstrap::SplitMix64;
+use canonym::eval::matching::{Measure, Score};
+use canonym::eval::report::{EvalConfig, Report as EvalReport, evaluate};
 use canonym::kb::KnowledgeBase;
 use canonym::link::lexical::LinkConfig;
 use canonym::link::{Linker, Marked};
@@ -18,9 +21,10 @@ use serde::Serialize;
 
 use super::Report;
 use super::data::{Labels, concepts_of, hull, ids_of};
-use super::joint::{Found, JointReport, compared, gold_of, judge_joint};
+use super::joint::{Found, JointReport, compared, gold_of, judge_joint, n_meant};
 use crate::borrowed::Borrowed;
-use crate::knowledge::dual_voices;
+use crate::knowledge::{Models, dual_voices};
+use crate::system::{Mentions, System, SystemConfig};
 
 /// Least probabilities of spans that are tried.
 pub const LEAST_SPANS: [f32; 19] =
@@ -55,7 +59,7 @@ pub fn judge(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
     (vectors, labels): (&Matrix, &Labels),
-    (documents, with_words): (&[AnnotatedDocument], bool),
+    (documents, with_words, finder): (&[AnnotatedDocument], bool, Option<&Models>),
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
@@ -119,14 +123,54 @@ pub fn judge(
     }
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
-    } else {
+    } else if let Some(finder) = finder {
         let config = PipelineConfig { top_k: 1, min_score: None, nested: false };
-        let (found, links) = Borrowed::new(kb, (linker(bundle)?, None), None, config, None)?.link(&texts)?;
+        let models = Models { finder: Some(Box::new(finder.clone())), ..Models::built_in() };
+        let (found, links) = Borrowed::new(kb, (linker(bundle)?, &models), None, config, None)?.link(&texts)?;
         let joint = judge_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
         bundle.manifest.joint = Some(joint.weights);
         report.search_by_default_model = Some(joint);
     }
     Ok(())
+}
+
+/// Figures of documents on which nothing was chosen, as `canonym eval` counts them.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    pub n_documents: usize,
+    /// The share of given mentions with a concept whose first candidate is right.
+    pub accuracy: f64,
+    /// Of found mentions, strict; `None` where they are not judged.
+    pub found: Option<Score>,
+}
+
+/// Links documents with the settings that a model has, and compares.
+pub fn measure(
+    bundle: &DualBundle,
+    kb: &Arc<KnowledgeBase>,
+    documents: &[AnnotatedDocument],
+    finder: Option<Models>,
+) -> anyhow::Result<Measured> {
+    let finds = bundle.manifest.model.search.is_some() || finder.is_some();
+    let models = Models { finder: finder.map(Box::new), ..Models::of_dual(Arc::new(bundle.clone()))? };
+    let judged = |mentions: Mentions| -> anyhow::Result<EvalReport> {
+        let config = SystemConfig {
+            mentions,
+            top_k: 1,
+            min_score: None,
+            nested: false,
+            raw_ids: false,
+            subset: None,
+            leaky_tokenisation: false,
+        };
+        let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;
+        Ok(evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))?)
+    };
+    let given = judged(Mentions::Gold)?;
+    let accuracy = given.ranking.and_then(|ranking| ranking.all.accuracy.get(&1).copied()).unwrap_or_default();
+    let found = finds.then(|| judged(Mentions::Detect)).transpose()?;
+    let found = found.and_then(|report| report.metrics.get(&Measure::Strict).copied());
+    Ok(Measured { n_documents: documents.len(), accuracy, found })
 }
 
 /// Finds and links mentions for each least probability of spans, and keeps the best.
@@ -138,7 +182,8 @@ fn search(
     labels: &Labels,
 ) -> anyhow::Result<SearchReport> {
     let gold = gold_of(documents, labels);
-    let n_gold: usize = gold.iter().map(Vec::len).sum();
+    let n_gold: usize = gold.iter().map(|gold| n_meant(gold)).sum();
+    let n_places: usize = gold.iter().map(Vec::len).sum();
     let linked = |borders: &[Vec<Span>]| -> anyhow::Result<Vec<Vec<Found>>> {
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
         let mention = |(span, score): &(Span, f32)| Mention { score: *score, ..Mention::contiguous(*span) };
@@ -170,7 +215,7 @@ fn search(
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
         least_span,
-        spans_f1: f1(n_spans, n_found),
+        spans_f1: 2.0 * n_spans as f64 / (n_found + n_places).max(1) as f64,
         precision: n_right as f64 / n_found.max(1) as f64,
         recall: n_right as f64 / n_gold.max(1) as f64,
         f1: f1(n_right, n_found),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::models::dual_encoder::tests::{KINDS, drawn};
-use crate::models::dual_encoder::{MentionVector, NameVector};
+use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 use crate::train::optimise::{AdamConfig, Schedule};
 use crate::train::{Progress, Run, RunConfig};
 
@@ -26,6 +26,7 @@ fn readings() -> Vec<Reading> {
             rows: vec![10, 9, left, 9, 9, right, 8, 10],
             mentions: vec![target(2, left), target(5, right)],
             begins_word: vec![true; 8],
+            ..Reading::default()
         }
     };
     (0..24).map(one).collect()
@@ -172,4 +173,17 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| resumed.train(&mut new(), &mut |_, _| Ok(()))).unwrap();
     assert_eq!(resumed, whole);
+}
+
+#[test]
+fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
+    let reading = Reading { elsewhere: vec![(5, 6)], ..readings().remove(0) };
+    assert_eq!(spans_of(&reading).collect::<Vec<_>>(), [(2, 2), (5, 5), (5, 6)]);
+    let (model, _) = drawn(MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 3 }));
+    let (names, readings) = (names(), [reading]);
+    let linking = Linking::new(&model, LinkingConfig { batch: 1, ..config(false) }, (&readings, &names), 3);
+    let batch = linking.batch(0, &mut SplitMix64::new(1));
+    assert_eq!(batch.windows[0].mentions, [(1, 1), (4, 4), (4, 5)]);
+    // It is linked where it has its home alone.
+    assert_eq!(batch.n_mentions, 2);
 }

@@ -297,7 +297,8 @@ struct Stored {
     threshold: f32,
 }
 
-const EMBEDDED: &str = include_str!("../../../../../assets/recognition.json");
+/// The embedded weights, and how they were made: `experiments/recognition.toml`.
+pub const EMBEDDED: &str = include_str!("../../../../../assets/recognition.json");
 
 impl AcceptModel {
     /// A model that weighs nothing.

@@ -1,0 +1,97 @@
+//! The guard of an evaluation: which documents the model has learned from. They are refused, or told beside the figures.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use canonym::corpus::AnnotatedDocument;
+use canonym::eval::bootstrap::SplitMix64;
+use canonym::eval::learned::{Learned, Seen, corpus_of, fingerprint, fingerprint_of_queries};
+use canonym::eval::pairing::Paired;
+use canonym::eval::queries::Query;
+use canonym::eval::ranking::RankedMention;
+use canonym::eval::report::{Apart, EvalConfig, Report, SeenDocuments, evaluate_pairs, evaluate_ranking};
+
+use super::inputs::Gold;
+use crate::progress;
+
+/// What a model knows of the documents of gold.
+pub struct SeenGold {
+    /// How many it has learned from, and what.
+    pub seen: Seen,
+    /// The ids of those.
+    pub ids: HashSet<String>,
+}
+
+/// Looks the documents of the file `path` up in what a model learned from.
+pub fn look_up(gold: &Gold, path: &Path, learned: &Learned) -> SeenGold {
+    let (ids, prints): (Vec<&str>, Vec<Option<u64>>) = match gold {
+        Gold::Documents(documents) => documents.iter().map(of_document).unzip(),
+        Gold::Queries(queries) => of_queries(queries).into_iter().unzip(),
+    };
+    let corpus = std::path::absolute(path).ok().and_then(|path| corpus_of(&path));
+    let seen = learned.look_up(&prints, corpus.as_deref());
+    let ids = ids.into_iter().zip(learned.has_seen(&prints)).filter(|(_, seen)| *seen);
+    SeenGold { seen, ids: ids.map(|(id, _)| id.to_owned()).collect() }
+}
+
+fn of_document(document: &AnnotatedDocument) -> (&str, Option<u64>) {
+    (&document.document.id, fingerprint(&document.document.text))
+}
+
+fn of_queries(queries: &[Query]) -> Vec<(&str, Option<u64>)> {
+    let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for query in queries {
+        names.entry(&query.document).or_default().extend(query.parts.iter().map(String::as_str));
+    }
+    names.into_iter().map(|(id, names)| (id, fingerprint_of_queries(id, names.into_iter()))).collect()
+}
+
+/// Refuses documents that `model` has learned from, unless they are allowed, and tells what else should be known of the figures.
+pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym::Result<()> {
+    if seen.n_seen > 0 && !allow_seen {
+        let message = format!("{}: {} by `{model}`: {}", path.display(), seen.sentence(), seen.details());
+        let hint = "judge on documents that it has not learned from, or give `--allow-seen` to have the figures with this said beside them";
+        return Err(canonym::Error::invalid(message).with_hint(hint));
+    }
+    if seen.n_seen > 0 {
+        progress::say(&format!("warning: {}: {}", seen.sentence(), seen.details()));
+    } else if !seen.related.is_empty() {
+        let files = seen.related.join(", ");
+        progress::say(&format!("note: the model knows other documents of this corpus: {files}"));
+    }
+    if !seen.unrecorded.is_empty() {
+        let parts = seen.unrecorded.join(", ");
+        progress::say(&format!(
+            "note: no record of what it learned from: {parts}; whether it knows the documents cannot be told"
+        ));
+    }
+    Ok(())
+}
+
+impl SeenGold {
+    /// What the report says, with the figures of documents apart.
+    pub fn of_documents(self, paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64) -> SeenDocuments {
+        let mut part = |wanted: bool| {
+            let documents = paired.documents.iter().filter(|one| self.ids.contains(&one.id) == wanted).cloned();
+            let paired = Paired { documents: documents.collect(), ..Paired::default() };
+            evaluate_pairs(&paired, config, rng)
+        };
+        self.apart(&mut part)
+    }
+
+    /// The same of queries.
+    pub fn of_mentions(self, ranked: &[RankedMention], config: &EvalConfig, rng: &mut SplitMix64) -> SeenDocuments {
+        let mut part = |wanted: bool| {
+            let mentions = ranked.iter().filter(|one| self.ids.contains(&one.document) == wanted).cloned();
+            evaluate_ranking(&mentions.collect::<Vec<_>>(), config, rng)
+        };
+        self.apart(&mut part)
+    }
+
+    fn apart(&self, part: &mut dyn FnMut(bool) -> Report) -> SeenDocuments {
+        let Seen { n_seen, n_documents, .. } = self.seen;
+        let apart = (0 < n_seen && n_seen < n_documents)
+            .then(|| Apart { seen: Box::new(part(true)), unseen: Box::new(part(false)) });
+        SeenDocuments { seen: self.seen.clone(), apart }
+    }
+}

@@ -1,0 +1,227 @@
+//! `canonym model`: what a trained model is, how large, and what it learned from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use canonym::eval::learned::{Learned, Role};
+use canonym::link::{model as lexical, recognise::accept};
+use canonym_neural::bundle::cross::{self, CrossBundle};
+use canonym_neural::bundle::{self, Bundle};
+use canonym_neural::dual::bundle::{self as dual, DualBundle};
+use canonym_neural::parameters::Parameters;
+use serde::Serialize;
+
+use crate::knowledge::{self, DEFAULT, DEFAULT_MODEL};
+use crate::output::{self, Sheet, bytes, counted, thousands};
+use crate::system::Mentions;
+
+/// What can be asked of models.
+#[derive(Debug, clap::Subcommand)]
+pub enum ModelCommand {
+    /// Show what a model is, how large, and which documents it learned from.
+    Info(InfoArguments),
+}
+
+/// Arguments of `canonym model info`.
+#[derive(Debug, clap::Args)]
+pub struct InfoArguments {
+    /// A bundle or the folder of a training, or one of the models in the program: `default`, `lexical`.
+    #[arg(value_name = "BUNDLE")]
+    model: String,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is told of a model.
+#[derive(Debug, Serialize)]
+struct Info {
+    name: String,
+    /// The kind of model.
+    kind: String,
+    /// The number of the format of its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<u32>,
+    n_bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    n_weights: usize,
+    /// What stands in it, with the numbers of weights.
+    parts: BTreeMap<String, usize>,
+    /// Rows and columns of each matrix.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    shapes: BTreeMap<String, [usize; 2]>,
+    /// Tables beside the weights, with their bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tables: BTreeMap<String, usize>,
+    /// Different documents that it learned from.
+    n_documents: usize,
+    /// Files that it learned from, by part and role.
+    learned: Vec<LearnedFrom>,
+    /// Parts that have no record of what they learned from.
+    unrecorded: Vec<String>,
+    /// What its makers say of it: data, figures, limits, licence.
+    card: String,
+}
+
+#[derive(Debug, Serialize)]
+struct LearnedFrom {
+    part: String,
+    role: Role,
+    file: String,
+    n_documents: usize,
+}
+
+/// Runs the command.
+pub fn run(command: &ModelCommand) -> anyhow::Result<()> {
+    let ModelCommand::Info(arguments) = command;
+    let info = info(&arguments.model).with_context(|| format!("the model `{}` cannot be shown", arguments.model))?;
+    if arguments.json { output::print_json(&info) } else { output::print(&sheet(&info)) }
+}
+
+fn info(name: &str) -> anyhow::Result<Info> {
+    let path = Path::new(name);
+    let is_bundle = path.is_file() || path.join(bundle::FILE).exists();
+    if name == DEFAULT || is_bundle {
+        let (file, content) = match is_bundle {
+            true => bundle::read_file(path)?,
+            false => (path.to_path_buf(), DEFAULT_MODEL.to_vec()),
+        };
+        return of_bundle(name, &file, &content);
+    }
+    let models = knowledge::models(name)?;
+    let learned = models.learned(Mentions::Detect)?;
+    let n_bytes = models.ranking_json.len() + models.recognition_json.len();
+    let parts = match models.bm25 {
+        Some(_) => BTreeMap::new(),
+        None => BTreeMap::from([
+            (knowledge::LEXICAL_PART.to_owned(), lexical::N),
+            (knowledge::RECOGNITION_PART.to_owned(), accept::N),
+        ]),
+    };
+    let info = Info {
+        kind: if models.bm25.is_some() { "bm25" } else { "lexical" }.to_owned(),
+        n_bytes: if models.bm25.is_some() { 0 } else { n_bytes },
+        parts,
+        ..Info::empty(name)
+    };
+    Ok(info.with_weights(None).with_learned(&learned))
+}
+
+fn of_bundle(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
+    let models = |name: &str| -> anyhow::Result<Learned> { knowledge::models(name)?.learned(Mentions::Detect) };
+    let empty = Info { n_bytes: content.len(), ..Info::empty(name) };
+    Ok(match bundle::system_in(content, file)?.as_deref() {
+        Some(dual::SYSTEM) => {
+            let bundle = DualBundle::from_bytes(content, file)?;
+            let search = if bundle.manifest.model.search.is_some() { "finds and links" } else { "links" };
+            let info = Info {
+                kind: format!("{}, {search} mentions", dual::SYSTEM),
+                format: Some(bundle.manifest.format),
+                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
+                card: bundle.manifest.card.clone(),
+                ..empty
+            };
+            info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
+        }
+        Some(cross::SYSTEM) => {
+            let bundle = CrossBundle::from_bytes(content, file)?;
+            let mut learned = Learned::default();
+            learned.join_whole(cross::SYSTEM, bundle.learned.as_ref());
+            let info = Info {
+                kind: cross::SYSTEM.to_owned(),
+                format: Some(bundle.manifest.format),
+                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
+                card: bundle.manifest.card.clone(),
+                ..empty
+            };
+            info.with_weights(Some(&bundle.parameters)).with_learned(&learned)
+        }
+        _ => {
+            let bundle = Bundle::from_bytes(content, file)?;
+            let kind = match bundle.manifest.tagger {
+                Some(_) => "pipeline: tagger, dictionary and name encoder",
+                None => "name encoder",
+            };
+            let info = Info {
+                kind: kind.to_owned(),
+                format: Some(bundle.manifest.format),
+                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
+                card: bundle.manifest.card.clone(),
+                ..empty
+            };
+            info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
+        }
+    })
+}
+
+impl Info {
+    fn empty(name: &str) -> Info {
+        Info {
+            name: name.to_owned(),
+            kind: String::new(),
+            format: None,
+            n_bytes: 0,
+            fingerprint: None,
+            n_weights: 0,
+            parts: BTreeMap::new(),
+            shapes: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            n_documents: 0,
+            learned: Vec::new(),
+            unrecorded: Vec::new(),
+            card: String::new(),
+        }
+    }
+
+    /// The weights of a file by the first word of their names; those that are counted by part already stay as they are.
+    fn with_weights(mut self, parameters: Option<&Parameters>) -> Info {
+        for (name, value) in parameters.into_iter().flat_map(Parameters::iter) {
+            let part = name.split('.').next().unwrap_or(name);
+            *self.parts.entry(part.to_owned()).or_default() += value.values.len();
+            self.shapes.insert(name.to_owned(), [value.n_rows, value.n_cols]);
+        }
+        let tables = parameters.into_iter().flat_map(Parameters::tables);
+        self.tables = tables.map(|(name, content)| (name.to_owned(), content.len())).collect();
+        self.n_weights = self.parts.values().sum();
+        self
+    }
+
+    fn with_learned(mut self, learned: &Learned) -> Info {
+        self.n_documents = learned.n_documents();
+        self.unrecorded.clone_from(&learned.unrecorded);
+        let one = |source: &canonym::eval::learned::Source| LearnedFrom {
+            part: source.part.clone(),
+            role: source.role,
+            file: source.file.clone(),
+            n_documents: source.documents.len(),
+        };
+        self.learned = learned.sources.iter().map(one).collect();
+        self
+    }
+}
+
+fn sheet(info: &Info) -> String {
+    let mut sheet = Sheet::default();
+    sheet.line("name", &info.name);
+    sheet.line("kind", &info.kind);
+    let format = info.format.map_or_else(String::new, |format| format!(", format {format}"));
+    sheet.line("size", format!("{}{format}, {} weights", bytes(info.n_bytes as u64), thousands(info.n_weights as u64)));
+    let parts = info.parts.iter().map(|(name, n)| (*n as u64, name.clone()));
+    sheet.counts("weights", &parts.collect::<Vec<_>>());
+    let tables = info.tables.iter().map(|(name, n)| (*n as u64, name.clone()));
+    sheet.counts("table bytes", &tables.collect::<Vec<_>>());
+    sheet.line("fingerprint", info.fingerprint.clone().unwrap_or_default());
+    let documents = match info.learned.is_empty() {
+        true => String::new(),
+        false => format!("{} in all", counted(info.n_documents as u64, "document")),
+    };
+    sheet.line("learned from", documents);
+    let of_one =
+        |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
+    sheet.counts("documents", &info.learned.iter().map(of_one).collect::<Vec<_>>());
+    sheet.lines("no record of what it learned from", info.unrecorded.iter().cloned());
+    let card = info.card.trim();
+    if card.is_empty() { sheet.text() } else { format!("{}\n{card}\n", sheet.text()) }
+}

@@ -1,0 +1,133 @@
+//! What an experiment learns from: the record that its model carries, and the guard of the documents that it is judged on.
+//!
+//! The record follows from the experiment and its data alone, so it can be made for a model that is there already, too.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
+use canonym::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
+use canonym::input::Input;
+use canonym_neural::bundle::{self, FILE, cross};
+
+use super::checkpoints::data_file;
+use super::{TrainArguments, adapt, cross_encoder, dual, pipeline, recognition, rescnn, write_bytes};
+use crate::progress;
+use crate::queries::MentionQuery;
+
+/// Fingerprints of annotated documents.
+pub fn of_documents(documents: &[AnnotatedDocument]) -> Vec<Option<u64>> {
+    documents.iter().map(|document| fingerprint(&document.document.text)).collect()
+}
+
+/// The documents of a file under the name that the experiment has for it.
+pub fn source(part: &str, role: Role, file: &Path, documents: impl IntoIterator<Item = Option<u64>>) -> Source {
+    Source::new(part, role, shown(file), documents.into_iter().flatten())
+}
+
+/// A path without the folders of this machine: as the experiment names it, or its last folder and its name.
+fn shown(file: &Path) -> String {
+    match file.is_absolute() {
+        true => {
+            [corpus_of(file).map(PathBuf::from), file.file_name().map(PathBuf::from)].into_iter().flatten().collect()
+        }
+        false => file.to_path_buf(),
+    }
+    .display()
+    .to_string()
+}
+
+/// The documents of a corpus, annotations that do not fit left out.
+pub fn read(file: &Path, root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
+    Reader::open(&data_file(file, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true).collect()
+}
+
+/// The documents of a corpus.
+pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym::Result<Source> {
+    Ok(source(part, role, file, of_documents(&read(file, root)?)))
+}
+
+/// The documents of queries, which the file `file` holds: by their texts where it has them, else by their ids and names.
+pub fn of_queries(
+    part: &str,
+    role: Role,
+    (file, root): (&Path, &Path),
+    queries: &[MentionQuery],
+) -> anyhow::Result<Source> {
+    let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for query in queries {
+        names.entry(&query.document).or_default().extend(query.parts.iter().map(|part| part.query.as_str()));
+    }
+    let path = root.join(file);
+    let is_table = path.extension().is_some_and(|end| end == "tsv");
+    if !is_table && format::detect(&path, Input::open(&path)?.head())? == CorpusFormat::Pubtator {
+        let mut documents = read(file, root)?;
+        documents.retain(|document| names.contains_key(document.document.id.as_str()));
+        return Ok(source(part, role, file, of_documents(&documents)));
+    }
+    let prints = names.into_iter().map(|(id, names)| fingerprint_of_queries(id, names.into_iter()));
+    Ok(source(part, role, file, prints))
+}
+
+/// Refuses to judge on documents that weights were trained on, unless they are allowed. What was tuned on them is told.
+pub fn check_judged(
+    learned: &Learned,
+    documents: &[AnnotatedDocument],
+    (what, allow_seen): (&str, bool),
+) -> canonym::Result<Option<Seen>> {
+    check_prints(learned, &of_documents(documents), (what, allow_seen))
+}
+
+/// The same by fingerprints.
+pub fn check_prints(
+    learned: &Learned,
+    prints: &[Option<u64>],
+    (what, allow_seen): (&str, bool),
+) -> canonym::Result<Option<Seen>> {
+    let trained = learned.only(Role::Trained).look_up(prints, None);
+    if trained.n_seen > 0 && !allow_seen {
+        let message = format!("{what}: {}: {}", trained.sentence(), trained.details());
+        let hint = "judge on other documents, or with a part that was not trained on them; `--allow-seen` goes on and says it in the report";
+        return Err(canonym::Error::invalid(message).with_hint(hint));
+    }
+    let seen = learned.look_up(prints, None);
+    if seen.n_seen > 0 {
+        progress::say(&format!("warning: {what}: {}: {}", seen.sentence(), seen.details()));
+    }
+    Ok((seen.n_seen > 0).then_some(seen))
+}
+
+/// Writes what the experiment learns from into a model that it made before.
+pub fn record(arguments: &TrainArguments, table: toml::Table, model: &Path) -> anyhow::Result<()> {
+    let system = table.get("system").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+    let root = arguments.data_root.as_path();
+    let learned = match system.as_str() {
+        "lexical" => super::learned_of_lexical(&super::settings(table)?, root)?,
+        "recognition" => recognition::learned(&super::settings(table)?, root)?,
+        "rescnn" => rescnn::learned(&super::settings(table)?, root)?,
+        "pipeline" => pipeline::learned(arguments, &super::settings(table)?)?,
+        dual::SYSTEM => dual::learned(&super::settings(table)?, root)?,
+        adapt::SYSTEM => adapt::learned(&super::settings(table)?, root)?,
+        cross::SYSTEM => cross_encoder::learned(&super::settings(table)?, root)?,
+        other => {
+            let error = canonym::Error::invalid(format!("models of the system `{other}` carry no record"));
+            return Err(error.with_hint("give the experiment that made the model").into());
+        }
+    };
+    let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");
+    let file = if model.is_dir() { model.join(FILE) } else { model.to_path_buf() };
+    let bytes = std::fs::read(&file).map_err(|error| canonym::Error::io("read", &file, error))?;
+    let content = match is_bundle {
+        true => bundle::with_record(&bytes, &file, &learned)?,
+        false => {
+            let json = String::from_utf8(bytes).with_context(|| format!("{} is no model", file.display()))?;
+            learned.into_json(&json).with_context(|| format!("{} is no model", file.display()))?.into_bytes()
+        }
+    };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    write_bytes(folder, &name, &content)?;
+    progress::say(&format!("{}: {} documents recorded", file.display(), learned.n_documents()));
+    Ok(())
+}
