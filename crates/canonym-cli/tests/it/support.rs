@@ -60,7 +60,8 @@ impl Workplace {
         command
             .args(arguments)
             .current_dir(self.folder.path())
-            .env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+            .env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+            .env_remove("CANONYM_DATA");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
