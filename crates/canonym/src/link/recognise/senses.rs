@@ -97,7 +97,7 @@ const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
 /// The most that cues count.
 const MOST_CUES: f32 = 4.5;
 /// What a cue adds that the form is part of.
-const FIXED: f32 = 4.0;
+const FIXED: f32 = 5.0;
 /// The cue of forms that a number follows.
 const NUMBER: &str = "#";
 /// The weight of the topic of the document.
@@ -261,7 +261,12 @@ impl SenseInventory {
             let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
             let has_other = senses.iter().any(|sense| sense.long_forms().next().is_none());
             let other = if has_other { GENERAL * document.general } else { 0.0 };
-            found.push(self.sensed(view, (span, written, form), senses, (&scores, other), concepts));
+            let sensed = self.sensed(view, (span, written, form), senses, (&scores, other), concepts);
+            // Where the knowledge base has no sense of a longer form, its later words are looked at by themselves, as in `brain mets`.
+            if sensed.concepts.is_empty() {
+                next = at + 1;
+            }
+            found.push(sensed);
         }
         found
     }
