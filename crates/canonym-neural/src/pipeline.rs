@@ -24,7 +24,6 @@ use canonym::kb::{ConceptId, KnowledgeBase};
 use canonym::link::lookalike::only_looks_alike;
 use canonym::link::recognise::accept::is_acronym;
 use canonym::link::recognise::scan::ScanScratch;
-use canonym::link::recognise::senses::Sensed;
 use canonym::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
 use canonym::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym::text::register::research;
@@ -319,13 +318,7 @@ impl Pipeline {
                 }
             }
         }
-        // Words that the tagger adds to a form do not give it a sense that it does not have: `rash decision`.
-        let means_other = |sensed: &&Sensed| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
-        let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
-        for place in places.iter_mut().filter(|place| place.spotted.is_none()) {
-            let first = others.partition_point(|other| other.start < place.span.start);
-            place.is_other_sense |= others.get(first).is_some_and(|other| other.end <= place.span.end);
-        }
+        nesting::find_other_senses(&mut places, &sensed);
         nesting::find_longer(&mut places, &view.tokens, marked);
         drop_non_mentions(text, &mut places, |place| place.span);
         nesting::drop_pieces(&mut places);

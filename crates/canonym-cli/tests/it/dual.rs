@@ -176,7 +176,7 @@ fn a_model_is_judged_on_documents_that_no_part_was_trained_on() {
     let bare = ["train", "shapes.toml", "--data-root", ".", "--out", "model"];
     let (ok, _, errors) = said(&place, &bare, "");
     let expected =
-        "held-out documents: 5 of 5 documents were seen in training: dual encoder (trained on 5 of train.pubtator.txt)";
+        "held-out documents: 5 of 5 documents were seen in training: dual-encoder (trained on 5 of train.pubtator.txt)";
     assert!(!ok && errors.contains(expected) && errors.contains("hint: "), "{errors}");
     assert!(!place.path("model/model.safetensors").exists());
     let part = |numbers: std::ops::Range<usize>, word: &str| -> String {

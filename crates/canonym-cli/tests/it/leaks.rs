@@ -72,7 +72,7 @@ fn documents_that_a_model_learned_from_are_refused_or_told_beside_the_figures() 
     assert!(told.contains("recognition weights (trained on 8 of shapes/train.jsonl)"), "{told}");
     assert!(told.contains("hint: ") && told.contains("--allow-seen"), "{told}");
     // Another format and another place do not hide them.
-    let (ok, _, told) = said(&place, &["convert", "shapes/train.jsonl", "copy.pubtator"]);
+    let (ok, _, told) = said(&place, &["convert", "shapes/train.jsonl", "copy.pubtator", "--to", "pubtator"]);
     assert!(ok, "{told}");
     let (ok, _, told) = said(&place, &judge("copy.pubtator", &[]));
     assert!(!ok && told.contains("8 of 8 documents were seen in training"), "{told}");

@@ -2,11 +2,22 @@
 
 use std::collections::HashSet;
 
+use canonym::link::recognise::senses::Sensed;
 use canonym::text::Span;
 use canonym::text::tokens::Token;
 
 use super::Place;
 use crate::tagging::lattice::{MAX_TOKENS, Marked};
+
+/// Words that the tagger adds to a form do not give it a sense that it does not have: `rash decision`. `sensed` is in text order.
+pub(super) fn find_other_senses(places: &mut [Place], sensed: &[Sensed]) {
+    let means_other = |sensed: &&Sensed| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
+    let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
+    for place in places.iter_mut().filter(|place| place.spotted.is_none()) {
+        let first = others.partition_point(|other| other.start < place.span.start);
+        place.is_other_sense |= others.get(first).is_some_and(|other| other.end <= place.span.end);
+    }
+}
 
 /// Finds for each place the most probable mention of the tagger that is longer and holds it, and the most probable of those that are dictionary
 /// matches, too.
