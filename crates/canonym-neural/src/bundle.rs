@@ -334,9 +334,9 @@ pub(crate) mod tests {
         assert_eq!(trained.to_bytes(Precision::Half).unwrap(), new);
         // A second record takes the place of the first.
         assert_eq!(with_record(&new, path, &learned).unwrap(), new);
-        let damaged = with_record(&old, path, &Learned::default()).unwrap();
-        let at = damaged.windows(7).position(|bytes| bytes == b"sources").unwrap();
-        let damaged = [&damaged[..at], b"sourcez", &damaged[at + 7..]].concat();
+        let mut metadata = Parameters::metadata(&old, path).unwrap();
+        metadata.insert(LEARNED.to_owned(), "{\"sources\": 7}".to_owned());
+        let damaged = Parameters::with_metadata(&old, path, &metadata).unwrap();
         assert!(opened(&damaged).unwrap_err().to_string().contains("record of what it learned from"));
     }
 

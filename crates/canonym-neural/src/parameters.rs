@@ -296,9 +296,14 @@ impl Parameters {
         let damaged = |error| Error::artifact(path, format!("no complete safetensors file: {error}"));
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
         let refused = |error: String| Error::invalid(format!("metadata cannot be written: {error}"));
-        let metadata = serde_json::to_string(metadata).map_err(|error| refused(error.to_string()))?;
+        let mut metadata = metadata.clone();
+        metadata.remove(CHECKSUM);
+        let named = tensors.tensors();
+        let sum = checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect());
+        metadata.insert(CHECKSUM.to_owned(), sum);
+        let metadata = serde_json::to_string(&metadata).map_err(|error| refused(error.to_string()))?;
         let metadata = Some([(METADATA.to_owned(), metadata)].into());
-        safetensors::serialize(tensors.tensors(), metadata).map_err(|error| refused(error.to_string()))
+        safetensors::serialize(named, metadata).map_err(|error| refused(error.to_string()))
     }
 }
 
