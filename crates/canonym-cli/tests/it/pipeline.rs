@@ -112,7 +112,10 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
         assert!(shown.contains("train.jsonl: trained by tagger"), "{shown}");
         assert!(shown.contains("dev.jsonl: tuned by evidence weights"), "{shown}");
     }
-    assert!(whole.contains("dev.jsonl: trained by tagger") && !held_out.contains("dev.jsonl: trained"), "{held_out}");
+    assert!(
+        whole.contains("dev.jsonl: trained by tagger") && !held_out.contains("dev.jsonl: trained by tagger"),
+        "{held_out}"
+    );
     // The record can be written onto a model that is there; weights stay as they are.
     let onto = ["train", "pipeline.toml", "--data-root", ".", "--record-onto", "model"];
     assert!(place.run(&onto, "").status.success());

@@ -160,7 +160,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
     refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "fewer than 2 candidates");
     place.write("shapes.tsv", SHAPES.replace('S', "T"));
-    refused(&train[..6], "no mention has its concept among its candidates");
+    refused(&train[..7], "no mention has its concept among its candidates");
 }
 
 #[test]
