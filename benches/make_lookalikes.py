@@ -229,7 +229,7 @@ def wanted(kind, name):
 
 def main():
     parser = linking.options(__doc__)
-    parser.add_argument("--also", nargs="*", default=[], help="more files like assets/starter.tsv to count as had")
+    parser.add_argument("--also", nargs="*", default=[], help="more files like crates/canonym-default/assets/starter.tsv to count as had")
     arguments = parser.parse_args()
     tested = linking.program(arguments)
     starter = Starter(arguments.also)

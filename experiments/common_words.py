@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints assets/common-words.txt: in how many of a thousand abstracts each frequent word stands.
+"""Prints crates/canonym-core/assets/common-words.txt: in how many of a thousand abstracts each frequent word stands.
 
-    experiments/common_words.py ../shared/data > assets/common-words.txt
+    experiments/common_words.py ../shared/data > crates/canonym-core/assets/common-words.txt
 
 Reads texts only, never their annotations: PubMed abstracts, and the training parts of three corpora.
 """

@@ -219,7 +219,7 @@ def main():
         file.writelines(json.dumps(document) + "\n" for document in marked(here / "dev"))
     sentences = [line.rstrip("\n") for line in open(here / "sentences.txt") if line.strip() and not line.startswith("#")]
     held_out, sentences = sentences[::5], [line for at, line in enumerate(sentences) if at % 5]
-    sources, kind_of_name = pools(data, here.parent.parent / "assets/starter.tsv")
+    sources, kind_of_name = pools(data, here.parent.parent / "crates/canonym-default/assets/starter.tsv")
     with open(out / "carriers.pubtator", "w") as file:
         for identifier, text, mentions in carriers(sentences, sources, draw, 16000):
             file.write(f"{identifier}|t|{text}\n{identifier}|a|\n")
@@ -229,7 +229,7 @@ def main():
         with open(out / f"names-{name}.jsonl", "w") as file:
             file.writelines(json.dumps(document) + "\n" for document in named(held_out, concepts, draw, 500))
     of_starter = collections.defaultdict(list)
-    for line in open(here.parent.parent / "assets/starter.tsv"):
+    for line in open(here.parent.parent / "crates/canonym-default/assets/starter.tsv"):
         fields = line.rstrip("\n").split("\t")
         of_starter[STARTER[fields[3]]].append((fields[1], fields[0]))
     of_starter["drug"] += of_starter["chemical"]

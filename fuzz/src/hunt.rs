@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use canonym::eval::bootstrap::SplitMix64;
+use canonym_core::eval::bootstrap::SplitMix64;
 
 use crate::mutate::mutate;
 use crate::targets::Target;

@@ -4,17 +4,19 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-use canonym::artifact::{Container, ContainerWriter};
-use canonym::index::grams::GramScratch;
-use canonym::kb::format::{KIND, Meta};
-use canonym::kb::search::{children, nearest_ids, search};
-use canonym::kb::{ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope};
-use canonym::link::Annotator;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
-use canonym::link::model::LexicalModel;
-use canonym::link::recognise::accept::AcceptModel;
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-use canonym::text::Document;
+use canonym_core::artifact::{Container, ContainerWriter};
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::format::{KIND, Meta};
+use canonym_core::kb::search::{children, nearest_ids, search};
+use canonym_core::kb::{
+    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope,
+};
+use canonym_core::link::Annotator;
+use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
+use canonym_core::link::model::LexicalModel;
+use canonym_core::link::recognise::accept::AcceptModel;
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::text::Document;
 
 use crate::targets::{Target, target};
 
@@ -98,7 +100,7 @@ fn sample() -> Vec<u8> {
 }
 
 /// Opens a knowledge base that lies in memory.
-pub fn open(bytes: Vec<u8>) -> canonym::Result<KnowledgeBase> {
+pub fn open(bytes: Vec<u8>) -> canonym_core::Result<KnowledgeBase> {
     KnowledgeBase::from_vec(bytes, "sample")
 }
 

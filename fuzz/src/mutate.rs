@@ -1,6 +1,6 @@
 //! New inputs from old ones.
 
-use canonym::eval::bootstrap::SplitMix64;
+use canonym_core::eval::bootstrap::SplitMix64;
 
 /// The longest input that is made, in bytes.
 const MAX_LEN: usize = 1 << 15;

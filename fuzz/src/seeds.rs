@@ -1,6 +1,6 @@
 //! Inputs to start from, all of them made up.
 
-use canonym::kb::import::SourceFormat;
+use canonym_core::kb::import::SourceFormat;
 
 /// The names of the files that a source of the format has; all but tables that belong together have one.
 pub fn table_names(format: SourceFormat) -> &'static [&'static str] {

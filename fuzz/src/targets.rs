@@ -4,22 +4,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 use std::path::Path;
 
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
-use canonym::eval::queries::{read_answers, read_queries, to_mentions};
-use canonym::eval::ranking::Composite;
-use canonym::input::{Input, Limits, Source};
-use canonym::kb::KnowledgeBaseBuilder;
-use canonym::kb::format::Meta;
-use canonym::kb::import::sssom::{self, EXACT_MATCH};
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
-use canonym::kb::join::Mappings;
-use canonym::text::abbreviations::{find_abbreviations, occurrences};
-use canonym::text::composite::{coordinations, split_composite};
-use canonym::text::normalise::{canonical, fold, root};
-use canonym::text::offsets::OffsetMap;
-use canonym::text::sentences::sentences;
-use canonym::text::tokens::tokenize;
-use canonym::text::{Span, biosyn};
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
+use canonym_core::eval::queries::{read_answers, read_queries, to_mentions};
+use canonym_core::eval::ranking::Composite;
+use canonym_core::input::{Input, Limits, Source};
+use canonym_core::kb::KnowledgeBaseBuilder;
+use canonym_core::kb::format::Meta;
+use canonym_core::kb::import::sssom::{self, EXACT_MATCH};
+use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym_core::kb::join::Mappings;
+use canonym_core::text::abbreviations::{find_abbreviations, occurrences};
+use canonym_core::text::composite::{coordinations, split_composite};
+use canonym_core::text::normalise::{canonical, fold, root};
+use canonym_core::text::offsets::OffsetMap;
+use canonym_core::text::sentences::sentences;
+use canonym_core::text::tokens::tokenize;
+use canonym_core::text::{Span, biosyn};
 
 use crate::hunt::without_values;
 use crate::seeds::{corpus_seeds, import_seeds, input_seeds, table_names, text_seeds};
@@ -168,7 +168,7 @@ fn import(format: SourceFormat, bytes: &[u8]) -> String {
 
 fn detect(bytes: &[u8]) -> String {
     let source = SourceFormat::detect_content("input.txt", bytes).map(SourceFormat::name);
-    let corpus = canonym::corpus::format::detect(Path::new("input"), bytes).map(CorpusFormat::name);
+    let corpus = canonym_core::corpus::format::detect(Path::new("input"), bytes).map(CorpusFormat::name);
     format!("{source:?} {}", corpus.map_or_else(|error| error.to_string(), str::to_owned))
 }
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use canonym::corpus::folder::FolderWriter;
-use canonym::corpus::losses::{Loss, losses};
-use canonym::corpus::{AnnotatedDocument, Annotation, CorpusFormat, Reader, Writer};
-use canonym::input::Input;
-use canonym::text::Span;
+use canonym_core::corpus::folder::FolderWriter;
+use canonym_core::corpus::losses::{Loss, losses};
+use canonym_core::corpus::{AnnotatedDocument, Annotation, CorpusFormat, Reader, Writer};
+use canonym_core::input::Input;
+use canonym_core::text::Span;
 
 /// Documents of one input that are written into one stream, at most.
 const MAX_STREAM: usize = 8;
@@ -65,8 +65,8 @@ fn through_folder(document: &AnnotatedDocument) -> Option<Vec<AnnotatedDocument>
     })
 }
 
-fn read_all(reader: canonym::Result<Reader>, format: CorpusFormat) -> Vec<AnnotatedDocument> {
-    let documents = reader.and_then(Iterator::collect::<canonym::Result<Vec<AnnotatedDocument>>>);
+fn read_all(reader: canonym_core::Result<Reader>, format: CorpusFormat) -> Vec<AnnotatedDocument> {
+    let documents = reader.and_then(Iterator::collect::<canonym_core::Result<Vec<AnnotatedDocument>>>);
     documents.unwrap_or_else(|error| panic!("{format}: written text cannot be read: {error}"))
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use canonym::kb::KnowledgeBase;
-use canonym::kb::subset::Subset;
-use canonym::link::explain::{Explanation, contribution};
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
-use canonym::text::{Document, Mention};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::Subset;
+use canonym_core::link::explain::{Explanation, contribution};
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::text::{Document, Mention};
 use canonym_neural::dual::joint::{IS_MENTION, Joint, log_odds};
 use canonym_neural::dual::linker::DualLinker;
 use canonym_neural::pipeline::{Pipeline, PipelineConfig};
@@ -58,7 +58,7 @@ impl Borrowed {
     }
 
     /// The mentions of each document; their scores are the probabilities that they are mentions.
-    fn find(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<Mention>>> {
+    fn find(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<Mention>>> {
         match &self.finder {
             Finder::Pipeline(pipeline) => Ok(pipeline.mentions(documents)),
             Finder::Dictionary(dictionary) => {
@@ -70,14 +70,17 @@ impl Borrowed {
 
     /// Mentions with the probabilities that they are mentions, and what they are linked to if they are.
     #[allow(clippy::type_complexity, reason = "two lists of one shape")]
-    pub fn link(&self, documents: &[Document]) -> canonym::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
+    pub fn link(&self, documents: &[Document]) -> canonym_core::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
         let found = self.find(documents)?;
         let links = self.linker.link(&marked(documents, &found))?;
         Ok((found, links))
     }
 
     /// As [`Annotator::annotate`], each mention with its reasons.
-    pub fn explain_found(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+    pub fn explain_found(
+        &self,
+        documents: &[Document],
+    ) -> canonym_core::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let found = self.find(documents)?;
         let explained = self.linker.explain(&marked(documents, &found))?;
         let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
@@ -108,7 +111,7 @@ fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marke
 }
 
 impl Annotator for Borrowed {
-    fn annotate(&self, documents: &[Document]) -> canonym::Result<Vec<Vec<LinkedMention>>> {
+    fn annotate(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<LinkedMention>>> {
         let (found, links) = self.link(documents)?;
         let one = |(mention, link)| self.decided(mention, link);
         Ok(found.iter().zip(links).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())

@@ -59,5 +59,5 @@ pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
         false => "`canonym doctor --repair` mends them",
     };
     let message = format!("{} has {}", arguments.data.display(), output::counted(left as u64, "fault"));
-    Err(canonym::Error::invalid(message).with_hint(hint).into())
+    Err(canonym_core::Error::invalid(message).with_hint(hint).into())
 }

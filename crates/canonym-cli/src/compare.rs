@@ -5,14 +5,14 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::bootstrap::{BootstrapConfig, SplitMix64};
-use canonym::eval::compare::{Change, Comparison, Kind, Said, compare_documents, compare_rankings};
-use canonym::eval::ids::IdPolicy;
-use canonym::eval::matching::{MatchConfig, Measure};
-use canonym::eval::ranking::{Composite, RankUnit, RankingConfig};
-use canonym::eval::significance::{Difference, SignificanceConfig};
-use canonym::eval::table::percent;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
+use canonym_core::eval::compare::{Change, Comparison, Kind, Said, compare_documents, compare_rankings};
+use canonym_core::eval::ids::IdPolicy;
+use canonym_core::eval::matching::{MatchConfig, Measure};
+use canonym_core::eval::ranking::{Composite, RankUnit, RankingConfig};
+use canonym_core::eval::significance::{Difference, SignificanceConfig};
+use canonym_core::eval::table::percent;
 
 use crate::errors;
 use crate::eval::inputs::{self, EvalFormat, Gold, Predictions, ReadAs, parse_format};

@@ -1,8 +1,8 @@
 //! `--context`: what the text says of a mention, as attributes of its annotation, and `--drop-context`.
 
-use canonym::corpus::format::CorpusFormat;
-use canonym::corpus::{AnnotatedDocument, Attribute};
-use canonym::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
+use canonym_core::corpus::format::CorpusFormat;
+use canonym_core::corpus::{AnnotatedDocument, Attribute};
+use canonym_core::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 
 use crate::errors;
 use crate::link::to::To;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use canonym::corpus::CorpusFormat;
-use canonym::corpus::conll::Tags;
+use canonym_core::corpus::CorpusFormat;
+use canonym_core::corpus::conll::Tags;
 
 use crate::reading::ReadArguments;
 use crate::sink::{Encoded, Sink, check_output};

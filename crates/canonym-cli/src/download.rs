@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use canonym::Error;
+use canonym_core::Error;
 use md5::Md5;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -300,7 +300,7 @@ fn content_range(headers: &HeaderMap) -> Option<(Option<u64>, Option<u64>)> {
     Some((range.split('-').next()?.parse().ok(), total.parse().ok()))
 }
 
-fn open_part(path: &Path) -> canonym::Result<File> {
+fn open_part(path: &Path) -> canonym_core::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     file.map_err(|error| Error::io("create", path, error))
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use canonym::kb::KnowledgeBase;
+use canonym_core::kb::KnowledgeBase;
 use canonym_neural::vectors::VectorCache;
 use indicatif::ProgressBar;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// The error is in how the program was called, not in what it read: exit status 2.
 #[derive(Debug)]
-pub struct Usage(canonym::Error);
+pub struct Usage(canonym_core::Error);
 
 impl std::fmt::Display for Usage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -16,11 +16,11 @@ impl std::error::Error for Usage {}
 
 /// The error of an option or argument that cannot be used, and what to do about it.
 pub fn usage(message: impl Into<String>, hint: &str) -> anyhow::Error {
-    wrong_usage(canonym::Error::invalid(message).with_hint(hint))
+    wrong_usage(canonym_core::Error::invalid(message).with_hint(hint))
 }
 
 /// The same error as one of usage.
-pub fn wrong_usage(error: canonym::Error) -> anyhow::Error {
+pub fn wrong_usage(error: canonym_core::Error) -> anyhow::Error {
     anyhow::Error::new(Usage(error))
 }
 
@@ -43,16 +43,18 @@ pub fn tell(error: &anyhow::Error) {
 pub fn left_out(n_files: u64) -> anyhow::Result<()> {
     match n_files {
         0 => Ok(()),
-        1 => Err(canonym::Error::invalid("1 file was left out, or its rest").with_hint(MEND).into()),
-        n => Err(canonym::Error::invalid(format!("{n} files were left out, or their rest")).with_hint(MEND).into()),
+        1 => Err(canonym_core::Error::invalid("1 file was left out, or its rest").with_hint(MEND).into()),
+        n => {
+            Err(canonym_core::Error::invalid(format!("{n} files were left out, or their rest")).with_hint(MEND).into())
+        }
     }
 }
 
 const MEND: &str = "all others are written; mend what the messages above name, or take it out of the folder";
 
 /// A value of an option; where it is none, the message holds the hint.
-pub fn parse<T: std::str::FromStr<Err = canonym::Error>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: canonym::Error| {
+pub fn parse<T: std::str::FromStr<Err = canonym_core::Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: canonym_core::Error| {
         let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         format!("{error}{hint}")
     })
@@ -79,7 +81,7 @@ fn describe(error: &anyhow::Error) -> String {
     }
     let hint = error.chain().find_map(|cause| match cause.downcast_ref::<Usage>() {
         Some(usage) => usage.0.hint(),
-        None => cause.downcast_ref::<canonym::Error>().and_then(canonym::Error::hint),
+        None => cause.downcast_ref::<canonym_core::Error>().and_then(canonym_core::Error::hint),
     });
     if let Some(hint) = hint.or_else(|| usual_hint(error)) {
         text += &format!("hint: {hint}\n");
@@ -89,11 +91,11 @@ fn describe(error: &anyhow::Error) -> String {
 
 /// What helps with a malformed file where the reader knows nothing better.
 fn usual_hint(error: &anyhow::Error) -> Option<&'static str> {
-    let of_file = |cause: &canonym::Error| match cause {
-        canonym::Error::Parse { .. } => Some(
+    let of_file = |cause: &canonym_core::Error| match cause {
+        canonym_core::Error::Parse { .. } => Some(
             "correct the file there, or take a whole copy; `canonym help formats` and `help sources` tell what is read",
         ),
-        canonym::Error::Artifact { .. } => Some("take a whole copy of the file"),
+        canonym_core::Error::Artifact { .. } => Some("take a whole copy of the file"),
         _ => None,
     };
     error.chain().filter_map(|cause| cause.downcast_ref()).find_map(of_file)

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::eval::bootstrap::{BootstrapConfig, SplitMix64};
-use canonym::eval::curves::CurveConfig;
-use canonym::eval::folds::over_reports;
-use canonym::eval::ids::IdPolicy;
-use canonym::eval::matching::{MatchConfig, Measure};
-use canonym::eval::protocol::{self, Protocol};
-use canonym::eval::ranking::{Composite, RankUnit};
-use canonym::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
-use canonym::eval::strata::Background;
-use canonym::kb::KnowledgeBase;
+use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
+use canonym_core::eval::curves::CurveConfig;
+use canonym_core::eval::folds::over_reports;
+use canonym_core::eval::ids::IdPolicy;
+use canonym_core::eval::matching::{MatchConfig, Measure};
+use canonym_core::eval::protocol::{self, Protocol};
+use canonym_core::eval::ranking::{Composite, RankUnit};
+use canonym_core::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
+use canonym_core::eval::strata::Background;
+use canonym_core::kb::KnowledgeBase;
 
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
 use crate::errors::{parse, usage, wrong_usage};
@@ -183,11 +183,12 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
 
 fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
     let read = |path: &PathBuf| -> anyhow::Result<Report> {
-        let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
         let parsed: Result<Report, serde_json::Error> = serde_json::from_str(&text);
         let not_a_report = |error: serde_json::Error| {
             let message = format!("this is no report of `canonym eval --json`: {error}");
-            canonym::Error::parse(path, error.line() as u64, message).with_hint("judge each fold with `--json` first")
+            canonym_core::Error::parse(path, error.line() as u64, message)
+                .with_hint("judge each fold with `--json` first")
         };
         Ok(parsed.map_err(not_a_report)?)
     };
@@ -366,16 +367,16 @@ fn decimal(share: f32) -> f64 {
 }
 
 /// Refuses options that would be passed over.
-fn check(args: &EvalArgs) -> canonym::Result<()> {
+fn check(args: &EvalArgs) -> canonym_core::Result<()> {
     if args.gold.as_deref() == Some(Path::new("-")) && args.pred.as_deref() == Some(Path::new("-")) {
-        return Err(canonym::Error::invalid("gold and predictions cannot both come from standard input"));
+        return Err(canonym_core::Error::invalid("gold and predictions cannot both come from standard input"));
     }
     if args.pred.is_some() && args.filter.is_given() {
-        let error = canonym::Error::invalid("filters of concepts have no meaning for predictions of a file");
+        let error = canonym_core::Error::invalid("filters of concepts have no meaning for predictions of a file");
         return Err(error.with_hint("leave `--pred` out to run a model, or filter where the predictions are made"));
     }
     if args.pred.is_some() && args.raw_ids && args.kb.is_none() {
-        let error = canonym::Error::invalid("`--raw-ids` has no meaning for predictions of a file");
+        let error = canonym_core::Error::invalid("`--raw-ids` has no meaning for predictions of a file");
         return Err(error.with_hint("give it where the predictions are made, or leave `--pred` out to run a model"));
     }
     let of_queries = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
@@ -392,7 +393,7 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
     if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
         let files =
             if biosyn { "BioSyn queries, which have no spans" } else { "annotated documents, only for queries" };
-        let error = canonym::Error::invalid(format!("`{option}` has no meaning for {files}"));
+        let error = canonym_core::Error::invalid(format!("`{option}` has no meaning for {files}"));
         return Err(error.with_hint(if biosyn {
             "leave it out"
         } else {
@@ -400,7 +401,9 @@ fn check(args: &EvalArgs) -> canonym::Result<()> {
         }));
     }
     if args.pred_format == Some(EvalFormat::Biosyn) {
-        return Err(canonym::Error::invalid("predictions cannot be BioSyn queries").with_hint("give `--format biosyn`"));
+        return Err(
+            canonym_core::Error::invalid("predictions cannot be BioSyn queries").with_hint("give `--format biosyn`")
+        );
     }
     Ok(())
 }

@@ -5,15 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::artifact::AtomicFile;
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::curves::{CurveConfig, curves, links};
-use canonym::eval::errors::{ErrorAnalysis, ErrorConfig, Terminology, analyse};
-use canonym::eval::html::{self, Page};
-use canonym::eval::ids::IdSet;
-use canonym::eval::pairing::Paired;
-use canonym::eval::report::Report;
-use canonym::kb::{ConceptId, KnowledgeBase};
+use canonym_core::artifact::AtomicFile;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::curves::{CurveConfig, curves, links};
+use canonym_core::eval::errors::{ErrorAnalysis, ErrorConfig, Terminology, analyse};
+use canonym_core::eval::html::{self, Page};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::pairing::Paired;
+use canonym_core::eval::report::Report;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
 
 use crate::{knowledge, progress};
 
@@ -86,9 +86,9 @@ pub fn write(
     Ok(())
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> canonym::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> canonym_core::Result<()> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(bytes).map_err(|error| canonym::Error::io("write", path, error))?;
+    file.write_all(bytes).map_err(|error| canonym_core::Error::io("write", path, error))?;
     file.commit()?;
     progress::say(&format!("wrote {}", path.display()));
     Ok(())

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use canonym::corpus::format::CorpusFormat;
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::link::explain::{Agreement, Contribution, Explained, Explanation, WordPair};
+use canonym_core::corpus::format::CorpusFormat;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::link::explain::{Agreement, Contribution, Explained, Explanation, WordPair};
 
 use crate::errors;
 use crate::link::to::To;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::kb::KnowledgeBase;
-use canonym::kb::subset::{Subset, SubsetConfig};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::{Subset, SubsetConfig};
 
 use crate::output::thousands;
 use crate::progress;

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::Context;
-use canonym::corpus::CorpusFormat;
-use canonym::kb::import::SourceFormat;
+use canonym_core::corpus::CorpusFormat;
+use canonym_core::kb::import::SourceFormat;
 use clap::Command;
 
 use crate::errors;

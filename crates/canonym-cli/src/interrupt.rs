@@ -51,7 +51,7 @@ fn end(status: i32) {
         Some(action) => action(),
         None => {
             let _held = between_lines();
-            canonym::artifact::remove_unfinished();
+            canonym_core::artifact::remove_unfinished();
             std::process::exit(status);
         }
     }

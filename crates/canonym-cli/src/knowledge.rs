@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::eval::learned::Learned;
-use canonym::index::bm25::Bm25Config;
-use canonym::index::grams::GramScratch;
-use canonym::input::Source;
-use canonym::kb::format::Meta;
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
-use canonym::kb::subset::Subset;
-use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
-use canonym::link::bm25::Bm25Linker;
-use canonym::link::explain::Explanation;
-use canonym::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
-use canonym::link::model::{self, LexicalModel};
-use canonym::link::recognise::accept::{self, AcceptModel};
-use canonym::link::recognise::senses::SenseInventory;
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-use canonym::link::{Link, Linker, Marked};
+use canonym_core::eval::learned::Learned;
+use canonym_core::index::bm25::Bm25Config;
+use canonym_core::index::grams::GramScratch;
+use canonym_core::input::Source;
+use canonym_core::kb::format::Meta;
+use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym_core::kb::subset::Subset;
+use canonym_core::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym_core::link::bm25::Bm25Linker;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
+use canonym_core::link::model::{self, LexicalModel};
+use canonym_core::link::recognise::accept::{self, AcceptModel};
+use canonym_core::link::recognise::senses::SenseInventory;
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::{Link, Linker, Marked};
 use canonym_neural::bundle::cross::{self, CrossBundle};
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::dense::FlatIndex;
@@ -44,14 +44,14 @@ pub const STARTER: &str = "starter";
 /// The knowledge base in the folder of a run.
 pub const TERMINOLOGY: &str = "terminology.kb";
 
-/// The model that is used where none is named; `assets/README.md` tells how it was made.
-pub const DEFAULT_MODEL: &[u8] = include_bytes!("../../../assets/default.safetensors");
+/// The model that is used where none is named; `canonym-default/assets/README.md` tells how it was made.
+pub const DEFAULT_MODEL: &[u8] = canonym_default::MODEL;
 
 /// The variable that names the folder where the vectors of names are kept.
 const CACHE: &str = "CANONYM_CACHE";
 
-/// About 5,500 common concepts; `assets/README.md` tells how they were chosen.
-pub const STARTER_TABLE: &str = include_str!("../../../assets/starter.tsv");
+/// About 5,500 common concepts; `canonym-default/assets/README.md` tells how they were chosen.
+pub const STARTER_TABLE: &str = canonym_default::STARTER;
 
 /// Opens `path`, or the starter knowledge base where none or its name is given.
 pub fn open(path: Option<&Path>) -> anyhow::Result<Arc<KnowledgeBase>> {
@@ -72,7 +72,7 @@ pub fn open_for(path: Option<&Path>, model: &str) -> anyhow::Result<Arc<Knowledg
 }
 
 /// Compiles the starter knowledge base in memory, which takes less time than reading a larger one from disk.
-fn starter() -> canonym::Result<KnowledgeBase> {
+fn starter() -> canonym_core::Result<KnowledgeBase> {
     let source = Source::from_bytes(STARTER, STARTER_TABLE.as_bytes().to_vec());
     let mut builder = KnowledgeBaseBuilder::new();
     let mut add = |record| builder.add(record);
@@ -88,12 +88,12 @@ fn starter() -> canonym::Result<KnowledgeBase> {
 }
 
 /// The id to show: as stored, or as the source wrote it.
-pub fn shown_id(kb: &KnowledgeBase, concept: canonym::kb::ConceptId, raw: bool) -> String {
+pub fn shown_id(kb: &KnowledgeBase, concept: canonym_core::kb::ConceptId, raw: bool) -> String {
     if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
 }
 
 /// Every id of a concept, its own first, as stored, or as the source wrote them.
-pub fn all_ids(kb: &KnowledgeBase, concept: canonym::kb::ConceptId, raw: bool) -> Vec<String> {
+pub fn all_ids(kb: &KnowledgeBase, concept: canonym_core::kb::ConceptId, raw: bool) -> Vec<String> {
     let added = &kb.meta().added_prefixes;
     let strip = |id: &str| match id.split_once(':') {
         Some((prefix, rest)) if raw && added.iter().any(|added| added == prefix) => rest.to_owned(),
@@ -137,7 +137,7 @@ pub const LEXICAL_PART: &str = "lexical weights";
 pub const RECOGNITION_PART: &str = "recognition weights";
 
 /// What the weights of words in the program learned from.
-pub fn lexical_learned() -> canonym::Result<Option<Learned>> {
+pub fn lexical_learned() -> canonym_core::Result<Option<Learned>> {
     Learned::of_json(model::EMBEDDED)
 }
 
@@ -228,20 +228,20 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
         return of_file(folder).with_context(|| format!("{model} is no model"));
     }
     if !folder.is_dir() {
-        let error = canonym::Error::invalid(format!("there is no model `{model}`"));
+        let error = canonym_core::Error::invalid(format!("there is no model `{model}`"));
         return Err(error
             .with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote")
             .into());
     }
     if !folder.join("config.toml").exists() {
-        let error = canonym::Error::invalid(format!("{model} holds no complete model"));
+        let error = canonym_core::Error::invalid(format!("{model} holds no complete model"));
         return Err(error
             .with_hint("`canonym train` writes it when a training ends; start it again, and it goes on")
             .into());
     }
     let read = |name: &str| {
         let path = folder.join(name);
-        std::fs::read_to_string(&path).map_err(|error| canonym::Error::io("read", &path, error))
+        std::fs::read_to_string(&path).map_err(|error| canonym_core::Error::io("read", &path, error))
     };
     let context = || format!("{model} is no model");
     let config: toml::Table = toml::from_str(&read("config.toml")?).with_context(context)?;
@@ -257,7 +257,7 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
         }
         other => {
             let message = format!("{model} holds a model of an unknown system `{}`", other.unwrap_or_default());
-            return Err(canonym::Error::invalid(message).with_hint("a newer program may have written it").into());
+            return Err(canonym_core::Error::invalid(message).with_hint("a newer program may have written it").into());
         }
     }
     Ok(models)
@@ -310,7 +310,7 @@ impl NameLinker {
     }
 
     /// Links names without context, in order.
-    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> canonym::Result<Vec<Link>> {
+    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> canonym_core::Result<Vec<Link>> {
         where_named(self.kb(), names, |names| match self {
             NameLinker::Lexical(linker) => Ok(linker.link_names(names)),
             NameLinker::Hybrid(linker, ..) => Ok(linker.link_names(names)),
@@ -329,7 +329,7 @@ impl NameLinker {
     }
 
     /// Links one mention of a text by its name, as [`Linker::link`] does, and says why; a model that reads texts sees the name alone.
-    pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+    pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> canonym_core::Result<(Link, Explanation)> {
         let (mut link, mut explanation) = self.explain_text(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
@@ -339,7 +339,7 @@ impl NameLinker {
     }
 
     /// Links one name as [`NameLinker::link_names`] does, and says why.
-    pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+    pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> canonym_core::Result<(Link, Explanation)> {
         if !may_name(self.kb(), name) {
             let link = Link { candidates: Vec::new(), nil: true };
             return Ok((link, Explanation { compared: name.to_owned(), ..Explanation::default() }));
@@ -347,7 +347,7 @@ impl NameLinker {
         self.explain_text(name, scratch)
     }
 
-    fn explain_text(&self, name: &str, scratch: &mut GramScratch) -> canonym::Result<(Link, Explanation)> {
+    fn explain_text(&self, name: &str, scratch: &mut GramScratch) -> canonym_core::Result<(Link, Explanation)> {
         Ok(match self {
             NameLinker::Lexical(linker) => linker.explain_name(name, scratch),
             NameLinker::Hybrid(linker, ..) => linker.explain_name(name),
@@ -438,7 +438,7 @@ pub fn pipeline(
 const LEAST_READ: f32 = 0.05;
 
 impl Linker for NameLinker {
-    fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
             NameLinker::Dual(linker) => linker.link(inputs),

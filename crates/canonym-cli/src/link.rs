@@ -8,13 +8,13 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use canonym::corpus::conll::Scheme;
-use canonym::corpus::format::CorpusFormat;
-use canonym::corpus::{self, AnnotatedDocument};
-use canonym::input::Input;
-use canonym::link::explain::Explanation;
-use canonym::link::recognise::senses::SenseInventory;
-use canonym::text::Document;
+use canonym_core::corpus::conll::Scheme;
+use canonym_core::corpus::format::CorpusFormat;
+use canonym_core::corpus::{self, AnnotatedDocument};
+use canonym_core::input::Input;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::recognise::senses::SenseInventory;
+use canonym_core::text::Document;
 use rayon::prelude::*;
 
 use crate::filter::FilterArguments;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::artifact::AtomicFile;
+use canonym_core::artifact::AtomicFile;
 use clap::Command;
 use clap_complete::Shell;
 
@@ -37,7 +37,7 @@ pub fn complete(arguments: &CompletionsArguments, mut command: Command) -> anyho
 /// Writes a page for the program and for each command.
 pub fn write_pages(arguments: &ManArguments, mut command: Command) -> anyhow::Result<()> {
     let folder = &arguments.out;
-    std::fs::create_dir_all(folder).map_err(|error| canonym::Error::io("create", folder, error))?;
+    std::fs::create_dir_all(folder).map_err(|error| canonym_core::Error::io("create", folder, error))?;
     command.build();
     let n_pages = write_page(folder, "canonym", &command)?;
     progress::say(&format!("wrote {n_pages} pages to {}", folder.display()));

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::index::grams::GramScratch;
-use canonym::input::Input;
-use canonym::kb::KnowledgeBase;
-use canonym::link::Link;
-use canonym::link::explain::Explanation;
-use canonym::link::lexical::LinkConfig;
+use canonym_core::index::grams::GramScratch;
+use canonym_core::input::Input;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::Link;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::lexical::LinkConfig;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ fn write_line(
             explained.id = knowledge::shown_id(kb, candidate.concept, raw);
         }
     }
-    let row = |candidate: &canonym::link::Candidate| Row {
+    let row = |candidate: &canonym_core::link::Candidate| Row {
         id: knowledge::shown_id(kb, candidate.concept, raw),
         name: kb.preferred_name(candidate.concept),
         score: (f64::from(candidate.score) * 1e4).round() / 1e4,

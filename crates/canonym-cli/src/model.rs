@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-use canonym::eval::learned::{Learned, Role};
-use canonym::link::{model as lexical, recognise::accept};
+use canonym_core::eval::learned::{Learned, Role};
+use canonym_core::link::{model as lexical, recognise::accept};
 use canonym_neural::bundle::cross::{self, CrossBundle};
 use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::dual::bundle::{self as dual, DualBundle};
@@ -191,7 +191,7 @@ impl Info {
     fn with_learned(mut self, learned: &Learned) -> Info {
         self.n_documents = learned.n_documents();
         self.unrecorded.clone_from(&learned.unrecorded);
-        let one = |source: &canonym::eval::learned::Source| LearnedFrom {
+        let one = |source: &canonym_core::eval::learned::Source| LearnedFrom {
             part: source.part.clone(),
             role: source.role,
             file: source.file.clone(),

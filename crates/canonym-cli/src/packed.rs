@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use canonym::artifact::AtomicFile;
+use canonym_core::artifact::AtomicFile;
 use flate2::write::GzEncoder;
 
 use crate::errors;

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use canonym::Error;
-use canonym::eval::bootstrap::SplitMix64;
-use canonym::kb::{FormId, KnowledgeBase};
+use canonym_core::Error;
+use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_neural::bundle::Bundle;
 use canonym_neural::dense::FlatIndex;
 use canonym_neural::hybrid::NameEncoder;
@@ -95,7 +95,7 @@ struct Prober<'a> {
 }
 
 impl Prober<'_> {
-    fn new<'a>(bundle: &Bundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> canonym::Result<Prober<'a>> {
+    fn new<'a>(bundle: &Bundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> canonym_core::Result<Prober<'a>> {
         let mut names = bundle.name_encoder()?;
         names.encoder.restrict(scope);
         let index = FlatIndex::new(names.encode_forms(kb));

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use canonym::corpus::{CorpusFormat, OnMismatch, Reader, format};
-use canonym::eval::ids::IdSet;
-use canonym::eval::queries::read_queries;
-use canonym::input::{Encoding, Input};
-use canonym::link::fit::Labelled;
+use canonym_core::corpus::{CorpusFormat, OnMismatch, Reader, format};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::queries::read_queries;
+use canonym_core::input::{Encoding, Input};
+use canonym_core::link::fit::Labelled;
 
 /// What the bytes from 0x80 to 0x9f are in Windows-1252; five of them are nothing.
 const WINDOWS: [char; 32] = [
@@ -38,7 +38,7 @@ pub struct Mentions {
 pub fn read_mentions(path: &Path) -> anyhow::Result<Mentions> {
     let mentions = read(path)?;
     if mentions.rows.is_empty() {
-        let error = canonym::Error::parse(path, 1, "no query was found");
+        let error = canonym_core::Error::parse(path, 1, "no query was found");
         return Err(error.with_hint("a line of a `.tsv` is a name, a tab and its ids").into());
     }
     Ok(mentions)

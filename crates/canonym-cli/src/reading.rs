@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use canonym::corpus::conll::Tags;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
+use canonym_core::corpus::conll::Tags;
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
 
 use crate::output::counted;
 use crate::{errors, progress};
@@ -28,13 +28,13 @@ pub struct ReadArguments {
 
 impl ReadArguments {
     /// The documents of a file, folder or standard input.
-    pub fn open(&self, path: &Path, format: Option<CorpusFormat>) -> canonym::Result<Documents> {
+    pub fn open(&self, path: &Path, format: Option<CorpusFormat>) -> canonym_core::Result<Documents> {
         let on_mismatch = if self.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error };
         self.open_with(path, format, on_mismatch, Purpose::Annotations)
     }
 
     /// The same where annotations are not used: those with wrong offsets stop nothing.
-    pub fn open_texts(&self, path: &Path, format: Option<CorpusFormat>) -> canonym::Result<Documents> {
+    pub fn open_texts(&self, path: &Path, format: Option<CorpusFormat>) -> canonym_core::Result<Documents> {
         self.open_with(path, format, OnMismatch::Drop, Purpose::Texts)
     }
 
@@ -44,7 +44,7 @@ impl ReadArguments {
         format: Option<CorpusFormat>,
         on_mismatch: OnMismatch,
         purpose: Purpose,
-    ) -> canonym::Result<Documents> {
+    ) -> canonym_core::Result<Documents> {
         let reader = Reader::open(path, format)?
             .with_on_mismatch(on_mismatch)
             .with_repairs(self.fix_offsets)
@@ -81,9 +81,9 @@ pub struct Documents {
 }
 
 impl Iterator for Documents {
-    type Item = canonym::Result<AnnotatedDocument>;
+    type Item = canonym_core::Result<AnnotatedDocument>;
 
-    fn next(&mut self) -> Option<canonym::Result<AnnotatedDocument>> {
+    fn next(&mut self) -> Option<canonym_core::Result<AnnotatedDocument>> {
         let next = loop {
             match self.reader.next() {
                 Some(Err(error)) if self.on_fault == OnFault::GoOn => {

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::kb::KnowledgeBase;
-use canonym::kb::subset::Subset;
-use canonym::link::lexical::LinkConfig;
-use canonym::link::{Link, Linker, Marked, Reranker};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::Subset;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::{Link, Linker, Marked, Reranker};
 use canonym_neural::bundle::cross::CrossBundle;
 use canonym_neural::cross_encoder::CrossEncoder;
 
@@ -42,7 +42,7 @@ impl TwoSteps {
 }
 
 impl Linker for TwoSteps {
-    fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         let mut links = self.linker.link(inputs)?;
         self.reranker.rerank(inputs, &mut links)?;
         for link in links.iter_mut().flatten() {

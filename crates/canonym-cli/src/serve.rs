@@ -86,7 +86,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     };
     canonym_serve::run(&app, address, listening).map_err(|error| {
         let hint = "another program may be there; give another port with `--bind 127.0.0.1:0`";
-        canonym::Error::invalid(format!("cannot listen at {address}: {error}")).with_hint(hint).into()
+        canonym_core::Error::invalid(format!("cannot listen at {address}: {error}")).with_hint(hint).into()
     })
 }
 

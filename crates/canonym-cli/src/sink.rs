@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::artifact::AtomicFolder;
-use canonym::corpus::AnnotatedDocument;
-use canonym::corpus::conll::Scheme;
-use canonym::corpus::folder::FolderWriter;
-use canonym::corpus::format::{CorpusFormat, Frame, encode_with, frame, start};
-use canonym::corpus::losses::{Losses, losses};
+use canonym_core::artifact::AtomicFolder;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::conll::Scheme;
+use canonym_core::corpus::folder::FolderWriter;
+use canonym_core::corpus::format::{CorpusFormat, Frame, encode_with, frame, start};
+use canonym_core::corpus::losses::{Losses, losses};
 
 use crate::output::{Lines, counted};
 use crate::packed::{PackedFile, check_ending, is_packed};
@@ -30,7 +30,7 @@ pub struct Encoded {
 
 impl Encoded {
     /// Writes a document into memory.
-    pub fn new(document: &AnnotatedDocument, format: CorpusFormat, scheme: Scheme) -> canonym::Result<Encoded> {
+    pub fn new(document: &AnnotatedDocument, format: CorpusFormat, scheme: Scheme) -> canonym_core::Result<Encoded> {
         let mut bytes = Vec::new();
         encode_with(document, format, scheme, &mut bytes)?;
         let texts = || (document.document.id.clone(), document.document.text.clone());

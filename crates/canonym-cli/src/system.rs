@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym::index::grams::GramScratch;
-use canonym::kb::KnowledgeBase;
-use canonym::kb::subset::Subset;
-use canonym::link::explain::Explanation;
-use canonym::link::lexical::LinkConfig;
-use canonym::link::recognise::scan::ScanScratch;
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig, short_forms, written_out};
-use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
-use canonym::text::{Document, Mention, Span};
+use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::Subset;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::recognise::scan::ScanScratch;
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig, short_forms, written_out};
+use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
 use crate::borrowed::Borrowed;
@@ -97,7 +97,7 @@ enum Model {
 
 impl System {
     /// Fails where the file of the knowledge base was written to since it was opened: what was linked since may be wrong.
-    pub fn check_kb(&self) -> canonym::Result<()> {
+    pub fn check_kb(&self) -> canonym_core::Result<()> {
         self.kb.container().check_unchanged()
     }
 
@@ -250,7 +250,7 @@ impl System {
                         Ok(self.named(annotation, explanation))
                     };
                     let explained: Vec<(Annotation, Explanation)> =
-                        document.annotations.into_iter().map(reasons).collect::<canonym::Result<_>>()?;
+                        document.annotations.into_iter().map(reasons).collect::<canonym_core::Result<_>>()?;
                     let explanations;
                     (document.annotations, explanations) = explained.into_iter().unzip();
                     Ok((document, explanations))
@@ -365,7 +365,7 @@ fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, r
 
 /// The candidates of a link as files carry them.
 pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
-    let record = |candidate: &canonym::link::Candidate| CandidateRecord {
+    let record = |candidate: &canonym_core::link::Candidate| CandidateRecord {
         id: knowledge::shown_id(kb, candidate.concept, raw),
         name: kb.preferred_name(candidate.concept).to_owned(),
         score: candidate.score,

@@ -29,14 +29,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::eval;
-use canonym::eval::bootstrap::SplitMix64;
-use canonym::eval::ids::{IdSet, known_ids};
-use canonym::eval::learned::Learned;
-use canonym::kb::KnowledgeBase;
-use canonym::kb::compile::hash_file;
-use canonym::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
-use canonym::link::model::LexicalModel;
+use canonym_core::eval;
+use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::ids::{IdSet, known_ids};
+use canonym_core::eval::learned::Learned;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::compile::hash_file;
+use canonym_core::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
+use canonym_core::link::model::LexicalModel;
 use canonym_neural::bundle::{FILE, cross};
 use data::{Role, SetConfig};
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,7 @@ fn end_with_input() {
     std::thread::spawn(|| {
         // Whether it ended or cannot be read, nobody is there.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        canonym::artifact::remove_unfinished();
+        canonym_core::artifact::remove_unfinished();
         std::process::exit(130);
     });
 }
@@ -203,7 +203,7 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
             let meant = other.and_then(|other| settings::nearest(other, SYSTEMS));
             let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
             let hint = format!("{meant}an entry `system = \"…\"` names one of {}", SYSTEMS.join(", "));
-            Err(canonym::Error::invalid(message).with_hint(hint).into())
+            Err(canonym_core::Error::invalid(message).with_hint(hint).into())
         }
     }
 }
@@ -264,7 +264,7 @@ fn write_run(
     provenance: &Provenance,
     model: &str,
 ) -> anyhow::Result<()> {
-    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     write_text(out, "config.toml", &toml::to_string(experiment)?)?;
     write_text(out, "report.json", &(serde_json::to_string_pretty(report)? + "\n"))?;
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(provenance)? + "\n"))?;
@@ -276,8 +276,8 @@ fn write_text(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
 }
 
 fn write_bytes(folder: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut file = canonym::artifact::AtomicFile::create(&folder.join(name))?;
-    file.write_all(bytes).map_err(|error| canonym::Error::io("write", &folder.join(name), error))?;
+    let mut file = canonym_core::artifact::AtomicFile::create(&folder.join(name))?;
+    file.write_all(bytes).map_err(|error| canonym_core::Error::io("write", &folder.join(name), error))?;
     Ok(file.commit()?)
 }
 
@@ -298,12 +298,12 @@ fn to_fit(set: &Prepared) -> Vec<Example> {
 
 /// Reads an experiment and applies overrides.
 fn read_table(path: &Path, overrides: &[String]) -> anyhow::Result<toml::Table> {
-    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let no_toml = |error: toml::de::Error| {
         let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
         let line = before.matches('\n').count() as u64 + 1;
         let hint = "an experiment is a TOML file such as those in `experiments`";
-        canonym::Error::parse(path, line, format!("no TOML: {}", error.message())).with_hint(hint)
+        canonym_core::Error::parse(path, line, format!("no TOML: {}", error.message())).with_hint(hint)
     };
     let mut table: toml::Table = toml::from_str(&text).map_err(no_toml)?;
     for one in overrides {

@@ -8,8 +8,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use canonym::corpus::Reader;
-use canonym::text::Span;
+use canonym_core::corpus::Reader;
+use canonym_core::text::Span;
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::{add_marks, marked_window};
 use canonym_neural::cross_encoder::PairScorer;
@@ -38,7 +38,7 @@ type Read = (String, Vec<Span>);
 /// A way of linking: its name, who reads, how texts are divided, which of them are read, and whether a cross-encoder orders.
 type Way<'a> = (&'static str, &'a DualEncoder, &'a Windower, &'a [Read], bool);
 
-fn main() -> canonym::Result<()> {
+fn main() -> canonym_core::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, threads, corpus, terminology, n_documents, more @ ..] = arguments.as_slice() else {
         eprintln!("usage: dual_speed FOLDER THREADS CORPUS TERMINOLOGY N_DOCUMENTS [bf16]");

@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use canonym::kb::KnowledgeBase;
-use canonym::link::lexical::LinkConfig;
-use canonym::text::normalise::fold;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::text::normalise::fold;
 use canonym_neural::bundle::Bundle;
 use canonym_neural::dense::FlatIndex;
 use canonym_neural::hybrid::HybridLinker;

@@ -5,7 +5,7 @@
 //!
 //! Attention goes head by head over blocks of queries: the shares of a block are computed, used and forgotten.
 
-use canonym::Result;
+use canonym_core::Result;
 use rayon::prelude::*;
 
 use crate::elementwise::{Activation, Norm, add_and_layer_norm_rows, layer_norm_rows, softmax_rows};
@@ -177,7 +177,7 @@ impl BertEncoder {
         self.config.check_sequences(sequences)?;
         if pooling == Pooling::Pooler && self.pooler.is_none() {
             let hint = "take the mean or the first vector, or a checkpoint that was not written for words alone";
-            return Err(canonym::Error::invalid("the model has no pooler").with_hint(hint));
+            return Err(canonym_core::Error::invalid("the model has no pooler").with_hint(hint));
         }
         Ok(self.encode_tiles(sequences, sequences.len(), Some(pooling)))
     }

@@ -7,9 +7,9 @@ pub mod cross;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use canonym::eval::learned::Learned;
-use canonym::link::model::LexicalModel;
-use canonym::{Error, Result};
+use canonym_core::eval::learned::Learned;
+use canonym_core::link::model::LexicalModel;
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -272,7 +272,7 @@ struct Format {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use canonym::eval::learned::{Role, Source};
+    use canonym_core::eval::learned::{Role, Source};
 
     use super::*;
     use crate::matrix::Matrix;

@@ -7,7 +7,7 @@ mod bert;
 
 use std::path::{Path, PathBuf};
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 
 use crate::matrix::Matrix;
 use crate::parameters::Parameters;

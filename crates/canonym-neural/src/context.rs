@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 
 use crate::matrix::Matrix;
 use crate::models::bert::{BertConfig, DEVIATION};

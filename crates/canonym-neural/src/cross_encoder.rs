@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use canonym::kb::KnowledgeBase;
-use canonym::link::{Candidate, Link, Marked, Reranker};
-use canonym::{Error, Result};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::{Candidate, Link, Marked, Reranker};
+use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
 use crate::bert_encoder::{BertEncoder, Pooling};
@@ -145,9 +145,9 @@ mod tests {
     use super::*;
     use crate::models::cross_encoder::tests::drawn_cross_encoder;
     use crate::tape::Tape;
-    use canonym::kb::format::Meta;
-    use canonym::kb::{ConceptId, ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
-    use canonym::text::{Document, Mention, Span};
+    use canonym_core::kb::format::Meta;
+    use canonym_core::kb::{ConceptId, ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+    use canonym_core::text::{Document, Mention, Span};
 
     const NAMES: [&str; 6] = ["liver", "kidney disease", "fatty liver disease", "cold", "livers", "kidney cold"];
 

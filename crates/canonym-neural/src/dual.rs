@@ -8,7 +8,7 @@ pub mod spans;
 pub mod voice;
 pub mod windows;
 
-use canonym::Result;
+use canonym_core::Result;
 
 use crate::bert_encoder::{BertEncoder, Pooling};
 use crate::matrix::{Into, Matrix, Threads, multiply};

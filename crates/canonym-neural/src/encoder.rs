@@ -3,7 +3,7 @@
 //! What the projection makes of each piece is computed once. Names are packed into tiles whose rows stay in the cache while they pass
 //! through all blocks, one tile a thread.
 
-use canonym::Result;
+use canonym_core::Result;
 use rayon::prelude::*;
 
 use crate::matrix::{Into, Matrix, Threads, View, ViewMut, dot, multiply};

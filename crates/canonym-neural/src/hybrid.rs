@@ -6,14 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use canonym::index::grams::GramScratch;
-use canonym::kb::subset::{Subset, View};
-use canonym::kb::{ConceptId, FormId, KnowledgeBase};
-use canonym::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
-use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
-use canonym::link::model::{Calibration, LexicalModel};
-use canonym::link::{Candidate, Link, Linker, Marked};
-use canonym::text::normalise::fold;
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::subset::{Subset, View};
+use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
+use canonym_core::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
+use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
+use canonym_core::link::model::{Calibration, LexicalModel};
+use canonym_core::link::{Candidate, Link, Linker, Marked};
+use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -290,7 +290,7 @@ pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: 
 }
 
 impl Linker for HybridLinker {
-    fn link(&self, inputs: &[Marked<'_>]) -> canonym::Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
     }
 }
@@ -363,15 +363,22 @@ pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
         let next = ranked.get(1).map_or(top - 10.0, |second| second.0);
         for (rank, (score, right)) in ranked.iter().take(5).enumerate() {
             let lead = if rank == 0 { top - next } else { score - top };
-            points.push(canonym::link::fit::Point { example, rank, score: *score, lead, share: 0.0, right: *right });
+            points.push(canonym_core::link::fit::Point {
+                example,
+                rank,
+                score: *score,
+                lead,
+                share: 0.0,
+                right: *right,
+            });
         }
     }
-    Fusion { calibration: canonym::link::fit::fit_calibration(points.iter()), ..fusion }
+    Fusion { calibration: canonym_core::link::fit::fit_calibration(points.iter()), ..fusion }
 }
 
 #[cfg(test)]
 mod tests {
-    use canonym::kb::NameId;
+    use canonym_core::kb::NameId;
 
     use super::*;
 

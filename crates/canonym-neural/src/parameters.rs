@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use canonym::artifact::AtomicFile;
-use canonym::{Error, Result};
+use canonym_core::artifact::AtomicFile;
+use canonym_core::{Error, Result};
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use xxhash_rust::xxh3::Xxh3;

@@ -19,17 +19,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use canonym::Result;
-use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::lookalike::only_looks_alike;
-use canonym::link::recognise::accept::is_acronym;
-use canonym::link::recognise::scan::ScanScratch;
-use canonym::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
-use canonym::link::{Annotator, Candidate, Link, LinkedMention};
-use canonym::text::register::research;
-use canonym::text::tokens::{Gap, Token};
-use canonym::text::words::is_prefix;
-use canonym::text::{Document, Mention, Span};
+use canonym_core::Result;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::lookalike::only_looks_alike;
+use canonym_core::link::recognise::accept::is_acronym;
+use canonym_core::link::recognise::scan::ScanScratch;
+use canonym_core::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
+use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym_core::text::register::research;
+use canonym_core::text::tokens::{Gap, Token};
+use canonym_core::text::words::is_prefix;
+use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -371,7 +371,7 @@ impl Pipeline {
             return;
         }
         let Some(spotted) = &place.spotted else { return };
-        let read = |(reading, score): &(canonym::link::recognise::accept::Reading, f32)| Candidate {
+        let read = |(reading, score): &(canonym_core::link::recognise::accept::Reading, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             score: *score,

@@ -1,6 +1,6 @@
 //! Random numbers for weights, dropout and sampling, all from a generator that the caller passes.
 
-pub use canonym::eval::bootstrap::SplitMix64;
+pub use canonym_core::eval::bootstrap::SplitMix64;
 
 use crate::matrix::{Vectorised, vectorised};
 

@@ -130,7 +130,7 @@ impl<'a> Tape<'a> {
     }
 
     /// The parameter of that name; without a gradient where it is frozen.
-    pub fn parameter(&mut self, name: &str) -> canonym::Result<Var> {
+    pub fn parameter(&mut self, name: &str) -> canonym_core::Result<Var> {
         let row = self.parameters.find(name)?;
         let tracked = !self.parameters.is_frozen(row);
         self.nodes.push(Node { value: Matrix::default(), operation: Operation::Parameter(row), tracked });

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use canonym::kb::subset::Subset;
-use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::Candidate;
-use canonym::text::normalise::fold;
+use canonym_core::kb::subset::Subset;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::Candidate;
+use canonym_core::text::normalise::fold;
 
 /// How many uses the word of the linker is worth.
 const PRIOR: f32 = 1.0;
@@ -138,10 +138,10 @@ impl UsagesOf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canonym::kb::KnowledgeBaseBuilder;
-    use canonym::kb::Scope;
-    use canonym::kb::format::Meta;
-    use canonym::kb::record::{ConceptRecord, NameRecord};
+    use canonym_core::kb::KnowledgeBaseBuilder;
+    use canonym_core::kb::Scope;
+    use canonym_core::kb::format::Meta;
+    use canonym_core::kb::record::{ConceptRecord, NameRecord};
 
     fn usages() -> Usages {
         let mut usages = Usages::default();

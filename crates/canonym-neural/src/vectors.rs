@@ -6,9 +6,9 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use canonym::artifact::{AtomicFile, Container, ContainerWriter, Kind};
-use canonym::kb::KnowledgeBase;
-use canonym::{Error, Result};
+use canonym_core::artifact::{AtomicFile, Container, ContainerWriter, Kind};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::{Error, Result};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;

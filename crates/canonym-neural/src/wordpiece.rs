@@ -17,7 +17,7 @@ mod words;
 
 use std::collections::HashMap;
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 
 pub use words::BertNormalizer;
 use words::{Word, words};

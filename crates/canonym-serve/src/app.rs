@@ -168,7 +168,7 @@ impl App {
         engine: Arc<dyn Engine>,
         trainer: Option<Arc<dyn Trainer>>,
         config: ServeConfig,
-    ) -> canonym::Result<Arc<App>> {
+    ) -> canonym_core::Result<Arc<App>> {
         let store = Store::open(&config.data)?;
         let lock = if config.owns_jobs { Some(folder::lock(&config.data)?) } else { None };
         let now = config.clock.now();
@@ -179,9 +179,10 @@ impl App {
             let base_model = models::ensure_base(transaction, engine.name(), now)?;
             Ok((base_model, people::has_accounts(transaction)?, stopped))
         });
-        let (base_model, has_accounts, stopped) = prepared.map_err(|error| canonym::Error::invalid(error.message))?;
+        let (base_model, has_accounts, stopped) =
+            prepared.map_err(|error| canonym_core::Error::invalid(error.message))?;
         for folder in stopped.into_iter().map(|id| model_folder(&config.data, id)).filter(|folder| folder.exists()) {
-            std::fs::remove_dir_all(&folder).map_err(|error| canonym::Error::io("remove", &folder, error))?;
+            std::fs::remove_dir_all(&folder).map_err(|error| canonym_core::Error::io("remove", &folder, error))?;
         }
         let runs_jobs = config.runs_jobs;
         let audit = Audit::new(&config.data);

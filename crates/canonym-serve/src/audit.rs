@@ -40,8 +40,8 @@ impl Audit {
         }
     }
 
-    fn write(&self, line: &str) -> canonym::Result<()> {
-        let failed = |error| canonym::Error::io("write", &self.path, error);
+    fn write(&self, line: &str) -> canonym_core::Result<()> {
+        let failed = |error| canonym_core::Error::io("write", &self.path, error);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|metadata| metadata.len() > MAX) {
             std::fs::rename(&self.path, self.path.with_extension("jsonl.old")).map_err(failed)?;

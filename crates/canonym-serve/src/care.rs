@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use canonym::artifact::AtomicFolder;
-use canonym::{Error, Result};
+use canonym_core::artifact::AtomicFolder;
+use canonym_core::{Error, Result};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};

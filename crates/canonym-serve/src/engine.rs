@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::learned::Learned;
-use canonym::kb::KnowledgeBase;
-use canonym::link::Link;
-use canonym::link::explain::Explanation;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::learned::Learned;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::Link;
+use canonym_core::link::explain::Explanation;
 use serde::{Deserialize, Serialize};
 
 /// How documents are linked.
@@ -52,27 +52,33 @@ pub trait Engine: Send + Sync {
     fn name(&self) -> &str;
 
     /// What the model learned from; nothing where that is not known.
-    fn learned(&self) -> canonym::Result<Learned> {
+    fn learned(&self) -> canonym_core::Result<Learned> {
         Ok(Learned::default())
     }
 
     /// Finds and links mentions, in the place of the annotations that the documents have.
-    fn link(&self, documents: Vec<AnnotatedDocument>, options: &LinkOptions)
-    -> canonym::Result<Vec<AnnotatedDocument>>;
+    fn link(
+        &self,
+        documents: Vec<AnnotatedDocument>,
+        options: &LinkOptions,
+    ) -> canonym_core::Result<Vec<AnnotatedDocument>>;
 
     /// As [`Engine::link`], each annotation with its reasons.
     fn explain(
         &self,
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
-    ) -> canonym::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>>;
+    ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>>;
 
     /// Links the mentions that the documents have.
-    fn link_mentions(&self, documents: Vec<AnnotatedDocument>, top_k: usize)
-    -> canonym::Result<Vec<AnnotatedDocument>>;
+    fn link_mentions(
+        &self,
+        documents: Vec<AnnotatedDocument>,
+        top_k: usize,
+    ) -> canonym_core::Result<Vec<AnnotatedDocument>>;
 
     /// Links names without context.
-    fn map(&self, names: &[String], top_k: usize) -> canonym::Result<Vec<Link>>;
+    fn map(&self, names: &[String], top_k: usize) -> canonym_core::Result<Vec<Link>>;
 }
 
 /// What a document is to a training: what to learn from, or what to leave alone.
@@ -179,14 +185,21 @@ pub struct Trained {
 pub trait Trainer: Send + Sync {
     /// Trains a model into [`Training::output`]. `told` hears of progress; where it breaks the training ends soon, with an error, and leaves no
     /// model. A training that runs in a process of its own ends it then.
-    fn train(&self, training: &Training, told: &mut dyn FnMut(Progress) -> ControlFlow<()>)
-    -> canonym::Result<Trained>;
+    fn train(
+        &self,
+        training: &Training,
+        told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> canonym_core::Result<Trained>;
 
     /// What [`Trainer::train`] would do with documents and settings; an error where it knows no such settings.
-    fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> canonym::Result<TrainingPlan>;
+    fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> canonym_core::Result<TrainingPlan>;
 
     /// Which of the documents [`Trainer::train`] holds out: models are compared on them. None where it holds nothing out.
-    fn held_out(&self, documents: &[TrainingDocument], _settings: &serde_json::Value) -> canonym::Result<Vec<bool>> {
+    fn held_out(
+        &self,
+        documents: &[TrainingDocument],
+        _settings: &serde_json::Value,
+    ) -> canonym_core::Result<Vec<bool>> {
         Ok(vec![false; documents.len()])
     }
 
@@ -194,5 +207,5 @@ pub trait Trainer: Send + Sync {
     fn file(&self, folder: &Path) -> PathBuf;
 
     /// Opens a model that was trained.
-    fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>>;
+    fn open(&self, folder: &Path) -> canonym_core::Result<Arc<dyn Engine>>;
 }

@@ -185,13 +185,13 @@ impl From<serde_json::Error> for ApiError {
 }
 
 /// What the library says of input is the fault of the input.
-impl From<canonym::Error> for ApiError {
-    fn from(error: canonym::Error) -> ApiError {
+impl From<canonym_core::Error> for ApiError {
+    fn from(error: canonym_core::Error) -> ApiError {
         let hint = error.hint().map(str::to_owned);
         match &error {
-            canonym::Error::Io { .. } | canonym::Error::Artifact { .. } => ApiError::internal(&error),
-            canonym::Error::Limit { .. } => ApiError::bad(error.to_string()).hint(hint.unwrap_or_default()),
-            canonym::Error::Parse { .. } | canonym::Error::Invalid { .. } => {
+            canonym_core::Error::Io { .. } | canonym_core::Error::Artifact { .. } => ApiError::internal(&error),
+            canonym_core::Error::Limit { .. } => ApiError::bad(error.to_string()).hint(hint.unwrap_or_default()),
+            canonym_core::Error::Parse { .. } | canonym_core::Error::Invalid { .. } => {
                 ApiError { hint, ..ApiError::bad(error.to_string()) }
             }
         }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use canonym::corpus::AnnotatedDocument;
-use canonym::text::Document;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::text::Document;
 use rusqlite::Connection;
 
 use crate::api::for_each_document;

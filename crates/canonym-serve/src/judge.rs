@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use canonym::Result;
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::eval::ids::IdSet;
-use canonym::eval::learned::{Role, fingerprint};
-use canonym::text::Span;
+use canonym_core::Result;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::learned::{Role, fingerprint};
+use canonym_core::text::Span;
 
 use crate::engine::{DevFigures, Engine, LinkOptions};
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use canonym::corpus::AnnotatedDocument;
-use canonym::link::explain::Explanation;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::link::explain::Explanation;
 use tokio::sync::oneshot;
 
 use crate::app::check_kb;
@@ -182,7 +182,7 @@ fn answer(mut batch: Vec<Request>) {
 
 fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, how: How) -> ApiResult<Linked> {
     let n_documents = documents.len();
-    let work = || -> canonym::Result<Linked> {
+    let work = || -> canonym_core::Result<Linked> {
         match how.explain {
             true => engine.explain(documents, &how.options),
             false => Ok(engine.link(documents, &how.options)?.into_iter().map(|one| (one, Vec::new())).collect()),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use canonym::eval::bootstrap::SplitMix64;
+use canonym_core::eval::bootstrap::SplitMix64;
 
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;

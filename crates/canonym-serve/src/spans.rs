@@ -1,7 +1,7 @@
 //! Spans of the interface, in code points, to spans inside, in bytes, and back.
 
-use canonym::text::Span;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::text::Span;
+use canonym_core::text::offsets::OffsetMap;
 
 use crate::error::{ApiError, ApiResult};
 

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat};
-use canonym::eval::ids::{IdSet, known_ids};
-use canonym::eval::pairing::{Paired, pair};
-use canonym::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
-use canonym::eval::ranking::{Composite, RankedMention};
-use canonym::eval::strata::training_name;
-use canonym::input::Input;
-use canonym::kb::subset::Subset;
-use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::lexical::LinkConfig;
-use canonym::text::normalise::fold;
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat};
+use canonym_core::eval::ids::{IdSet, known_ids};
+use canonym_core::eval::pairing::{Paired, pair};
+use canonym_core::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
+use canonym_core::eval::ranking::{Composite, RankedMention};
+use canonym_core::eval::strata::training_name;
+use canonym_core::input::Input;
+use canonym_core::kb::subset::Subset;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::text::normalise::fold;
 
 use super::warnings;
 use crate::knowledge::{self, Models, NameLinker};
@@ -45,7 +45,7 @@ pub fn parse_format(name: &str) -> Result<EvalFormat, String> {
     match name {
         "auto" => Ok(EvalFormat::Auto),
         "biosyn" => Ok(EvalFormat::Biosyn),
-        _ => name.parse().map(EvalFormat::Corpus).map_err(|error: canonym::Error| {
+        _ => name.parse().map(EvalFormat::Corpus).map_err(|error: canonym_core::Error| {
             let hint = error.hint().map(|hint| format!("; {hint}, auto, biosyn")).unwrap_or_default();
             format!("{error}{hint}")
         }),
@@ -71,7 +71,7 @@ pub enum Gold {
 
 impl Gold {
     /// Reads documents, or queries under the format of BioSyn.
-    pub fn read(path: &Path, read_as: ReadAs) -> canonym::Result<Gold> {
+    pub fn read(path: &Path, read_as: ReadAs) -> canonym_core::Result<Gold> {
         match read_as.format {
             EvalFormat::Biosyn => read_queries(&mut Input::open(path)?).map(Gold::Queries),
             _ => documents(path, read_as).map(Gold::Documents),
@@ -102,7 +102,7 @@ impl Gold {
 }
 
 /// Every document of a file.
-pub fn documents(path: &Path, read_as: ReadAs) -> canonym::Result<Vec<AnnotatedDocument>> {
+pub fn documents(path: &Path, read_as: ReadAs) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let format = match read_as.format {
         EvalFormat::Corpus(format) => Some(format),
         EvalFormat::Auto | EvalFormat::Biosyn => None,
@@ -138,7 +138,7 @@ pub fn training(paths: &[PathBuf], read_as: ReadAs) -> anyhow::Result<Option<Tra
 pub struct KnownConcepts {
     /// What the report calls it.
     pub name: String,
-    /// Its ids, as `canonym::eval::ids::known_ids` writes them.
+    /// Its ids, as `canonym_core::eval::ids::known_ids` writes them.
     pub ids: HashSet<String>,
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::bootstrap::SplitMix64;
-use canonym::eval::learned::{Learned, Seen, corpus_of, fingerprint, fingerprint_of_queries};
-use canonym::eval::pairing::Paired;
-use canonym::eval::queries::Query;
-use canonym::eval::ranking::RankedMention;
-use canonym::eval::report::{Apart, EvalConfig, Report, SeenDocuments, evaluate_pairs, evaluate_ranking};
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::learned::{Learned, Seen, corpus_of, fingerprint, fingerprint_of_queries};
+use canonym_core::eval::pairing::Paired;
+use canonym_core::eval::queries::Query;
+use canonym_core::eval::ranking::RankedMention;
+use canonym_core::eval::report::{Apart, EvalConfig, Report, SeenDocuments, evaluate_pairs, evaluate_ranking};
 
 use super::inputs::Gold;
 use crate::progress;
@@ -47,11 +47,11 @@ fn of_queries(queries: &[Query]) -> Vec<(&str, Option<u64>)> {
 }
 
 /// Refuses documents that `model` has learned from, unless they are allowed, and tells what else should be known of the figures.
-pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym::Result<()> {
+pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym_core::Result<()> {
     if seen.n_seen > 0 && !allow_seen {
         let message = format!("{}: {} by `{model}`: {}", path.display(), seen.sentence(), seen.details());
         let hint = "judge on documents that it has not learned from, or give `--allow-seen` to have the figures with this said beside them";
-        return Err(canonym::Error::invalid(message).with_hint(hint));
+        return Err(canonym_core::Error::invalid(message).with_hint(hint));
     }
     if seen.n_seen > 0 {
         progress::say(&format!("warning: {}: {}", seen.sentence(), seen.details()));

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use canonym::eval::DocumentPair;
-use canonym::eval::ids::IdSet;
-use canonym::eval::matching::Measure;
-use canonym::eval::report::{EvalConfig, Report};
+use canonym_core::eval::DocumentPair;
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::matching::Measure;
+use canonym_core::eval::report::{EvalConfig, Report};
 
 use super::inputs::Gold;
 use crate::output::thousands;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use canonym::kb::compile::{CompileConfig, CompileSource, compile};
-use canonym::kb::format::Meta;
-use canonym::kb::import::{ImportConfig, Report};
+use canonym_core::kb::compile::{CompileConfig, CompileSource, compile};
+use canonym_core::kb::format::Meta;
+use canonym_core::kb::import::{ImportConfig, Report};
 
 use crate::errors::usage;
 use crate::knowledge::STARTER_TABLE;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::kb::KnowledgeBase;
-use canonym::kb::diff::{Change, Fate, Summary, diff};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::diff::{Change, Fate, Summary, diff};
 
 use crate::knowledge;
 use crate::output::{self, Lines, Sheet, counted, thousands};

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::kb::KnowledgeBase;
-use canonym::kb::export::{ExportFormat, check_exported, export};
-use canonym::kb::import::Report;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::export::{ExportFormat, check_exported, export};
+use canonym_core::kb::import::Report;
 
 use crate::output::{Lines, Sheet, counted};
 use crate::packed::{PackedFile, check_ending};
@@ -39,7 +39,7 @@ pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
             check_ending(path)?;
             let mut file = PackedFile::create(path)?;
             let report =
-                write(&kb, arguments.to, &mut file).map_err(|error| canonym::Error::io("write", path, error))?;
+                write(&kb, arguments.to, &mut file).map_err(|error| canonym_core::Error::io("write", path, error))?;
             check_exported(&kb, arguments.to, &report)?;
             file.commit()?;
             report

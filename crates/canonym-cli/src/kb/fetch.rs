@@ -5,7 +5,7 @@ mod catalogue;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use canonym::artifact::AtomicFile;
+use canonym_core::artifact::AtomicFile;
 use serde::Serialize;
 
 use self::catalogue::{Terminology, file_name, find};
@@ -137,7 +137,7 @@ fn write_side(out: &Path, side: &Side<'_>) -> anyhow::Result<()> {
     let path = beside(out, ".json");
     let mut file = AtomicFile::create(&path)?;
     let text = serde_json::to_string_pretty(side)? + "\n";
-    file.write_all(text.as_bytes()).map_err(|error| canonym::Error::io("write", &path, error))?;
+    file.write_all(text.as_bytes()).map_err(|error| canonym_core::Error::io("write", &path, error))?;
     Ok(file.commit()?)
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::kb::format::{KIND, SourceFile};
-use canonym::kb::{KnowledgeBase, Scope};
+use canonym_core::kb::format::{KIND, SourceFile};
+use canonym_core::kb::{KnowledgeBase, Scope};
 use serde::Serialize;
 
 use crate::knowledge;
@@ -116,7 +116,7 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
 /// Forms that are names of more than one concept.
 fn n_shared_forms(kb: &KnowledgeBase) -> u64 {
     let is_shared = |form: &u32| {
-        let mut concepts = kb.names_of_form(canonym::kb::FormId(*form)).map(|name| kb.concept_of(name));
+        let mut concepts = kb.names_of_form(canonym_core::kb::FormId(*form)).map(|name| kb.concept_of(name));
         let first = concepts.next();
         concepts.any(|concept| Some(concept) != first)
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use canonym::kb::lint::{Check, Example, Findings, lint};
+use canonym_core::kb::lint::{Check, Example, Findings, lint};
 use serde::Serialize;
 
 use crate::errors::usage;
@@ -62,7 +62,7 @@ pub fn run(arguments: &LintArguments) -> anyhow::Result<()> {
     let n_found: u64 = findings.iter().filter(|one| !one.check.is_note()).filter_map(|one| one.n_found).sum();
     if arguments.strict && n_found > 0 {
         let error =
-            canonym::Error::invalid(format!("{} has findings: {}", arguments.file.display(), thousands(n_found)));
+            canonym_core::Error::invalid(format!("{} has findings: {}", arguments.file.display(), thousands(n_found)));
         return Err(error.with_hint("choose checks with `--only`, or leave `--strict` out").into());
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use canonym::kb::KnowledgeBase;
-use canonym::kb::search::{SearchHit, search};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::search::{SearchHit, search};
 use serde::Serialize;
 
 use crate::{knowledge, output, progress};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use canonym::kb::search::{children, nearest_ids, search};
-use canonym::kb::{ConceptId, KnowledgeBase};
+use canonym_core::kb::search::{children, nearest_ids, search};
+use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Serialize;
 
 use crate::knowledge;
@@ -60,12 +60,12 @@ pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     if arguments.json { output::print_json(&concept) } else { output::print(&text(&concept)) }
 }
 
-fn unknown(kb: &KnowledgeBase, id: &str) -> canonym::Error {
+fn unknown(kb: &KnowledgeBase, id: &str) -> canonym_core::Error {
     let mut near = nearest_ids(kb, id, 3);
     if near.is_empty() {
         near = search(kb, id, 3).iter().map(|hit| hit.concept).collect();
     }
-    let error = canonym::Error::invalid(format!("{} has no concept with the id `{id}`", kb.meta().name));
+    let error = canonym_core::Error::invalid(format!("{} has no concept with the id `{id}`", kb.meta().name));
     let near: Vec<String> =
         near.into_iter().map(|concept| format!("{} ({})", kb.id(concept), kb.preferred_name(concept))).collect();
     match near.split_last() {

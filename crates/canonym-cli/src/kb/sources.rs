@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use canonym::input::Source;
-use canonym::kb::compile::CompileSource;
-use canonym::kb::import::{ImportConfig, SourceFormat, check_config};
+use canonym_core::input::Source;
+use canonym_core::kb::compile::CompileSource;
+use canonym_core::kb::import::{ImportConfig, SourceFormat, check_config};
 
 use crate::errors::{usage, wrong_usage};
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::text::Span;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::text::Span;
+use canonym_core::text::offsets::OffsetMap;
 
 use crate::context;
 
@@ -84,8 +84,8 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use canonym::corpus::CandidateRecord;
-    use canonym::text::Document;
+    use canonym_core::corpus::CandidateRecord;
+    use canonym_core::text::Document;
 
     use super::*;
 

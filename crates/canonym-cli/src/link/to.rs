@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use canonym::corpus::CorpusFormat;
+use canonym_core::corpus::CorpusFormat;
 
 use crate::errors;
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::learned::Learned;
-use canonym::kb::KnowledgeBase;
-use canonym::link::explain::Explanation;
-use canonym::link::lexical::LinkConfig;
-use canonym::link::{Link, Linker, Marked};
-use canonym::text::Mention;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::learned::Learned;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::{Link, Linker, Marked};
+use canonym_core::text::Mention;
 use canonym_serve::{Engine, LinkOptions, Nil};
 
 use super::trainer::ContextModel;
@@ -76,11 +76,11 @@ impl ServeEngine {
         Ok(system)
     }
 
-    fn system(&self, options: &LinkOptions) -> canonym::Result<Arc<System>> {
+    fn system(&self, options: &LinkOptions) -> canonym_core::Result<Arc<System>> {
         self.make_system(options).map_err(of_program)
     }
 
-    fn linker(&self, top_k: usize) -> canonym::Result<Arc<NameLinker>> {
+    fn linker(&self, top_k: usize) -> canonym_core::Result<Arc<NameLinker>> {
         let top_k = if top_k <= USUAL_TOP_K { USUAL_TOP_K } else { 100 };
         let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, linker)) = linkers.iter().find(|(other, _)| *other == top_k) {
@@ -94,13 +94,13 @@ impl ServeEngine {
 }
 
 /// An error of the program as one of the library, which is where most of them come from.
-pub fn of_program(error: anyhow::Error) -> canonym::Error {
-    match error.downcast::<canonym::Error>() {
+pub fn of_program(error: anyhow::Error) -> canonym_core::Error {
+    match error.downcast::<canonym_core::Error>() {
         Ok(error) => error,
         Err(error) => {
             let hint =
-                error.chain().find_map(|cause| cause.downcast_ref::<canonym::Error>()?.hint().map(str::to_owned));
-            let plain = canonym::Error::invalid(format!("{error:#}"));
+                error.chain().find_map(|cause| cause.downcast_ref::<canonym_core::Error>()?.hint().map(str::to_owned));
+            let plain = canonym_core::Error::invalid(format!("{error:#}"));
             match hint {
                 Some(hint) => plain.with_hint(hint),
                 None => plain,
@@ -118,7 +118,7 @@ impl Engine for ServeEngine {
         &self.name
     }
 
-    fn learned(&self) -> canonym::Result<Learned> {
+    fn learned(&self) -> canonym_core::Result<Learned> {
         self.models.learned(Mentions::Detect).map_err(of_program)
     }
 
@@ -126,7 +126,7 @@ impl Engine for ServeEngine {
         &self,
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
-    ) -> canonym::Result<Vec<AnnotatedDocument>> {
+    ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let mut linked = self.system(options)?.link(documents).map_err(of_program)?;
         if options.nil == Nil::Drop {
             linked.iter_mut().for_each(|document| _ = drop_unlinked(document, &mut Vec::<()>::new()));
@@ -138,7 +138,7 @@ impl Engine for ServeEngine {
         &self,
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
-    ) -> canonym::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+    ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
         let mut explained = self.system(options)?.explain(documents).map_err(of_program)?;
         if options.nil == Nil::Drop {
             explained.iter_mut().for_each(|(document, reasons)| _ = drop_unlinked(document, reasons));
@@ -150,9 +150,9 @@ impl Engine for ServeEngine {
         &self,
         mut documents: Vec<AnnotatedDocument>,
         top_k: usize,
-    ) -> canonym::Result<Vec<AnnotatedDocument>> {
+    ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let mention =
-            |spans: &[canonym::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
+            |spans: &[canonym_core::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
         let mentions: Vec<Vec<Mention>> = documents
             .iter()
             .map(|document| document.annotations.iter().map(|one| mention(&one.spans)).collect())
@@ -175,7 +175,7 @@ impl Engine for ServeEngine {
         Ok(documents)
     }
 
-    fn map(&self, names: &[String], top_k: usize) -> canonym::Result<Vec<Link>> {
+    fn map(&self, names: &[String], top_k: usize) -> canonym_core::Result<Vec<Link>> {
         let mut links = self.linker(top_k)?.link_names(names)?;
         for link in &mut links {
             link.candidates.truncate(top_k);

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, Writer};
-use canonym::{Error, Result};
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
+use canonym_core::{Error, Result};
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::optimise::{AdamConfig, Schedule};
 use canonym_neural::train::tags::TagsConfig;

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, Annotation, Reader};
-use canonym::eval::ids::IdSet;
-use canonym::eval::learned::{Role::Trained, Role::Tuned, Seen};
-use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::lexical::LinkConfig;
-use canonym::link::recognise::{short_forms, written_out};
-use canonym::link::{Annotator, LinkedMention, Linker, Marked};
-use canonym::text::tokens::Token;
-use canonym::text::{Document, Mention, Span};
+use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen};
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::recognise::{short_forms, written_out};
+use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
+use canonym_core::text::tokens::Token;
+use canonym_core::text::{Document, Mention, Span};
 use canonym_neural::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
 use canonym_neural::models::tagger::TaggerConfig;
 use canonym_neural::parameters::{Parameters, Precision};
@@ -124,7 +124,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no adaptation"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let models = knowledge::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
     let incomplete = read(&experiment.incomplete, root)?;
@@ -146,7 +146,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         seen: None,
         seconds: BTreeMap::from([("train".to_owned(), started.elapsed().as_secs_f64())]),
     };
-    let mut of_start = canonym::eval::learned::Learned::default();
+    let mut of_start = canonym_core::eval::learned::Learned::default();
     of_start.join_whole("bundle", bundle.learned.as_ref());
     report.seen = check_judged(&of_start, &held_out, ("held-out documents", arguments.allow_seen))?;
     if let Some(kb) = kb.filter(|_| !held_out.is_empty()) {
@@ -166,10 +166,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
 /// What the model learns from beside what the one that it starts from did. Documents that are held out only watch, unless a checkpoint is chosen
 /// on them.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<canonym::eval::learned::Learned> {
+pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<canonym_core::eval::learned::Learned> {
     let models = knowledge::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
-    let mut all = canonym::eval::learned::Learned::default();
+    let mut all = canonym_core::eval::learned::Learned::default();
     all.join_whole("bundle", bundle.learned.as_ref());
     let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
     let every = read(&experiment.documents, root)?;
@@ -193,8 +193,8 @@ pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<canonym::
 }
 
 /// The error of a model that cannot be started from.
-pub fn no_tagger(model: &str) -> canonym::Error {
-    let error = canonym::Error::invalid(format!("the model `{model}` finds no mentions"));
+pub fn no_tagger(model: &str) -> canonym_core::Error {
+    let error = canonym_core::Error::invalid(format!("the model `{model}` finds no mentions"));
     error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
 }
 
@@ -232,7 +232,7 @@ pub fn learn(experiment: &Experiment, bundle: &Bundle, lesson: Lesson<'_>, out: 
     let types: BTreeSet<String> = annotations(complete).map(typed).collect();
     let n_mentions = annotations(complete).chain(annotations(incomplete)).count();
     if n_mentions == 0 {
-        let error = canonym::Error::invalid("no mention is marked in the documents");
+        let error = canonym_core::Error::invalid("no mention is marked in the documents");
         return Err(error.with_hint("mark some, and say which documents are complete").into());
     }
     let layers = Layers::of(&tagger.layers, &types);
@@ -255,7 +255,7 @@ fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotat
     documents.iter().flat_map(|document| &document.annotations)
 }
 
-pub fn read(paths: &[PathBuf], root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
+pub fn read(paths: &[PathBuf], root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let mut documents = Vec::new();
     for path in paths {
         for document in Reader::open(&root.join(path), None)? {

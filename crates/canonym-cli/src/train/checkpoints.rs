@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use canonym::Error;
+use canonym_core::Error;
 
 use crate::download::{Request, agent, download};
 use crate::{knowledge, progress};

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
-use canonym::eval::ids::IdSet;
-use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
-use canonym::kb::compile::hash_file;
-use canonym::kb::{ConceptId, KnowledgeBase};
-use canonym::link::bm25::Bm25Linker;
-use canonym::link::lexical::{LexicalLinker, LinkConfig};
-use canonym::link::model::LexicalModel;
-use canonym::link::{Candidate, Link, Linker, Marked};
-use canonym::text::Mention;
+use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
+use canonym_core::kb::compile::hash_file;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::bm25::Bm25Linker;
+use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
+use canonym_core::link::model::LexicalModel;
+use canonym_core::link::{Candidate, Link, Linker, Marked};
+use canonym_core::text::Mention;
 use canonym_neural::bundle::FILE;
 use canonym_neural::bundle::cross::{self, CrossBundle, FirstLinker, Retrieval};
 use canonym_neural::checkpoint::read_bert;
@@ -150,11 +150,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let Experiment { seed, data, retrieval, .. } = &experiment;
     retrieval.bm25.check().with_context(|| format!("{path} cannot be trained"))?;
     if retrieval.n_candidates < 2 {
-        let error = canonym::Error::invalid("there is nothing to order among fewer than 2 candidates");
+        let error = canonym_core::Error::invalid("there is nothing to order among fewer than 2 candidates");
         return Err(error.with_hint("`retrieval.n_candidates` is 10 where nothing else is said").into());
     }
     let root = arguments.root();
-    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let first = first_model(data, retrieval, root)?;
@@ -205,7 +206,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
         .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
-        let error = canonym::Error::invalid("no mention has its concept among its candidates");
+        let error = canonym_core::Error::invalid("no mention has its concept among its candidates");
         return Err(error.with_hint("ids of documents and terminology have to be written alike").into());
     }
     let train_started = Instant::now();
@@ -259,7 +260,7 @@ fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> anyhow:
         (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&existing(path, root))?)),
         (FirstLinker::Bm25 | FirstLinker::Lexical, None) => Ok(None),
         _ => {
-            let error = canonym::Error::invalid("`retrieval.linker` and `data.linker` do not go together");
+            let error = canonym_core::Error::invalid("`retrieval.linker` and `data.linker` do not go together");
             let hint =
                 "`data.linker` is the folder of a dual encoder; it belongs to `retrieval.linker = \"dual-encoder\"`";
             Err(error.with_hint(hint).into())
@@ -284,7 +285,7 @@ fn first_linker(
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<AnnotatedDocument>> {
-    let documents: canonym::Result<Vec<AnnotatedDocument>> =
+    let documents: canonym_core::Result<Vec<AnnotatedDocument>> =
         Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop).collect();
     Ok(documents?)
 }

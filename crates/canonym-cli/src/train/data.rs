@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::bootstrap::SplitMix64;
-use canonym::eval::queries::read_queries;
-use canonym::input::Input;
-use canonym::kb::compile::{CompileConfig, CompileSource, compile};
-use canonym::kb::format::Meta;
-use canonym::kb::import::{ImportConfig, Report, SourceFormat, import, import_sources};
-use canonym::kb::{KnowledgeBase, KnowledgeBaseBuilder};
-use canonym::link::fit::Labelled;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::queries::read_queries;
+use canonym_core::input::Input;
+use canonym_core::kb::compile::{CompileConfig, CompileSource, compile};
+use canonym_core::kb::format::Meta;
+use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import, import_sources};
+use canonym_core::kb::{KnowledgeBase, KnowledgeBaseBuilder};
+use canonym_core::link::fit::Labelled;
 use serde::{Deserialize, Serialize};
 
 use super::adapt::held_out;
@@ -161,10 +161,10 @@ pub fn held_apart(
     documents: Vec<AnnotatedDocument>,
     share: Option<usize>,
     seed: u64,
-) -> canonym::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
+) -> canonym_core::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
     let Some(share) = share else { return Ok((documents, Vec::new())) };
     if share < 2 {
-        let error = canonym::Error::invalid(format!("one of {share} documents cannot be held apart to choose on"));
+        let error = canonym_core::Error::invalid(format!("one of {share} documents cannot be held apart to choose on"));
         return Err(error.with_hint("`data.tune_share` is 2 or more, such as 10"));
     }
     let ids: Vec<String> = documents.iter().map(|one| format!("{seed} {}", one.document.id)).collect();
@@ -244,7 +244,7 @@ fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix6
         true => SourceFormat::Obo,
         false => SourceFormat::Tsv,
     };
-    let source = canonym::input::Source::from_path(dictionary);
+    let source = canonym_core::input::Source::from_path(dictionary);
     let mut concepts: Vec<(String, Vec<String>)> = Vec::new();
     import_sources(format, &[source], &ImportConfig::default(), &mut Report::default(), &mut |record| {
         let names = record.names.into_iter().map(|name| name.text.replace(['|', '\t'], " ")).collect();

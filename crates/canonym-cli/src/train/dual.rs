@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::corpus::AnnotatedDocument;
-use canonym::eval::ids::{IdSet, known_ids};
-use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
-use canonym::kb::KnowledgeBase;
-use canonym::link::model::LexicalModel;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::ids::{IdSet, known_ids};
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::model::LexicalModel;
 use canonym_neural::bundle::{Bundle, FILE};
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::context::add_marks;
@@ -197,7 +197,7 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     let of_kb = kb.concepts().next().map(|concept| kb.id(concept));
     let shown =
         format!("such as `{}`, and the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
-    let error = canonym::Error::invalid("no mention has a concept of the terminology");
+    let error = canonym_core::Error::invalid("no mention has a concept of the terminology");
     Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into())
 }
 
@@ -213,7 +213,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the dual encoder"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     progress::say("reading checkpoint, terminology and corpora …");
@@ -221,7 +221,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         .with_context(|| format!("`data.train` and `data.dev` are looked for in the data root {}", root.display()))?;
     if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
         let error =
-            canonym::Error::invalid("there is nothing to do: no step to make, no held-out document to judge on");
+            canonym_core::Error::invalid("there is nothing to do: no step to make, no held-out document to judge on");
         return Err(error.with_hint("give `data.dev`, or more `run.n_steps`").into());
     }
     let record = learned(&experiment, root)?;
@@ -251,7 +251,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let tune = prepare(tune, &windower, &labels, longest)?;
     let dev = prepare(dev, &windower, &labels, longest)?;
     if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
-        let error = canonym::Error::invalid("the corpora that are trained on have no mentions");
+        let error = canonym_core::Error::invalid("the corpora that are trained on have no mentions");
         return Err(error.with_hint("check `data.train`").into());
     }
     check_known("trained on", &train, &kb, experiment.run.n_steps > 0)?;
@@ -341,7 +341,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
     if new_terminology.exists() {
         std::fs::rename(&new_terminology, out.join(TERMINOLOGY))
-            .map_err(|error| canonym::Error::io("rename", &new_terminology, error))?;
+            .map_err(|error| canonym_core::Error::io("rename", &new_terminology, error))?;
     }
     write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
     remove_kept(out, &[STAGE])
@@ -414,7 +414,7 @@ fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, root)?, &mut rng)?,
         (None, Some(from)) => of_bundle(experiment, &existing(from, root))?,
         _ => {
-            let error = canonym::Error::invalid("`encoder` has to name one beginning");
+            let error = canonym_core::Error::invalid("`encoder` has to name one beginning");
             let hint =
                 "give `encoder.bert`, a checkpoint of BERT, or `encoder.from`, a dual encoder that was trained before";
             return Err(error.with_hint(hint).into());
@@ -478,11 +478,11 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
             "windows of {} pieces are longer than the {} that the checkpoint has places for",
             windows.pieces, config.max_position_embeddings
         );
-        return Err(canonym::Error::invalid(message).with_hint("set `windows.pieces`").into());
+        return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`").into());
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
-        let error = canonym::Error::invalid("marked windows and the vector of a mention do not go together");
+        let error = canonym_core::Error::invalid("marked windows and the vector of a mention do not go together");
         let hint = "`windows.marked` belongs to `model.mention = \"first\"` without `model.search`, and only to it";
         return Err(error.with_hint(hint).into());
     }
@@ -511,7 +511,7 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> anyhow::Result<Beginning
         || experiment.windows.is_some_and(|wanted| wanted != bundle.manifest.windows);
     if differs {
         let message = format!("{} has another `model` or other `windows` than the experiment", folder.display());
-        return Err(canonym::Error::invalid(message).with_hint("leave both tables out").into());
+        return Err(canonym_core::Error::invalid(message).with_hint("leave both tables out").into());
     }
     Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
 }
@@ -523,7 +523,7 @@ pub fn learning_on(
     (train, dev): (Vec<PathBuf>, Vec<PathBuf>),
     seed: u64,
     run: RunConfig,
-) -> canonym::Result<String> {
+) -> canonym_core::Result<String> {
     let experiment = Experiment {
         system: SYSTEM.to_owned(),
         seed,
@@ -553,5 +553,5 @@ pub fn learning_on(
         },
         run,
     };
-    toml::to_string(&experiment).map_err(|error| canonym::Error::invalid(error.to_string()))
+    toml::to_string(&experiment).map_err(|error| canonym_core::Error::invalid(error.to_string()))
 }

@@ -1,16 +1,17 @@
 //! `{fold}` in an experiment: one file for all folds of a corpus.
 
 /// Replaces `{fold}` in every text of an experiment by its entry `fold`.
-pub fn fill(table: &mut toml::Table) -> canonym::Result<()> {
+pub fn fill(table: &mut toml::Table) -> canonym_core::Result<()> {
     let fold = table.get("fold").map(toml::Value::to_string);
     table.iter_mut().try_for_each(|(key, value)| fill_value(key, value, fold.as_deref()))
 }
 
-fn fill_value(key: &str, value: &mut toml::Value, fold: Option<&str>) -> canonym::Result<()> {
+fn fill_value(key: &str, value: &mut toml::Value, fold: Option<&str>) -> canonym_core::Result<()> {
     match value {
         toml::Value::String(text) if text.contains("{fold}") => {
             let missing = || {
-                let error = canonym::Error::invalid(format!("`{key}` names {{fold}}, and there is no entry `fold`"));
+                let error =
+                    canonym_core::Error::invalid(format!("`{key}` names {{fold}}, and there is no entry `fold`"));
                 error.with_hint("say which: `--set fold=0`")
             };
             *text = text.replace("{fold}", fold.ok_or_else(missing)?);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym::input::Input;
-use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym::link::lookalike::WordFilter;
-use canonym::text::normalise::fold;
+use canonym_core::input::Input;
+use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
+use canonym_core::link::lookalike::WordFilter;
+use canonym_core::text::normalise::fold;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
@@ -81,6 +81,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     progress::say(&format!("{} words", words.len()));
     let bytes = WordFilter::build(words.keys().map(String::as_str), experiment.bytes);
-    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     write_bytes(&arguments.out, FILE, &bytes)
 }

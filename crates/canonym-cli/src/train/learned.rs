@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
-use canonym::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
-use canonym::input::Input;
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
+use canonym_core::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
+use canonym_core::input::Input;
 use canonym_neural::bundle::{self, FILE, cross};
 
 use super::checkpoints::data_file;
@@ -39,12 +39,12 @@ fn shown(file: &Path) -> String {
 }
 
 /// The documents of a corpus, annotations that do not fit left out.
-pub fn read(file: &Path, root: &Path) -> canonym::Result<Vec<AnnotatedDocument>> {
+pub fn read(file: &Path, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     Reader::open(&data_file(file, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true).collect()
 }
 
 /// The documents of a corpus.
-pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym::Result<Source> {
+pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym_core::Result<Source> {
     Ok(source(part, role, file, of_documents(&read(file, root)?)))
 }
 
@@ -75,7 +75,7 @@ pub fn check_judged(
     learned: &Learned,
     documents: &[AnnotatedDocument],
     (what, allow_seen): (&str, bool),
-) -> canonym::Result<Option<Seen>> {
+) -> canonym_core::Result<Option<Seen>> {
     check_prints(learned, &of_documents(documents), (what, allow_seen))
 }
 
@@ -84,12 +84,12 @@ pub fn check_prints(
     learned: &Learned,
     prints: &[Option<u64>],
     (what, allow_seen): (&str, bool),
-) -> canonym::Result<Option<Seen>> {
+) -> canonym_core::Result<Option<Seen>> {
     let trained = learned.only(Role::Trained).look_up(prints, None);
     if trained.n_seen > 0 && !allow_seen {
         let message = format!("{what}: {}: {}", trained.sentence(), trained.details());
         let hint = "judge on other documents, or with a part that was not trained on them; `--allow-seen` goes on and says it in the report";
-        return Err(canonym::Error::invalid(message).with_hint(hint));
+        return Err(canonym_core::Error::invalid(message).with_hint(hint));
     }
     let seen = learned.look_up(prints, None);
     if seen.n_seen > 0 {
@@ -111,13 +111,13 @@ pub fn record(arguments: &TrainArguments, table: toml::Table, model: &Path) -> a
         adapt::SYSTEM => adapt::learned(&super::settings(&arguments.config, table)?, root)?,
         cross::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
         other => {
-            let error = canonym::Error::invalid(format!("models of the system `{other}` carry no record"));
+            let error = canonym_core::Error::invalid(format!("models of the system `{other}` carry no record"));
             return Err(error.with_hint("give the experiment that made the model").into());
         }
     };
     let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");
     let file = if model.is_dir() { model.join(FILE) } else { model.to_path_buf() };
-    let bytes = std::fs::read(&file).map_err(|error| canonym::Error::io("read", &file, error))?;
+    let bytes = std::fs::read(&file).map_err(|error| canonym_core::Error::io("read", &file, error))?;
     let content = match is_bundle {
         true => bundle::with_record(&bytes, &file, &learned)?,
         false => {

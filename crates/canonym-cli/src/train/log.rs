@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use canonym::Error;
+use canonym_core::Error;
 use canonym_neural::train::Progress;
 use serde_json::json;
 
@@ -78,7 +78,7 @@ impl Log {
     }
 
     /// Notes what happened.
-    pub fn observe(&mut self, progress: Progress) -> canonym::Result<()> {
+    pub fn observe(&mut self, progress: Progress) -> canonym_core::Result<()> {
         let now = self.started.elapsed().as_secs_f64();
         let seconds = self.before.1 + now;
         let failed = |error| Error::io("write", Path::new(STEPS), error);

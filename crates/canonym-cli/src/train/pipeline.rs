@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
-use canonym::eval::ids::IdSet;
-use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned, Source};
-use canonym::kb::KnowledgeBase;
-use canonym::text::{Document, Span};
+use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Source};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::text::{Document, Span};
 use canonym_neural::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
 use canonym_neural::parameters::Precision;
 use canonym_neural::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
@@ -97,7 +97,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a pipeline"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
 
     let names_out = out.join("names");
@@ -202,7 +202,7 @@ fn learned_by(
 
 fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let folder = out.join(name);
-    std::fs::create_dir_all(&folder).map_err(|error| canonym::Error::io("create", &folder, error))?;
+    std::fs::create_dir_all(&folder).map_err(|error| canonym_core::Error::io("create", &folder, error))?;
     Ok(folder)
 }
 
@@ -214,7 +214,7 @@ fn judge(
     bundle: &Bundle,
 ) -> anyhow::Result<Judged> {
     let reader = Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop);
-    let documents: Vec<AnnotatedDocument> = reader.collect::<canonym::Result<_>>()?;
+    let documents: Vec<AnnotatedDocument> = reader.collect::<canonym_core::Result<_>>()?;
     check_judged(&before.only(Trained), &documents, (&config.name, allow_seen))?;
     let kb = compile_trees(
         &config.name,

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::AnnotatedDocument;
-use canonym::corpus::format::Reader;
-use canonym::eval::learned::{Learned, Role::Trained};
-use canonym::kb::KnowledgeBase;
-use canonym::link::recognise::accept::AcceptModel;
-use canonym::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
-use canonym::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::format::Reader;
+use canonym_core::eval::learned::{Learned, Role::Trained};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::recognise::accept::AcceptModel;
+use canonym_core::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use canonym::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
-use canonym::link::features::COSINE;
-use canonym::link::fit::{
+use canonym_core::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use canonym_core::link::features::COSINE;
+use canonym_core::link::fit::{
     Example, FitConfig, Judged, Point, calibration_error, fit_calibration, fit_weights_without, judge,
 };
-use canonym::link::model::{Features, LexicalModel, N, feature_name};
+use canonym_core::link::model::{Features, LexicalModel, N, feature_name};
 use serde::Serialize;
 
 use super::Prepared;
@@ -204,7 +204,7 @@ fn error_line(set: &Prepared, row: usize, example: &Example, model: &LexicalMode
         return None;
     }
     let kb = set.kb_of(row);
-    let show = |one: &canonym::link::lexical::Scored| format!("{}={}", kb.id(one.concept), kb.name(one.name));
+    let show = |one: &canonym_core::link::lexical::Scored| format!("{}={}", kb.id(one.concept), kb.name(one.name));
     let mut why: Vec<(f32, &str)> = right.map_or(Vec::new(), |(_, other)| {
         let pull = |row: usize| model.weights[row] * (wrong.features[row] - other.features[row]);
         (0..N).map(|row| (pull(row), feature_name(row))).collect()

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::eval::learned::{Learned, Role::Trained, Role::Tuned};
-use canonym::kb::{FormId, KnowledgeBase};
-use canonym::link::fit::Labelled;
-use canonym::link::lexical::LinkConfig;
-use canonym::link::model::LexicalModel;
-use canonym::text::normalise::fold;
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned};
+use canonym_core::kb::{FormId, KnowledgeBase};
+use canonym_core::link::fit::Labelled;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::model::LexicalModel;
+use canonym_core::text::normalise::fold;
 use canonym_neural::bundle::{Bundle, FILE, FORMAT, Manifest};
 use canonym_neural::checkpoint::{self, read_embeddings};
 use canonym_neural::dense::FlatIndex;
@@ -191,13 +191,14 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if let VocabularyConfig::Learned { size: 0 | 1, .. } | VocabularyConfig::Learned { dim: 0, .. } =
         experiment.vocabulary
     {
-        let error = canonym::Error::invalid(format!("{path} asks for a vocabulary without pieces or embeddings"));
+        let error = canonym_core::Error::invalid(format!("{path} asks for a vocabulary without pieces or embeddings"));
         return Err(error
             .with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128")
             .into());
     }
     let root = arguments.root();
-    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let data = &experiment.data;
@@ -244,7 +245,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     synonyms.push(terminology.names.clone());
     let anchors = known(anchors_of(single(&queries), &pieces, &mut labels), &terminology.names);
     if anchors.pieces.is_empty() {
-        let error = canonym::Error::invalid("no query has a concept of the terminology");
+        let error = canonym_core::Error::invalid("no query has a concept of the terminology");
         return Err(error.with_hint("ids of queries and terminology have to be written alike").into());
     }
     let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
@@ -279,7 +280,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let started = Instant::now();
         let names = with_synonym(synonyms);
         if names.pieces.is_empty() && stage.run.n_steps > 0 {
-            let error = canonym::Error::invalid("there is nothing to pre-train on: no concept has two names");
+            let error = canonym_core::Error::invalid("there is nothing to pre-train on: no concept has two names");
             return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`").into());
         }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };
@@ -361,7 +362,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     for name in ["clean.kb", "dev.kb", "synonyms.kb"] {
         let made = arguments.out.join(name);
         if made.exists() {
-            std::fs::remove_file(&made).map_err(|error| canonym::Error::io("remove", &made, error))?;
+            std::fs::remove_file(&made).map_err(|error| canonym_core::Error::io("remove", &made, error))?;
         }
     }
     stage::remove_kept(&arguments.out, &STAGES)

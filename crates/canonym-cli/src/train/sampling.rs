@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::eval::bootstrap::SplitMix64;
-use canonym::eval::learned::{Learned, Role::Trained};
-use canonym::kb::KnowledgeBase;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::learned::{Learned, Role::Trained};
+use canonym_core::kb::KnowledgeBase;
 use canonym_neural::bundle::Bundle;
 use canonym_neural::random::shuffle;
 use canonym_neural::train::RunConfig;
@@ -164,7 +164,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         settings(&arguments.config, table).with_context(|| format!("{path} is no simulation of sampling"))?;
     let strategies = experiment.check()?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym::Error::io("create", out, error))?;
+    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let terminology = &experiment.terminology;
     let trees = (terminology.trees.as_ref(), root);
     let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
@@ -216,7 +216,7 @@ const ALL: &str = "all";
 impl Experiment {
     /// The strategies, where all settings can be used.
     fn check(&self) -> anyhow::Result<Vec<Strategy>> {
-        let refused = |message: &str, hint: &str| canonym::Error::invalid(message).with_hint(hint.to_owned());
+        let refused = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
             return Err(refused("`sizes` has to grow from at least one document", hint).into());
@@ -230,7 +230,7 @@ impl Experiment {
             };
             Strategy::parse(name).map_err(error)
         };
-        Ok(self.strategies.iter().map(parse).collect::<canonym::Result<_>>()?)
+        Ok(self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()?)
     }
 
     fn lesson(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
@@ -369,7 +369,7 @@ impl Simulation<'_> {
         let complete: Vec<AnnotatedDocument> = chosen.iter().map(|row| self.pool[*row].clone()).collect();
         let lesson = Lesson { complete: &complete, incomplete: &[], held_out: &[] };
         let work = self.out.join("work");
-        std::fs::create_dir_all(&work).map_err(|error| canonym::Error::io("create", &work, error))?;
+        std::fs::create_dir_all(&work).map_err(|error| canonym_core::Error::io("create", &work, error))?;
         remove_kept(&work, &[adapt::STAGE])?;
         let learned = learn(&self.experiment.lesson(seed, chosen.len()), &self.beginning, lesson, &work)?;
         let (read, mut point) = self.read(&Arc::new(learned.bundle))?;
@@ -498,10 +498,10 @@ fn load(path: &Path) -> anyhow::Result<Vec<Run>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let parsed = text.lines().enumerate().map(|(row, line)| {
         serde_json::from_str(line)
-            .map_err(|error| canonym::Error::parse(path, row as u64 + 1, error.to_string()).into())
+            .map_err(|error| canonym_core::Error::parse(path, row as u64 + 1, error.to_string()).into())
     });
     parsed.collect()
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use canonym::Error;
+use canonym_core::Error;
 use rapidfuzz::distance::{lcs_seq, osa};
 use serde::de::DeserializeOwned;
 use toml::de;
@@ -12,7 +12,7 @@ use toml::de;
 const MAX_EDITS: usize = 3;
 
 /// The settings of the experiment at `path`; `table` is its content, of which overrides may have changed entries.
-pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym::Result<T> {
+pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym_core::Result<T> {
     table.clone().try_into().map_err(|error: de::Error| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let is_as_written = toml::from_str::<toml::Table>(&text).is_ok_and(|written| written == table);

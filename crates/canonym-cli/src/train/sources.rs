@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use canonym::kb::KnowledgeBase;
-use canonym::kb::import::SourceFormat;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::import::SourceFormat;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
@@ -79,7 +79,7 @@ impl DataConfig {
 /// Reads the queries and holds some of them out.
 pub fn read_queries(data: &DataConfig, root: &Path) -> anyhow::Result<Queries> {
     let refused = |message: &str| {
-        let error = canonym::Error::invalid(message.to_owned());
+        let error = canonym_core::Error::invalid(message.to_owned());
         error.with_hint("give `dev_queries`, or `hold_out = 10` for queries that come with their documents")
     };
     let mut n_decoded = BTreeMap::new();
@@ -136,7 +136,7 @@ pub fn compile_main(
         }
         (None, true) => Ok((with_names((&[], None), root, &out, queries)?, None)),
         (None, false) => {
-            let error = canonym::Error::invalid("there is no terminology to link to");
+            let error = canonym_core::Error::invalid("there is no terminology to link to");
             Err(error
                 .with_hint("give `terminology`, or `query_names = true` to link to the names of the queries")
                 .into())
@@ -173,7 +173,7 @@ fn compile(
             sources.push(Source { path: folder.join(file), format: SourceFormat::Jsonl, prefix });
         } else {
             let missing = || {
-                let error = canonym::Error::invalid(format!("there is no source format `{}`", config.format));
+                let error = canonym_core::Error::invalid(format!("there is no source format `{}`", config.format));
                 error.with_hint(format!("formats are {ONTOLOGY}, {}", SourceFormat::list()))
             };
             let format = SourceFormat::from_name(&config.format).ok_or_else(missing)?;
@@ -189,16 +189,17 @@ fn compile(
     let kb = compile_all(&sources, out);
     // Whether it could be compiled or not.
     for path in made {
-        std::fs::remove_file(&path).map_err(|error| canonym::Error::io("remove", &path, error))?;
+        std::fs::remove_file(&path).map_err(|error| canonym_core::Error::io("remove", &path, error))?;
     }
     Ok(Arc::new(kb?))
 }
 
 /// The records of an ontology as the code of ResCNN has it, as JSON lines.
 fn ontology(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path).map_err(|error| canonym::Error::io("read", path, error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let names_of: BTreeMap<String, Vec<(String, String)>> = serde_json::from_str(&text).map_err(|error| {
-        let error = canonym::Error::parse(path, error.line().max(1) as u64, format!("no ontology of ResCNN: {error}"));
+        let error =
+            canonym_core::Error::parse(path, error.line().max(1) as u64, format!("no ontology of ResCNN: {error}"));
         error.with_hint("it holds, for each id, pairs of a kind and a name: `{\"7\": [[\"primary\", \"fever\"]]}`")
     })?;
     let record = |(id, names): (&String, &Vec<(String, String)>)| {
@@ -249,7 +250,7 @@ pub fn with_names(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canonym::link::fit::Labelled;
+    use canonym_core::link::fit::Labelled;
 
     fn mention(document: &str, name: &str, id: &str) -> MentionQuery {
         let part = Labelled { query: name.to_owned(), ids: [id.to_owned()].into() };

@@ -67,7 +67,7 @@ pub fn open_log(out: &Path, stages: &[&str]) -> anyhow::Result<Log> {
 /// Removes what was kept of these stages.
 pub fn remove_kept(out: &Path, stages: &[&str]) -> anyhow::Result<()> {
     for kept in stages.iter().map(|stage| kept_at(out, stage)).filter(|kept| kept.exists()) {
-        std::fs::remove_file(&kept).map_err(|error| canonym::Error::io("remove", &kept, error))?;
+        std::fs::remove_file(&kept).map_err(|error| canonym_core::Error::io("remove", &kept, error))?;
     }
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use canonym::corpus::{AnnotatedDocument, OnMismatch, Reader};
-use canonym::eval::learned::{self, Learned};
-use canonym::input::Input;
-use canonym::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym::link::recognise::{short_forms, written_out};
-use canonym::text::tokens::Token;
+use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym_core::eval::learned::{self, Learned};
+use canonym_core::input::Input;
+use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
+use canonym_core::link::recognise::{short_forms, written_out};
+use canonym_core::text::tokens::Token;
 use canonym_neural::bundle::TAGGER_PART;
 use canonym_neural::models::tagger::TaggerConfig;
 use canonym_neural::parameters::Parameters;
@@ -58,9 +58,9 @@ impl Experiment {
     }
 
     /// The same without some corpora, and without the layers that no other corpus teaches.
-    pub fn without(mut self, names: &[String]) -> canonym::Result<Experiment> {
+    pub fn without(mut self, names: &[String]) -> canonym_core::Result<Experiment> {
         if let Some(unknown) = names.iter().find(|name| self.corpus.iter().all(|corpus| corpus.name != **name)) {
-            let error = canonym::Error::invalid(format!("there is no corpus `{unknown}` to leave out"));
+            let error = canonym_core::Error::invalid(format!("there is no corpus `{unknown}` to leave out"));
             return Err(error.with_hint("`leave_out` names corpora of the experiment of the tagger"));
         }
         self.corpus.retain(|corpus| !names.contains(&corpus.name));
@@ -194,7 +194,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the tagger"))?;
-    std::fs::create_dir_all(&arguments.out).map_err(|error| canonym::Error::io("create", &arguments.out, error))?;
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     train(&experiment, arguments.root(), &arguments.out)?;
     Ok(())
 }
@@ -206,8 +207,9 @@ struct Read<'a> {
 }
 
 impl Experiment {
-    fn check(&self) -> canonym::Result<()> {
-        let refused = |message: String, hint: &str| Err(canonym::Error::invalid(message).with_hint(hint.to_owned()));
+    fn check(&self) -> canonym_core::Result<()> {
+        let refused =
+            |message: String, hint: &str| Err(canonym_core::Error::invalid(message).with_hint(hint.to_owned()));
         self.model.check_sizes()?;
         let names: BTreeSet<&String> = self.layer.iter().map(|layer| &layer.name).collect();
         let taught = self.corpus.iter().flat_map(|corpus| corpus.teaches.keys());
@@ -260,7 +262,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
         reports.insert(corpus.config.name.clone(), report);
     }
     if to_fit.iter().all(|corpus| corpus.examples.is_empty()) {
-        let error = canonym::Error::invalid("the corpora that are trained on have no text");
+        let error = canonym_core::Error::invalid("the corpora that are trained on have no text");
         return Err(error.with_hint("check `documents`, `not_in` and `only_in`").into());
     }
     to_fit.retain(|corpus| !corpus.examples.is_empty());
@@ -364,12 +366,12 @@ pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> 
 
 fn read<'a>(config: &'a CorpusConfig, root: &Path) -> anyhow::Result<Read<'a>> {
     progress::say(&format!("{} …", config.name));
-    let open = |path: &Path| -> canonym::Result<Vec<AnnotatedDocument>> {
+    let open = |path: &Path| -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let reader = Reader::open(&data_file(path, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
         reader.collect()
     };
     let mut documents = open(&config.documents)?;
-    let ids = |paths: &[PathBuf]| -> canonym::Result<BTreeSet<String>> {
+    let ids = |paths: &[PathBuf]| -> canonym_core::Result<BTreeSet<String>> {
         let mut ids = BTreeSet::new();
         for path in paths {
             ids.extend(open(path)?.into_iter().map(|document| document.document.id));
@@ -431,7 +433,7 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> anyhow::Result<Gazette
             classes.push(&config.class);
         }
         if class >= MAX_CLASSES {
-            let error = canonym::Error::invalid(format!("a gazetteer has {MAX_CLASSES} classes at most"));
+            let error = canonym_core::Error::invalid(format!("a gazetteer has {MAX_CLASSES} classes at most"));
             return Err(error.into());
         }
         let path = data_file(&config.terminology, root);

@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use canonym::artifact::{ContainerWriter, Kind};
-use canonym::kb::format::KIND;
+use canonym_core::artifact::{ContainerWriter, Kind};
+use canonym_core::kb::format::KIND;
 use expect_test::expect;
 
 use crate::support::{Workplace, bytes_of};

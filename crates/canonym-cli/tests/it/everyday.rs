@@ -196,7 +196,7 @@ fn names_alone_keep_their_prefixes() {
 }
 
 /// The starter, from which names are taken.
-const STARTER: &str = include_str!("../../../../assets/starter.tsv");
+const STARTER: &str = canonym_default::STARTER;
 
 /// Sentences that a name is put into.
 const CARRIERS: [&str; 4] = [

@@ -38,7 +38,7 @@ fn endings_of_names_compress_and_archives_are_refused() {
         assert!(output.status.success(), "{}", place.describe(&output));
         assert!(bytes_of(&place.path(name)).starts_with(magic), "{name}");
         let mut read = String::new();
-        canonym::input::Input::open(&place.path(name)).unwrap().read_to_string(&mut read).unwrap();
+        canonym_core::input::Input::open(&place.path(name)).unwrap().read_to_string(&mut read).unwrap();
         assert_eq!(read.as_bytes(), plain);
         let back = format!("back-{name}");
         assert!(place.run(&["convert", name, &back, "--to", "pubtator"], "").status.success());

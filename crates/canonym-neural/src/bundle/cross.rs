@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use canonym::eval::learned::Learned;
-use canonym::index::bm25::Bm25Config;
-use canonym::{Error, Result};
+use canonym_core::eval::learned::Learned;
+use canonym_core::index::bm25::Bm25Config;
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -158,7 +158,7 @@ impl CrossBundle {
 mod tests {
     use std::collections::BTreeMap;
 
-    use canonym::eval::learned::{Role, Source};
+    use canonym_core::eval::learned::{Role, Source};
 
     use super::*;
     use crate::bundle::Bundle;

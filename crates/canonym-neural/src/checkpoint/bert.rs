@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use canonym::artifact::AtomicFile;
-use canonym::{Error, Result};
+use canonym_core::artifact::AtomicFile;
+use canonym_core::{Error, Result};
 use safetensors::tensor::{Dtype, TensorView};
 use serde::Deserialize;
 use serde_json::json;

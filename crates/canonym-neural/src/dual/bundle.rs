@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use canonym::eval::learned::Learned;
-use canonym::link::model::LexicalModel;
-use canonym::{Error, Result};
+use canonym_core::eval::learned::Learned;
+use canonym_core::link::model::LexicalModel;
+use canonym_core::{Error, Result};
 use half::f16;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
@@ -230,7 +230,7 @@ impl DualBundle {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use canonym::eval::learned::{Role, Source};
+    use canonym_core::eval::learned::{Role, Source};
 
     use super::*;
     use crate::bundle::{system_in, tests as names};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use canonym::kb::ConceptId;
+use canonym_core::kb::ConceptId;
 
 use crate::hybrid::Evidence;
 
@@ -48,9 +48,9 @@ pub fn vote(words: &[String], mentions: &mut [Vec<Evidence>], weight: f32) {
 
 #[cfg(test)]
 mod tests {
-    use canonym::kb::NameId;
-    use canonym::link::lexical::Scored;
-    use canonym::link::model::N;
+    use canonym_core::kb::NameId;
+    use canonym_core::link::lexical::Scored;
+    use canonym_core::link::model::N;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! A model that searches says how probable a span is, and its links how probable a concept is if the span is a mention. Their product is
 //! too low where both grow sure of the same things, so both log-odds are weighed by a logistic regression on held-out documents.
 
-use canonym::link::fit::logistic;
+use canonym_core::link::fit::logistic;
 use serde::{Deserialize, Serialize};
 
 /// Spans less probable than this are not looked at.

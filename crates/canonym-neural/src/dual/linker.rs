@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use canonym::index::grams::GramScratch;
-use canonym::kb::subset::{Subset, View};
-use canonym::kb::{ConceptId, FormId, KnowledgeBase, NameId};
-use canonym::link::explain::{Explanation, contribution};
-use canonym::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
-use canonym::link::model::{Features, LexicalModel, N};
-use canonym::link::{Annotator, Link, LinkedMention, Linker, Marked};
-use canonym::text::{Document, Mention, Span};
-use canonym::{Error, Result};
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::subset::{Subset, View};
+use canonym_core::kb::{ConceptId, FormId, KnowledgeBase, NameId};
+use canonym_core::link::explain::{Explanation, contribution};
+use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
+use canonym_core::link::model::{Features, LexicalModel, N};
+use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::text::{Document, Mention, Span};
+use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
 use super::bundle::{ConceptNames, DualBundle};

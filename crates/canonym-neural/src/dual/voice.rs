@@ -1,7 +1,7 @@
 //! What speaks beside words and context: how near the name of a mention, by itself, is to the names of a concept by an encoder of names such as
 //! ResCNN (Lai et al. 2021), and what the name was used for in annotated texts.
 
-use canonym::kb::{ConceptId, FormId, KnowledgeBase};
+use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
 
 use crate::dense::{FlatIndex, Hit};
 use crate::hybrid::NameEncoder;

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use canonym::text::Span;
-use canonym::text::sentences::sentences;
-use canonym::{Error, Result};
+use canonym_core::text::Span;
+use canonym_core::text::sentences::sentences;
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::context::{MarkedWindow, marked_window};
@@ -258,7 +258,7 @@ fn chunks(n_pieces: usize, mentions: &[Range<usize>], most: usize, n_mentions: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canonym::eval::bootstrap::SplitMix64;
+    use canonym_core::eval::bootstrap::SplitMix64;
 
     fn windower(config: WindowConfig) -> Windower {
         let names = ["[UNK]", "[CLS]", "[SEP]", "[Ms]", "[Me]", "a", "b", ".", "##a", "##b", "A", "B"];

@@ -19,7 +19,7 @@
 
 use std::sync::Arc;
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::elementwise::Activation;

@@ -12,7 +12,7 @@
 //!
 //! Differences: the paper does not say how long the two parts are together; here each has its own limit.
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::context::N_PIECES;

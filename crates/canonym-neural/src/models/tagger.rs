@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::matrix::Matrix;

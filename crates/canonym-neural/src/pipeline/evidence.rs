@@ -1,12 +1,12 @@
 //! Features of span proposals, and the logistic models that weigh them.
 
-use canonym::link::recognise::Spotted;
+use canonym_core::link::recognise::Spotted;
 use serde::{Deserialize, Serialize};
 
 use super::{LayerType, Place};
 
 /// Features of a span proposal: a block for each of `BLOCKS`, with all of [`FEATURES`] and then with all of them once more, as far as the text reads
-/// like a research article ([`canonym::text::register`]): the tagger was trained on such texts.
+/// like a research article ([`canonym_core::text::register`]): the tagger was trained on such texts.
 pub type Evidence = [f32; N_FEATURES];
 
 /// The number of features.

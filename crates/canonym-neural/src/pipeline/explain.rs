@@ -1,17 +1,17 @@
 //! Why the pipeline gives a mention and its concept: what each feature of the evidence adds to the log-odds.
 
-use canonym::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
-use canonym::link::recognise::short_forms;
-use canonym::link::{Candidate, LinkedMention};
-use canonym::text::offsets::OffsetMap;
-use canonym::text::{Document, Span};
+use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
+use canonym_core::link::recognise::short_forms;
+use canonym_core::link::{Candidate, LinkedMention};
+use canonym_core::text::offsets::OffsetMap;
+use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
 
 use super::evidence::{FEATURES, N_SPOKEN};
 use super::{Pipeline, Place};
 
 impl Pipeline {
-    /// As [`canonym::link::Annotator::annotate`], each mention with its reasons.
+    /// As [`canonym_core::link::Annotator::annotate`], each mention with its reasons.
     pub fn explain(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
         let places = self.places(documents);
         let of_document = |(document, places): (&Document, Vec<Place>)| {

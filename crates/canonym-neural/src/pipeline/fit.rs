@@ -1,6 +1,6 @@
 //! Fits how evidence is weighed to corpora that neither the tagger nor the encoder of names was trained on.
 
-use canonym::link::fit::logistic;
+use canonym_core::link::fit::logistic;
 use serde::Serialize;
 
 use super::{Decision, Evidence, Place, unmixed};

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use canonym::link::recognise::senses::Sensed;
-use canonym::text::Span;
-use canonym::text::tokens::Token;
+use canonym_core::link::recognise::senses::Sensed;
+use canonym_core::text::Span;
+use canonym_core::text::tokens::Token;
 
 use super::Place;
 use crate::tagging::lattice::{MAX_TOKENS, Marked};
@@ -102,7 +102,7 @@ impl Phrases {
 
 #[cfg(test)]
 mod tests {
-    use canonym::text::tokens::tokenize;
+    use canonym_core::text::tokens::tokenize;
 
     use super::*;
 

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use canonym::kb::lexicon::{TokenHashes, bag_key, hash_form};
-use canonym::text::normalise::fold;
-use canonym::text::tokens::{Gap, Token};
+use canonym_core::kb::lexicon::{TokenHashes, bag_key, hash_form};
+use canonym_core::text::normalise::fold;
+use canonym_core::text::tokens::{Gap, Token};
 
 /// The most words of a window, linking words left out.
 const MAX_WORDS: usize = 8;
@@ -141,8 +141,8 @@ fn upper(sum: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use canonym::kb::lexicon::hash_token;
-    use canonym::text::tokens::tokenize;
+    use canonym_core::kb::lexicon::hash_token;
+    use canonym_core::text::tokens::tokenize;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The tagger without gradients: words are tabulated, the rest is a few products a text.
 
-use canonym::Result;
+use canonym_core::Result;
 
 use super::lattice::{Lattice, Marked, N_LABELS, likeliest};
 use super::views::{N_BITS, View, Words};

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use canonym::kb::lexicon::{TokenHashes, hash_token};
-use canonym::link::recognise::short_forms;
-use canonym::text::normalise::fold_token_into;
-use canonym::text::tokens::{Token, is_greek, tokenize};
+use canonym_core::kb::lexicon::{TokenHashes, hash_token};
+use canonym_core::link::recognise::short_forms;
+use canonym_core::text::normalise::fold_token_into;
+use canonym_core::text::tokens::{Token, is_greek, tokenize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::gazetteer::{Gazetteer, MAX_CLASSES, mark_window};
@@ -170,7 +170,7 @@ impl Viewer {
     /// A short form is of the classes of what it stands for.
     fn mark_abbreviations(&self, text: &str, tokens: &[Token], hashes: &[TokenHashes], bits: &mut [u64]) {
         for (short, long) in short_forms(text) {
-            let within = |span: canonym::text::Span| {
+            let within = |span: canonym_core::text::Span| {
                 let first = tokens.partition_point(|token| token.span.start < span.start);
                 first..tokens.partition_point(|token| token.span.end <= span.end).max(first)
             };

@@ -5,7 +5,7 @@
 //! TF-IDF vectors; the loss is `−ln Σ P` over the candidates that are right, P the share of a candidate by softmax of scores. Gradients go
 //! through queries and candidates. Queries without a right candidate teach nothing and are left out.
 
-use canonym::Result;
+use canonym_core::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::dense::FlatIndex;
@@ -418,7 +418,7 @@ mod tests {
         let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
             // In the middle of a round.
-            Progress::Step { step: 33, .. } => Err(canonym::Error::invalid("killed")),
+            Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
             Progress::Step { .. } => Ok(()),
         });
         assert_eq!(stopped.unwrap_err().to_string(), "killed");

@@ -5,7 +5,7 @@
 //! mentions of a batch. A mention whose right concept is not among its candidates teaches nothing and is left out; Bhowmik et al. 2021
 //! also report a cross-encoder, marked †, whose candidates were given the right one: whoever makes the examples decides.
 
-use canonym::Result;
+use canonym_core::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::cross_encoder::PairScorer;
@@ -299,7 +299,7 @@ mod tests {
         let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
             // In the middle of a round.
-            Progress::Step { step: 33, .. } => Err(canonym::Error::invalid("killed")),
+            Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
             Progress::Step { .. } => Ok(()),
         });
         assert_eq!(stopped.unwrap_err().to_string(), "killed");

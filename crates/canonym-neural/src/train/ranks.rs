@@ -1,6 +1,6 @@
 //! How well the dual encoder links mentions that are given.
 
-use canonym::Result;
+use canonym_core::Result;
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

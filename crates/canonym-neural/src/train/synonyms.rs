@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use canonym::Result;
+use canonym_core::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::dense::FlatIndex;

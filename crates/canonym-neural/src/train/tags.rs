@@ -3,7 +3,7 @@
 //! A corpus teaches the layers of types that its annotators looked for and no others: where it does not annotate genes, a gene that goes
 //! without a mark says nothing.
 
-use canonym::Result;
+use canonym_core::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -394,7 +394,7 @@ mod tests {
     fn long_texts_give_parts_whose_labels_are_possible() {
         let view = View { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
         let text = "a b c d e f g h i";
-        let tokens = canonym::text::tokens::tokenize(text);
+        let tokens = canonym_core::text::tokens::tokenize(text);
         let example = Example { view: View { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
         for step in 0..20 {
             let part = cropped(&example, 4, &mut for_step(5, step));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::kb::search::{Found, search};
-use canonym::text::offsets::OffsetMap;
-use canonym::text::{Document, Span};
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::kb::search::{Found, search};
+use canonym_core::text::offsets::OffsetMap;
+use canonym_core::text::{Document, Span};
 use serde::Deserialize;
 
 use super::kb::{check_query, concept, path};

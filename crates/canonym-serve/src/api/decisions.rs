@@ -341,7 +341,7 @@ fn find_alike(connection: &Connection, (request, among): (&AlikeRequest, &[i64])
         let marks: BTreeMap<i64, MarkState> = held.into_iter().map(|(id, held)| (id, held.mark)).collect();
         let mut found = alike::occurrences(&kept.text, &marks, (&mark, request.mark));
         found.truncate(MAX_ALIKE.saturating_sub(matches.len()));
-        let map = canonym::text::offsets::OffsetMap::new(&kept.text);
+        let map = canonym_core::text::offsets::OffsetMap::new(&kept.text);
         matches.extend(found.iter().map(|one| AlikeRow {
             document: kept.id,
             external_id: kept.external_id.clone(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::text::offsets::OffsetMap;
 
 use super::documents::PageQuery;
 use super::show::names;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use canonym::corpus::folder::safe_name;
-use canonym::corpus::format::{Writer, encode};
-use canonym::corpus::losses::{Losses, holds_attributes, losses};
-use canonym::corpus::{AnnotatedDocument, CorpusFormat};
-use canonym::kb::KnowledgeBase;
+use canonym_core::corpus::folder::safe_name;
+use canonym_core::corpus::format::{Writer, encode};
+use canonym_core::corpus::losses::{Losses, holds_attributes, losses};
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat};
+use canonym_core::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use canonym::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
-use canonym::input::{Limits, Source as Bytes};
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
+use canonym_core::input::{Limits, Source as Bytes};
 use rusqlite::{Connection, params};
 use serde::Deserialize;
 
@@ -172,10 +172,12 @@ fn size(document: &AnnotatedDocument) -> u64 {
 }
 
 /// What could not be read of an upload; of an archive it names the member.
-fn problem(source: &Bytes, error: &canonym::Error) -> Problem {
+fn problem(source: &Bytes, error: &canonym_core::Error) -> Problem {
     let (line, message) = match error {
-        canonym::Error::Parse { path, line, message, .. } if path == source.path() => (Some(*line), message.clone()),
-        canonym::Error::Parse { path, line, message, .. } => {
+        canonym_core::Error::Parse { path, line, message, .. } if path == source.path() => {
+            (Some(*line), message.clone())
+        }
+        canonym_core::Error::Parse { path, line, message, .. } => {
             let member = path.strip_prefix(source.path()).unwrap_or(path);
             (Some(*line), format!("{}: {message}", member.display()))
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use canonym::kb::search::{children, nearest_ids, search};
-use canonym::kb::{ConceptId, KnowledgeBase};
+use canonym_core::kb::search::{children, nearest_ids, search};
+use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Deserialize;
 
 use super::{Ask, At, within};
@@ -37,7 +37,7 @@ pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResu
     check_query(&ask.q)?;
     let results = app.blocking(move |app| {
         let kb = app.engine.kb();
-        let hit = |hit: &canonym::kb::search::SearchHit| Hit {
+        let hit = |hit: &canonym_core::kb::search::SearchHit| Hit {
             concept: concept(kb, hit.concept),
             matched: kb.name(hit.name).to_owned(),
             how: hit.found.word(),
@@ -97,7 +97,7 @@ pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask
         let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
         let others = links.iter().flat_map(|link| &link.candidates);
         let others = others.filter(|one| one.concept != found && one.score >= LEAST_NEAR);
-        let row = |one: &canonym::link::Candidate| CandidateRow {
+        let row = |one: &canonym_core::link::Candidate| CandidateRow {
             id: kb.id(one.concept).to_owned(),
             name: kb.preferred_name(one.concept).to_owned(),
             score: rounded(one.score),

@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use canonym::corpus::AnnotatedDocument;
-use canonym::text::Document;
+use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::text::Document;
 
 use super::{bytes, json, within};
 use crate::app::App;
@@ -161,7 +161,7 @@ pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<B
     let results = app.blocking(move |app| {
         let links = engine.map(&request.names, top_k)?;
         let kb = app.engine.kb();
-        let row = |candidate: &canonym::link::Candidate| CandidateRow {
+        let row = |candidate: &canonym_core::link::Candidate| CandidateRow {
             id: kb.id(candidate.concept).to_owned(),
             name: kb.preferred_name(candidate.concept).to_owned(),
             score: rounded(candidate.score),

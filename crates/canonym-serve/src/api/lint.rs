@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
-use canonym::kb::lint::{Check, Findings, lint};
+use canonym_core::kb::lint::{Check, Findings, lint};
 
 use crate::app::App;
 use crate::error::ApiResult;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::text::offsets::OffsetMap;
 use serde::Deserialize;
 
 use super::disagreements::around;

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use canonym::corpus::folder::safe_name;
+use canonym_core::corpus::folder::safe_name;
 use rusqlite::Connection;
 use serde::Deserialize;
 use tokio_stream::wrappers::ReceiverStream;

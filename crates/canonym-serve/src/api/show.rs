@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use canonym::text::Section;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::text::Section;
+use canonym_core::text::offsets::OffsetMap;
 use rusqlite::{Connection, params};
 
 use crate::error::ApiResult;

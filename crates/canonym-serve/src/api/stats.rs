@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
-use canonym::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
+use canonym_core::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
 
 use super::At;
 use crate::app::App;

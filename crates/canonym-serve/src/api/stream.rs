@@ -144,7 +144,12 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usi
     send(app, batch, by, out).await
 }
 
-async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, by: &By, out: &Out) -> Result<(), ()> {
+async fn send(
+    app: &Arc<App>,
+    batch: Vec<canonym_core::corpus::AnnotatedDocument>,
+    by: &By,
+    out: &Out,
+) -> Result<(), ()> {
     if batch.is_empty() {
         return Ok(());
     }
@@ -171,7 +176,7 @@ async fn send(app: &Arc<App>, batch: Vec<canonym::corpus::AnnotatedDocument>, by
 /// A stream waits where a single request is told to come again: its client is already waiting.
 async fn link_when_free(
     app: &Arc<App>,
-    batch: Vec<canonym::corpus::AnnotatedDocument>,
+    batch: Vec<canonym_core::corpus::AnnotatedDocument>,
     by: &By,
 ) -> ApiResult<crate::lane::Linked> {
     for _ in 0..600 {

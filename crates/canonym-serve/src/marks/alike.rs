@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use canonym::text::Span;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::text::Span;
+use canonym_core::text::offsets::OffsetMap;
 
 use super::decide::Decision;
 use super::{MarkState, State};

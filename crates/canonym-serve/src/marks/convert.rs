@@ -3,8 +3,8 @@
 //! What a project knows of a mark and files have no field for travels as attributes: JSONL, BioC (infons) and brat (attributes and notes) hold
 //! all of them, TeXoo its `source`.
 
-use canonym::corpus::{Annotation, Attribute, CandidateRecord};
-use canonym::kb::KnowledgeBase;
+use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
+use canonym_core::kb::KnowledgeBase;
 
 use super::{CandidateRow, MarkState, Named, Original, Source, State, rounded, stored};
 use crate::times::{Millis, rfc3339};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use canonym::kb::KnowledgeBase;
-use canonym::kb::search::nearest_ids;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::search::nearest_ids;
+use canonym_core::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

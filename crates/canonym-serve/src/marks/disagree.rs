@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canonym::text::Span;
+use canonym_core::text::Span;
 
 use super::{MarkState, Named, State};
 use crate::spans::overlap;

@@ -8,8 +8,8 @@ pub mod decide;
 pub mod disagree;
 pub mod predict;
 
-use canonym::corpus::CandidateRecord;
-use canonym::text::Span;
+use canonym_core::corpus::CandidateRecord;
+use canonym_core::text::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

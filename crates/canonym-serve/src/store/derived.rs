@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use canonym::text::Span;
+use canonym_core::text::Span;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewEvent;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use canonym::corpus::{AnnotatedDocument, Argument, Attribute, Relation, Residue};
-use canonym::text::{Document, Section, Span};
+use canonym_core::corpus::{AnnotatedDocument, Argument, Attribute, Relation, Residue};
+use canonym_core::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use canonym::{Error, Result};
+use canonym_core::{Error, Result};
 
 use super::FILE;
 

@@ -69,17 +69,17 @@ pub struct Store {
 
 impl Store {
     /// Opens the file in `folder`, which is made where it is missing, checks it and brings it to the newest version.
-    pub fn open(folder: &Path) -> canonym::Result<Store> {
+    pub fn open(folder: &Path) -> canonym_core::Result<Store> {
         let path = folder::prepare(folder)?;
         let failed = |error: rusqlite::Error| {
-            canonym::Error::artifact(&path, error.to_string())
+            canonym_core::Error::artifact(&path, error.to_string())
                 .with_hint("look with `canonym doctor --data FOLDER`, or give another folder with `--data`")
         };
         let mut writer = Connection::open(&path).map_err(failed)?;
         configure(&mut writer).map_err(failed)?;
         let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
         if found != "ok" {
-            return Err(canonym::Error::artifact(&path, format!("it is damaged: {found}"))
+            return Err(canonym_core::Error::artifact(&path, format!("it is damaged: {found}"))
                 .with_hint("bring back a copy made with `canonym backup`; `canonym doctor --data FOLDER` tells more"));
         }
         migrate(&mut writer, &path)?;
@@ -216,13 +216,14 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
-    let failed =
-        |error: rusqlite::Error| canonym::Error::artifact(path, format!("it cannot be brought up to date: {error}"));
+fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()> {
+    let failed = |error: rusqlite::Error| {
+        canonym_core::Error::artifact(path, format!("it cannot be brought up to date: {error}"))
+    };
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let version = version.max(0) as usize;
     if version > MIGRATIONS.len() {
-        return Err(canonym::Error::artifact(
+        return Err(canonym_core::Error::artifact(
             path,
             format!("it has version {version}, this program knows {}", MIGRATIONS.len()),
         )
@@ -237,7 +238,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym::Result<()> {
     }
     // What a new version keeps beside events is not in a file of an older one.
     events::rebuild(&transaction).map_err(|error| {
-        canonym::Error::artifact(path, format!("what follows from its events cannot be made: {error}"))
+        canonym_core::Error::artifact(path, format!("what follows from its events cannot be made: {error}"))
     })?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
     transaction.commit().map_err(failed)

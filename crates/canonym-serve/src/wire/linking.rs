@@ -1,8 +1,8 @@
 //! Linking, names and the terminology.
 
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::link::explain::Explanation;
-use canonym::text::offsets::OffsetMap;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::link::explain::Explanation;
+use canonym_core::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

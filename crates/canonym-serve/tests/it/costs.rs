@@ -77,7 +77,7 @@ async fn a_knowledge_base_that_is_changed_under_the_server_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("test.kb");
         std::fs::write(&path, crate::support::kb_bytes()).unwrap();
-        let kb = canonym::kb::KnowledgeBase::open_up_to(0, &path).unwrap();
+        let kb = canonym_core::kb::KnowledgeBase::open_up_to(0, &path).unwrap();
         let server = Server::with(Ruled::on(kb, "first", rules()), None, config(&folder.path().join("data")));
         let project = server.project(CORPUS).await;
         let id = server.documents(project).await[0];

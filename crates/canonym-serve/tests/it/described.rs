@@ -3,7 +3,7 @@
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
-use canonym::eval::bootstrap::SplitMix64;
+use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_serve::store::events;
 use serde_json::{Value, json};
 use tower::ServiceExt;

@@ -28,21 +28,21 @@ impl Trainer for Told {
         &self,
         training: &Training,
         told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> canonym::Result<Trained> {
+    ) -> canonym_core::Result<Trained> {
         let marks = training.documents.iter().flat_map(|one| &one.document.annotations);
         *self.given.lock().unwrap() = marks.map(|one| format!("{} {}", one.text, one.ids.join("|"))).collect();
         for step in 1..=2 {
             let point = Some(CurvePoint { step, loss: 1.0 / step as f64, dev: None });
             let progress = Progress { done: step as f64 / 2.0, message: format!("step {step}"), point };
             if told(progress).is_break() {
-                return Err(canonym::Error::invalid("it was told to stop"));
+                return Err(canonym_core::Error::invalid("it was told to stop"));
             }
             if let Some(between) = self.between.lock().unwrap().take() {
                 between();
             }
         }
         if self.fails {
-            return Err(canonym::Error::invalid("two marks are too few to learn from").with_hint("decide on more"));
+            return Err(canonym_core::Error::invalid("two marks are too few to learn from").with_hint("decide on more"));
         }
         std::fs::create_dir(&training.output).unwrap();
         std::fs::write(training.output.join("model.bin"), "the weights").unwrap();
@@ -55,9 +55,9 @@ impl Trainer for Told {
         Ok(Trained { name: "second".to_owned(), card: "Made of two steps.".to_owned(), dev })
     }
 
-    fn plan(&self, documents: &[TrainingDocument], settings: &Value) -> canonym::Result<TrainingPlan> {
+    fn plan(&self, documents: &[TrainingDocument], settings: &Value) -> canonym_core::Result<TrainingPlan> {
         if settings.as_object().is_some_and(|settings| settings.contains_key("speed")) {
-            return Err(canonym::Error::invalid("these settings are not known: speed").with_hint("set `steps`"));
+            return Err(canonym_core::Error::invalid("these settings are not known: speed").with_hint("set `steps`"));
         }
         Ok(TrainingPlan {
             n_complete: documents.iter().filter(|one| one.is_finished).count(),
@@ -68,7 +68,7 @@ impl Trainer for Told {
         })
     }
 
-    fn held_out(&self, documents: &[TrainingDocument], _: &Value) -> canonym::Result<Vec<bool>> {
+    fn held_out(&self, documents: &[TrainingDocument], _: &Value) -> canonym_core::Result<Vec<bool>> {
         let is_held_out = |one: &TrainingDocument| self.holds_out.contains(&one.document.document.id.as_str());
         Ok(documents.iter().map(is_held_out).collect())
     }
@@ -77,7 +77,7 @@ impl Trainer for Told {
         folder.join("model.bin")
     }
 
-    fn open(&self, folder: &Path) -> canonym::Result<Arc<dyn Engine>> {
+    fn open(&self, folder: &Path) -> canonym_core::Result<Arc<dyn Engine>> {
         assert!(folder.is_dir());
         Ok(Ruled::new("second", vec![("delirium", 0.9, vec![("T:4", 0.9)]), ("unknown", 0.9, vec![])]))
     }

@@ -1,6 +1,6 @@
 //! JSON Schema as the description uses it: whether a value is of a shape, and values of a shape.
 
-use canonym::eval::bootstrap::SplitMix64;
+use canonym_core::eval::bootstrap::SplitMix64;
 use serde_json::{Map, Value, json};
 
 /// How deep shapes are followed.

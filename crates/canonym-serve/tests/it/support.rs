@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, Response, StatusCode, header};
-use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym::eval::learned::{Learned, Role, Source, fingerprint};
-use canonym::kb::format::Meta;
-use canonym::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
-use canonym::link::explain::Explanation;
-use canonym::link::{Candidate, Link};
-use canonym::text::Span;
+use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym_core::eval::learned::{Learned, Role, Source, fingerprint};
+use canonym_core::kb::format::Meta;
+use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::{Candidate, Link};
+use canonym_core::text::Span;
 use canonym_serve::times::Clock;
 use canonym_serve::{App, Engine, LinkOptions, ServeConfig, Trainer};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl Engine for Ruled {
         &self.name
     }
 
-    fn learned(&self) -> canonym::Result<Learned> {
+    fn learned(&self) -> canonym_core::Result<Learned> {
         let texts = self.trained_on.lock().unwrap();
         let prints = texts.iter().filter_map(|text| fingerprint(text));
         let mut learned = Learned::default();
@@ -149,7 +149,11 @@ impl Engine for Ruled {
         Ok(learned)
     }
 
-    fn link(&self, mut documents: Vec<AnnotatedDocument>, _: &LinkOptions) -> canonym::Result<Vec<AnnotatedDocument>> {
+    fn link(
+        &self,
+        mut documents: Vec<AnnotatedDocument>,
+        _: &LinkOptions,
+    ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
         self.batches.lock().unwrap().push(documents.len());
         self.gate.pass();
         documents.iter_mut().for_each(|document| self.annotate(document));
@@ -160,7 +164,7 @@ impl Engine for Ruled {
         &self,
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
-    ) -> canonym::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+    ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
         Ok(self.link(documents, options)?.into_iter().map(|document| (document, Vec::new())).collect())
     }
 
@@ -168,7 +172,7 @@ impl Engine for Ruled {
         &self,
         mut documents: Vec<AnnotatedDocument>,
         _: usize,
-    ) -> canonym::Result<Vec<AnnotatedDocument>> {
+    ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
         for annotation in documents.iter_mut().flat_map(|document| &mut document.annotations) {
             let concepts =
                 if self.name == "second" { [("T:3", 0.6)].as_slice() } else { &[("T:4", 0.7), ("T:2", 0.2)] };
@@ -177,8 +181,8 @@ impl Engine for Ruled {
         Ok(documents)
     }
 
-    fn map(&self, names: &[String], _: usize) -> canonym::Result<Vec<Link>> {
-        let link = |name: &String| match canonym::kb::search::search(&self.kb, name, 1).first() {
+    fn map(&self, names: &[String], _: usize) -> canonym_core::Result<Vec<Link>> {
+        let link = |name: &String| match canonym_core::kb::search::search(&self.kb, name, 1).first() {
             Some(hit) => {
                 Link { candidates: vec![Candidate { concept: hit.concept, name: None, score: 0.9 }], nil: false }
             }

@@ -129,7 +129,7 @@ pub fn file_name(url: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use canonym::kb::import::SourceFormat;
+    use canonym_core::kb::import::SourceFormat;
 
     use super::*;
 

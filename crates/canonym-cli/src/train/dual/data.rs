@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use canonym::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
-use canonym::kb::KnowledgeBase;
-use canonym::link::fit::Labelled;
-use canonym::text::Span;
+use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::fit::Labelled;
+use canonym_core::text::Span;
 use canonym_neural::dual::bundle::ConceptNames;
 use canonym_neural::dual::linker::{NAME_PIECES, begins_word};
 use canonym_neural::dual::windows::Windower;
@@ -98,7 +98,7 @@ impl DataConfig {
     pub fn compile(&self, root: &Path, out: &Path, train: &[AnnotatedDocument]) -> anyhow::Result<Arc<KnowledgeBase>> {
         if let Some(kb) = &self.kb {
             if self.terminology.is_some() || self.mention_names || !self.more.is_empty() {
-                let error = canonym::Error::invalid("there is more than one terminology to link to");
+                let error = canonym_core::Error::invalid("there is more than one terminology to link to");
                 return Err(error
                     .with_hint("give `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
                     .into());
@@ -113,12 +113,12 @@ impl DataConfig {
                 let kb = compile_merged(&all, root, &own)?;
                 let all = with_names((&all, Some(&kb)), root, out, &as_queries(train))?;
                 drop(kb);
-                std::fs::remove_file(&own).map_err(|error| canonym::Error::io("remove", &own, error))?;
+                std::fs::remove_file(&own).map_err(|error| canonym_core::Error::io("remove", &own, error))?;
                 Ok(all)
             }
             (None, true) => with_names((&all, None), root, out, &as_queries(train)),
             (None, false) => {
-                let error = canonym::Error::invalid("there is no terminology to link to");
+                let error = canonym_core::Error::invalid("there is no terminology to link to");
                 Err(error.with_hint("give `data.terminology`, `data.kb`, or `data.mention_names = true`").into())
             }
         }
@@ -183,7 +183,7 @@ pub fn with_synonyms(
             }
         }
         drop(kb);
-        std::fs::remove_file(&file).map_err(|error| canonym::Error::io("remove", &file, error))?;
+        std::fs::remove_file(&file).map_err(|error| canonym_core::Error::io("remove", &file, error))?;
     }
     Ok(names)
 }
@@ -217,7 +217,7 @@ pub struct Parts {
 }
 
 pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> anyhow::Result<Parts> {
-    let read = |paths: &[PathBuf]| -> canonym::Result<Vec<AnnotatedDocument>> {
+    let read = |paths: &[PathBuf]| -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let mut all = Vec::new();
         for path in paths {
             let reader = Reader::open(&root.join(path), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
@@ -238,12 +238,12 @@ pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> anyhow::Result
             })
         }
         Some(_) => {
-            let error = canonym::Error::invalid("documents cannot be held out so");
+            let error = canonym_core::Error::invalid("documents cannot be held out so");
             return Err(error.with_hint("give `data.dev`, or `data.hold_out = 10` without it").into());
         }
     };
     if data.tune_share.is_some() && !tune.is_empty() {
-        let error = canonym::Error::invalid("a part to choose on is given in two ways");
+        let error = canonym_core::Error::invalid("a part to choose on is given in two ways");
         return Err(error.with_hint("give `data.tune`, or `data.tune_share = 10` without it").into());
     }
     let (train, drawn) = held_apart(train, data.tune_share, seed)?;
@@ -315,7 +315,7 @@ pub fn prepare(
 
 #[cfg(test)]
 mod tests {
-    use canonym::text::Document;
+    use canonym_core::text::Document;
     use canonym_neural::dual::windows::WindowConfig;
     use canonym_neural::wordpiece::Pieces;
 

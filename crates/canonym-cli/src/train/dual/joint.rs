@@ -1,8 +1,8 @@
 //! How mentions that were found and their links are weighed together, by what is right on held-out documents.
 
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::link::Link;
-use canonym::text::{Mention, Span};
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::link::Link;
+use canonym_core::text::{Mention, Span};
 use canonym_neural::dual::joint::Joint;
 use serde::Serialize;
 
@@ -155,8 +155,8 @@ pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
 
 #[cfg(test)]
 mod tests {
-    use canonym::kb::ConceptId;
-    use canonym::link::Candidate;
+    use canonym_core::kb::ConceptId;
+    use canonym_core::link::Candidate;
 
     use super::*;
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use canonym::corpus::{AnnotatedDocument, Annotation};
-use canonym::eval::bootstrap::SplitMix64;
-use canonym::eval::matching::{Measure, Score};
-use canonym::eval::report::{EvalConfig, Report as EvalReport, evaluate};
-use canonym::kb::KnowledgeBase;
-use canonym::link::lexical::LinkConfig;
-use canonym::link::{Linker, Marked};
-use canonym::text::{Document, Mention, Span};
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::matching::{Measure, Score};
+use canonym_core::eval::report::{EvalConfig, Report as EvalReport, evaluate};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::{Linker, Marked};
+use canonym_core::text::{Document, Mention, Span};
 use canonym_neural::dual::bundle::DualBundle;
 use canonym_neural::dual::consistency::vote;
 use canonym_neural::dual::linker::{DualConfig, DualLinker};
@@ -64,7 +64,7 @@ pub fn judge(
 ) -> anyhow::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
     let voices = dual_voices(kb, bundle, None)?;
-    let linker = |bundle: &DualBundle| -> canonym::Result<DualLinker> {
+    let linker = |bundle: &DualBundle| -> canonym_core::Result<DualLinker> {
         Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voices(voices.clone()))
     };
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
@@ -190,7 +190,7 @@ fn search(
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
         let marked: Vec<Marked<'_>> =
             texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
-        Ok(compared(&mentions, &canonym::link::Linker::link(linker, &marked)?, &gold))
+        Ok(compared(&mentions, &canonym_core::link::Linker::link(linker, &marked)?, &gold))
     };
     let by_span = |all: &[Vec<Found>]| -> Vec<(f32, usize, usize, usize)> {
         let of = |least: f32| {

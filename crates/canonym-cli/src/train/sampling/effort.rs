@@ -2,9 +2,9 @@
 
 use std::ops::Add;
 
-use canonym::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym::eval::ids::IdSet;
-use canonym::text::Span;
+use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym_core::eval::ids::IdSet;
+use canonym_core::text::Span;
 
 /// Decisions by kind. Each mark is looked at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@ use super::*;
 use crate::dual::bundle::tests::bundle;
 use crate::dual::voice::NameVoice;
 use crate::usages::Usages;
-use canonym::kb::format::Meta;
-use canonym::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+use canonym_core::kb::format::Meta;
+use canonym_core::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
 
 fn kb() -> Arc<KnowledgeBase> {
     let mut builder = KnowledgeBaseBuilder::new();

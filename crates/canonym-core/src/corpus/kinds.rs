@@ -1,0 +1,105 @@
+//! The names of the corpus formats. What each can carry stands in its own module, [`super::format`] brings them together.
+//!
+//! ```
+//! use canonym_core::corpus::CorpusFormat;
+//!
+//! assert_eq!("bioc-xml".parse::<CorpusFormat>()?, CorpusFormat::BiocXml);
+//! # Ok::<(), canonym_core::Error>(())
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::corpus::check::quote;
+use crate::{Error, Result};
+
+/// The corpus formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CorpusFormat {
+    /// Plain text, one file a document.
+    Text,
+    /// One JSON document a line.
+    Jsonl,
+    /// PubTator: title, abstract and annotations by tab.
+    Pubtator,
+    /// BioC, as XML.
+    BiocXml,
+    /// BioC, as JSON.
+    BiocJson,
+    /// brat standoff: a `.txt` and an `.ann` file a document.
+    Brat,
+    /// One token a line with tags: BIO, BIOES or BILOU.
+    Conll,
+    /// Citations of PubMed as XML: single ones, sets and baseline files.
+    PubmedXml,
+    /// Annotated documents of TeXoo, one JSON object a corpus.
+    Texoo,
+    /// BioSyn queries, which are mentions without texts.
+    Biosyn,
+}
+
+impl CorpusFormat {
+    /// Every format.
+    pub const ALL: [CorpusFormat; 10] = [
+        CorpusFormat::Text,
+        CorpusFormat::Jsonl,
+        CorpusFormat::Pubtator,
+        CorpusFormat::BiocXml,
+        CorpusFormat::BiocJson,
+        CorpusFormat::Brat,
+        CorpusFormat::Conll,
+        CorpusFormat::PubmedXml,
+        CorpusFormat::Texoo,
+        CorpusFormat::Biosyn,
+    ];
+
+    /// The name that options take.
+    pub fn name(self) -> &'static str {
+        match self {
+            CorpusFormat::Text => "text",
+            CorpusFormat::Jsonl => "jsonl",
+            CorpusFormat::Pubtator => "pubtator",
+            CorpusFormat::BiocXml => "bioc-xml",
+            CorpusFormat::BiocJson => "bioc-json",
+            CorpusFormat::Brat => "brat",
+            CorpusFormat::Conll => "conll",
+            CorpusFormat::PubmedXml => "pubmed-xml",
+            CorpusFormat::Texoo => "texoo",
+            CorpusFormat::Biosyn => "biosyn",
+        }
+    }
+}
+
+impl fmt::Display for CorpusFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for CorpusFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<CorpusFormat> {
+        let found = CorpusFormat::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = CorpusFormat::ALL.iter().map(|format| format.name()).collect();
+            Error::invalid(format!("unknown corpus format {}", quote(name)))
+                .with_hint(format!("use one of {}", names.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed() {
+        for format in CorpusFormat::ALL {
+            assert_eq!(format.to_string().parse::<CorpusFormat>().unwrap(), format);
+        }
+        let error = "doc".parse::<CorpusFormat>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown corpus format `doc`");
+        assert!(error.hint().unwrap().starts_with("use one of text, jsonl, pubtator, bioc-xml"));
+    }
+}

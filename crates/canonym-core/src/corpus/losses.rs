@@ -1,0 +1,447 @@
+//! What a format cannot hold of a document, counted before or while it is written.
+//!
+//! One table says which format holds what; a few things depend on the document and are asked of the writer. Nothing here
+//! changes a document.
+//!
+//! ```
+//! use canonym_core::corpus::losses::losses;
+//! use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Relation};
+//!
+//! let mut document = AnnotatedDocument::default();
+//! document.relations.push(Relation::plain("CID", &["D1", "D2"]));
+//! assert_eq!(losses(&document, CorpusFormat::Pubtator).lines().count(), 0);
+//! let lost = losses(&document, CorpusFormat::Brat);
+//! assert_eq!(lost.lines().next().as_deref(), Some("1 relation was left out (first in document ``)"));
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::corpus::CorpusFormat::{BiocJson, BiocXml, Biosyn, Brat, Conll, Jsonl, Pubtator, Texoo};
+use crate::corpus::check::quote;
+use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat, biosyn, brat, conll};
+
+/// A kind of thing that is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Loss {
+    /// Texts, of which only the mentions stay.
+    Text,
+    /// Line breaks and other white space that become something else.
+    WhiteSpace,
+    /// Titles, abstracts and other parts of texts.
+    Section,
+    /// Annotations altogether.
+    Annotation,
+    /// Mentions with gaps, written from the first to the last word.
+    Hull,
+    /// Mentions with gaps, left out.
+    Discontinuous,
+    /// Mentions that overlap a longer one, left out.
+    Overlapping,
+    /// Mentions across a line break, written in parts.
+    Split,
+    /// Types that are no word, changed or given.
+    Type,
+    /// Borders between the ids of one mention.
+    IdList,
+    /// Names of the parts of composite mentions.
+    Parts,
+    /// What the source calls an annotation.
+    Key,
+    /// What else is said of a mention.
+    Attribute,
+    /// Relations, left out.
+    Relation,
+    /// Keys, roles or attributes of relations that are written.
+    RelationDetail,
+    /// What is said of a document.
+    DocumentAttribute,
+    /// How sure a system is.
+    Score,
+    /// Candidates behind the first, and the names and scores of all.
+    Candidate,
+    /// Documents of which nothing is left.
+    Document,
+    /// What only the format of the source can hold.
+    Residue,
+}
+
+/// Which formats hold what. What is not listed here depends on the document.
+const HELD: [(Loss, &[CorpusFormat]); 10] = [
+    (Loss::Section, &[Jsonl, BiocXml, BiocJson, CorpusFormat::PubmedXml, Pubtator]),
+    (Loss::Annotation, &[Jsonl, Pubtator, BiocXml, BiocJson, Brat, Conll, Texoo, Biosyn]),
+    (Loss::Discontinuous, &[Jsonl, BiocXml, BiocJson, Brat]),
+    (Loss::IdList, &[Jsonl, BiocXml, BiocJson, Brat]),
+    (Loss::Parts, &[Jsonl, Pubtator, BiocXml, BiocJson, Biosyn]),
+    (Loss::Key, &[Jsonl, BiocXml, BiocJson, Brat]),
+    (Loss::Attribute, &[Jsonl, BiocXml, BiocJson, Brat]),
+    (Loss::DocumentAttribute, &[Jsonl, BiocXml, BiocJson]),
+    (Loss::Score, &[Jsonl, BiocXml, BiocJson, Texoo]),
+    (Loss::Candidate, &[Jsonl]),
+];
+
+/// Whether `format` holds whatever is said of a mention.
+pub fn holds_attributes(format: CorpusFormat) -> bool {
+    holds(format, Loss::Attribute)
+}
+
+/// Whether `format` has a place for a kind of thing at all.
+fn holds(format: CorpusFormat, loss: Loss) -> bool {
+    HELD.iter().any(|(held, formats)| *held == loss && formats.contains(&format))
+}
+
+/// How often something is lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LossCount {
+    /// How many.
+    pub n: u64,
+    /// The id of the first document that loses any.
+    pub first: String,
+    /// The format whose residue it is; `None` for everything else.
+    pub format: Option<CorpusFormat>,
+}
+
+/// What is lost, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// The kinds of which anything is lost.
+    pub counts: BTreeMap<Loss, LossCount>,
+}
+
+impl Losses {
+    /// Adds what a later document loses.
+    pub fn add(&mut self, later: Losses) {
+        for (loss, count) in later.counts {
+            let sum = self.counts.entry(loss).or_insert_with(|| LossCount { n: 0, ..count.clone() });
+            sum.n += count.n;
+        }
+    }
+
+    /// Whether nothing is lost.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// One line for people for each kind.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.told(("was", "were"))
+    }
+
+    /// The same before anything is written.
+    pub fn forecast(&self) -> impl Iterator<Item = String> {
+        self.told(("will be", "will be"))
+    }
+
+    fn told(&self, (is, are): (&'static str, &'static str)) -> impl Iterator<Item = String> {
+        self.counts.iter().map(move |(loss, count)| {
+            let (one, many, done) = words(*loss);
+            let (what, was) = if count.n == 1 { (one, is) } else { (many, are) };
+            let of = count.format.map(|format| format!(" of {format}")).unwrap_or_default();
+            format!("{} {what}{of} {was} {done} (first in document {})", count.n, quote(&count.first))
+        })
+    }
+
+    fn count(&mut self, loss: Loss, n: usize, document: &AnnotatedDocument) {
+        if n > 0 {
+            let first = document.document.id.clone();
+            self.counts.insert(loss, LossCount { n: n as u64, first, format: None });
+        }
+    }
+}
+
+/// What a loss is called, one and several, and what became of it.
+fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
+    let left_out = "left out";
+    match loss {
+        Loss::Text => ("text", "texts", "left out but for the mentions"),
+        Loss::WhiteSpace => (
+            "text with line breaks, tabs or several blanks",
+            "texts with line breaks, tabs or several blanks",
+            "written with other white space",
+        ),
+        Loss::Section => ("section of a text", "sections of texts", left_out),
+        Loss::Annotation => ("annotation", "annotations", left_out),
+        Loss::Hull => ("discontinuous mention", "discontinuous mentions", "written from first to last word"),
+        Loss::Discontinuous => ("discontinuous mention", "discontinuous mentions", left_out),
+        Loss::Overlapping => {
+            ("mention inside or across a longer one", "mentions inside or across longer ones", left_out)
+        }
+        Loss::Split => ("mention across a line break", "mentions across line breaks", "written in parts"),
+        Loss::Type => ("type that is no single word", "types that are no single word", "changed"),
+        Loss::IdList => ("list of ids", "lists of ids", "joined by `|`"),
+        Loss::Parts => ("list of names of parts", "lists of names of parts", left_out),
+        Loss::Key => ("key of an annotation", "keys of annotations", left_out),
+        Loss::Attribute => ("attribute of a mention", "attributes of mentions", left_out),
+        Loss::Relation => ("relation", "relations", left_out),
+        Loss::RelationDetail => ("relation", "relations", "written without key, roles or attributes"),
+        Loss::DocumentAttribute => ("attribute of a document", "attributes of documents", left_out),
+        Loss::Score => ("score", "scores", left_out),
+        Loss::Candidate => ("list of candidates", "lists of candidates", "cut to the id of the first"),
+        Loss::Document => ("document without mentions", "documents without mentions", left_out),
+        Loss::Residue => ("rest", "rests", "left out, which no other format can hold"),
+    }
+}
+
+/// What `format` cannot hold of `document`.
+pub fn losses(document: &AnnotatedDocument, format: CorpusFormat) -> Losses {
+    let mut losses = Losses::default();
+    let annotations = &document.annotations;
+    if !holds(format, Loss::Annotation) {
+        losses.count(Loss::Annotation, annotations.len(), document);
+        losses.count(Loss::Relation, document.relations.len(), document);
+    } else {
+        count_texts(&mut losses, document, format);
+        count_mentions(&mut losses, document, format);
+        count_relations(&mut losses, document, format);
+    }
+    if !holds(format, Loss::Section) {
+        losses.count(Loss::Section, document.document.sections.len(), document);
+    } else if format == Pubtator {
+        let is_other = |kind: &str| kind != "title" && kind != "abstract";
+        let n_other = document.document.sections.iter().filter(|section| is_other(&section.kind)).count();
+        losses.count(Loss::Section, n_other, document);
+    }
+    if !holds(format, Loss::DocumentAttribute) {
+        losses.count(Loss::DocumentAttribute, document.attributes.len(), document);
+    }
+    // The lines of brat and CoNLL say nothing that the document does not say, too.
+    let residue = document.residue.as_ref().filter(|residue| ![format, Brat, Conll].contains(&residue.format));
+    if let Some(residue) = residue {
+        let first = document.document.id.clone();
+        losses.counts.insert(Loss::Residue, LossCount { n: 1, first, format: Some(residue.format) });
+    }
+    losses
+}
+
+fn count_texts(losses: &mut Losses, document: &AnnotatedDocument, format: CorpusFormat) {
+    let text = &document.document.text;
+    match format {
+        Biosyn => {
+            losses.count(Loss::Document, usize::from(document.annotations.is_empty()), document);
+            let has_text = document.annotations.iter().any(|one| !has_offsets(one));
+            losses.count(Loss::Text, usize::from(has_text), document);
+        }
+        Pubtator => losses.count(Loss::WhiteSpace, usize::from(text.contains(['\n', '\r'])), document),
+        Conll => {
+            let is_plain = |pair: &[char]| !(pair[0].is_whitespace() && pair[1].is_whitespace());
+            let letters: Vec<char> = text.chars().collect();
+            let changes = text.contains(['\n', '\r', '\t']) || !letters.windows(2).all(is_plain);
+            let is_own = document.residue.as_ref().is_some_and(|residue| residue.format == Conll);
+            losses.count(Loss::WhiteSpace, usize::from(changes && !is_own), document);
+        }
+        _ => {}
+    }
+}
+
+fn has_offsets(annotation: &Annotation) -> bool {
+    annotation.attributes.iter().any(|attribute| attribute.name == biosyn::OFFSETS)
+}
+
+fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: CorpusFormat) {
+    let annotations = &document.annotations;
+    let count = |is_lost: &dyn Fn(&Annotation) -> bool| annotations.iter().filter(|one| is_lost(one)).count();
+    if !holds(format, Loss::Discontinuous) {
+        let loss = if format == Conll { Loss::Discontinuous } else { Loss::Hull };
+        losses.count(loss, count(&|one| one.spans.len() > 1), document);
+    }
+    if format == Conll {
+        let n_whole = count(&|one| one.spans.len() == 1);
+        losses.count(Loss::Overlapping, n_whole - conll::kept(annotations).len(), document);
+        losses.count(Loss::Type, count(&|one| one.semantic_type.contains(char::is_whitespace)), document);
+    }
+    if format == Brat {
+        losses.count(Loss::Split, count(&|one| brat::is_split(one, &document.document.text)), document);
+        losses.count(Loss::Type, count(&|one| !brat::type_is_held(&one.semantic_type)), document);
+    }
+    let n_attributes = |one: &Annotation| match format {
+        Biosyn => one.attributes.iter().filter(|attribute| attribute.name != biosyn::OFFSETS).count(),
+        Texoo => one.attributes.iter().filter(|one| !["source", "class"].contains(&one.name.as_str())).count(),
+        _ => one.attributes.len(),
+    };
+    let n_attributes = annotations.iter().map(n_attributes).sum();
+    let rows: [(Loss, usize); 6] = [
+        (Loss::IdList, count(&|one| one.ids.len() > 1 && one.candidates.is_empty())),
+        (Loss::Parts, count(&|one| !one.parts.is_empty())),
+        (Loss::Key, count(&|one| !one.key.is_empty())),
+        (Loss::Attribute, n_attributes),
+        (Loss::Score, count(&|one| one.score.is_some())),
+        (Loss::Candidate, count(&|one| !one.candidates.is_empty())),
+    ];
+    for (loss, n) in rows {
+        if !holds(format, loss) {
+            losses.count(loss, n, document);
+        }
+    }
+}
+
+fn count_relations(losses: &mut Losses, document: &AnnotatedDocument, format: CorpusFormat) {
+    let relations = &document.relations;
+    match format {
+        Jsonl | BiocXml | BiocJson => {}
+        Pubtator => {
+            let n_detailed = relations.iter().filter(|relation| !relation.is_plain()).count();
+            losses.count(Loss::RelationDetail, n_detailed, document);
+        }
+        Brat => {
+            losses.count(Loss::Relation, relations.len() - brat::held(document).len(), document);
+        }
+        _ => losses.count(Loss::Relation, relations.len(), document),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::corpus::{Attribute, CandidateRecord, Reader, Relation, Residue, Writer};
+    use crate::input::Input;
+    use crate::text::{Document, Section, Span};
+
+    fn check(format: CorpusFormat, expect: Expect) {
+        let annotation = |spans: &[(usize, usize)]| Annotation {
+            spans: spans.iter().map(|&(start, end)| Span::new(start, end)).collect(),
+            ..Annotation::default()
+        };
+        let rich = Annotation {
+            key: "T1".to_owned(),
+            semantic_type: "two words".to_owned(),
+            ids: vec!["D1".to_owned(), "D2".to_owned()],
+            parts: vec!["a".to_owned(), "b".to_owned()],
+            attributes: vec![Attribute::default(); 2],
+            ..annotation(&[(0, 6)])
+        };
+        let candidate = CandidateRecord { id: "D1".to_owned(), name: "x".to_owned(), score: 0.5 };
+        let linked = Annotation { score: Some(0.5), candidates: vec![candidate], ..annotation(&[(7, 19)]) };
+        let document = AnnotatedDocument {
+            document: Document {
+                id: "7".to_owned(),
+                text: "breast\nand  ovarian cancer".to_owned(),
+                sections: vec![Section { kind: "methods".to_owned(), span: Span::new(0, 6) }],
+            },
+            annotations: vec![
+                rich,
+                linked,
+                annotation(&[(0, 6), (20, 26)]),
+                annotation(&[(12, 26)]),
+                annotation(&[(0, 10)]),
+            ],
+            relations: vec![
+                Relation::plain("CID", &["D1", "D2"]),
+                Relation { key: "R1".to_owned(), ..Relation::plain("Cause", &["T1", "T1"]) },
+            ],
+            attributes: vec![Attribute::default()],
+            residue: Some(Box::new(Residue { format: BiocXml, content: serde_json::Value::Null })),
+        };
+        let mut all = Losses::default();
+        all.add(losses(&document, format));
+        all.add(losses(&AnnotatedDocument::default(), format));
+        all.add(losses(&document, format));
+        expect.assert_eq(&all.lines().collect::<Vec<String>>().join("\n"));
+    }
+
+    #[test]
+    fn a_score_is_told_as_lost_where_it_does_not_come_back() {
+        let linked = Annotation {
+            spans: vec![Span::new(0, 5)],
+            text: "Fever".to_owned(),
+            semantic_type: "Disease".to_owned(),
+            ids: vec!["D1".to_owned()],
+            score: Some(0.75),
+            ..Annotation::default()
+        };
+        let document = AnnotatedDocument {
+            document: Document { id: "7".to_owned(), text: "Fever.".to_owned(), sections: Vec::new() },
+            annotations: vec![linked],
+            ..AnnotatedDocument::default()
+        };
+        for format in [Jsonl, Pubtator, BiocXml, BiocJson, Conll, Texoo, Biosyn] {
+            let mut writer = Writer::new(Vec::new(), Path::new("made"), format).unwrap();
+            writer.write(&document).unwrap();
+            let input = Input::from_bytes("made", writer.finish().unwrap()).unwrap();
+            let read = Reader::from_input(input, Some(format)).unwrap().next().unwrap().unwrap();
+            let is_lost = losses(&document, format).counts.contains_key(&Loss::Score);
+            assert_eq!(read.annotations[0].score.is_none(), is_lost, "{format}");
+        }
+    }
+
+    #[test]
+    fn every_format_says_what_it_loses() {
+        check(
+            Jsonl,
+            expect!["2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"],
+        );
+        check(BiocXml, expect!["2 lists of candidates were cut to the id of the first (first in document `7`)"]);
+        check(
+            Pubtator,
+            expect![[r#"
+            2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
+            2 sections of texts were left out (first in document `7`)
+            2 discontinuous mentions were written from first to last word (first in document `7`)
+            2 lists of ids were joined by `|` (first in document `7`)
+            2 keys of annotations were left out (first in document `7`)
+            4 attributes of mentions were left out (first in document `7`)
+            2 relations were written without key, roles or attributes (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            Brat,
+            expect![[r#"
+            2 sections of texts were left out (first in document `7`)
+            2 mentions across line breaks were written in parts (first in document `7`)
+            10 types that are no single word were changed (first in document `7`)
+            2 lists of names of parts were left out (first in document `7`)
+            2 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            Conll,
+            expect![[r#"
+            2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
+            2 sections of texts were left out (first in document `7`)
+            2 discontinuous mentions were left out (first in document `7`)
+            4 mentions inside or across longer ones were left out (first in document `7`)
+            2 types that are no single word were changed (first in document `7`)
+            2 lists of ids were joined by `|` (first in document `7`)
+            2 lists of names of parts were left out (first in document `7`)
+            2 keys of annotations were left out (first in document `7`)
+            4 attributes of mentions were left out (first in document `7`)
+            4 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            Biosyn,
+            expect![[r#"
+            2 texts were left out but for the mentions (first in document `7`)
+            2 sections of texts were left out (first in document `7`)
+            2 discontinuous mentions were written from first to last word (first in document `7`)
+            2 lists of ids were joined by `|` (first in document `7`)
+            2 keys of annotations were left out (first in document `7`)
+            4 attributes of mentions were left out (first in document `7`)
+            4 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 scores were left out (first in document `7`)
+            2 lists of candidates were cut to the id of the first (first in document `7`)
+            1 document without mentions was left out (first in document ``)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+        check(
+            CorpusFormat::PubmedXml,
+            expect![[r#"
+            10 annotations were left out (first in document `7`)
+            4 relations were left out (first in document `7`)
+            2 attributes of documents were left out (first in document `7`)
+            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! Search for people: concepts by id and by name, exact before prefix before fuzzy.
+//!
+//! This is what `canonym kb search` and pickers of concepts show. It ranks by closeness of spelling alone; which
+//! concept a text means is the work of a linker.
+//!
+//! ```
+//! use canonym_core::kb::format::Meta;
+//! use canonym_core::kb::search::{Found, search};
+//! use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
+//!
+//! let mut builder = KnowledgeBaseBuilder::new();
+//! let name = NameRecord { text: "Circle".to_owned(), scope: Scope::Preferred };
+//! builder.add(ConceptRecord { id: "SHAPE:1".to_owned(), names: vec![name], ..ConceptRecord::default() })?;
+//! let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default())?, "shapes")?;
+//! let hits = search(&kb, "circle", 10);
+//! assert_eq!((kb.id(hits[0].concept), hits[0].found), ("SHAPE:1", Found::Exact));
+//! # Ok::<(), canonym_core::Error>(())
+//! ```
+
+use std::collections::HashSet;
+
+use rapidfuzz::distance::osa;
+use rayon::prelude::*;
+
+use super::reader::{ConceptId, FormId, KnowledgeBase, NameId};
+use crate::index::grams::GramScratch;
+use crate::text::normalise::fold;
+
+/// Names less similar than this are not shown.
+const MIN_COSINE: f32 = 0.35;
+
+/// Forms that are looked at for every hit that is wanted, because concepts share forms and have several.
+const FORMS_PER_HIT: usize = 8;
+
+/// Edits between an id and one that is offered in its place.
+const MAX_ID_EDITS: usize = 2;
+
+/// Longer ids have no near ones.
+const MAX_ID_CHARS: usize = 64;
+
+/// How a concept was found, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Found {
+    /// The query is its id, or one of its alternative ids.
+    Id,
+    /// A name is equal to the query, case, accents and punctuation aside.
+    Exact,
+    /// A name starts with the query.
+    Prefix,
+    /// A name is spelled alike.
+    Fuzzy,
+}
+
+impl Found {
+    /// The word that people and files see.
+    pub fn word(self) -> &'static str {
+        match self {
+            Found::Id => "id",
+            Found::Exact => "exact",
+            Found::Prefix => "prefix",
+            Found::Fuzzy => "fuzzy",
+        }
+    }
+}
+
+/// A concept that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SearchHit {
+    /// The concept.
+    pub concept: ConceptId,
+    /// The name that matched; the preferred one where the id did.
+    pub name: NameId,
+    /// How it was found.
+    pub found: Found,
+    /// The similarity of the folded name and the query, 0 to 1.
+    pub similarity: f32,
+}
+
+/// The `top_k` concepts that `query` names best, each once, with the name that matched best.
+pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
+    let mut hits = Hits { kb, seen: HashSet::new(), hits: Vec::new(), top_k };
+    if let Some(concept) = kb.find(query.trim())
+        && let Some(name) = kb.names(concept).next()
+    {
+        hits.push(SearchHit { concept, name, found: Found::Id, similarity: 1.0 });
+    }
+    let folded = fold(query);
+    if folded.is_empty() {
+        return hits.hits;
+    }
+    let mut scratch = GramScratch::default();
+    if let Some(form) = kb.find_form(&folded) {
+        hits.push_forms(&[(form, 1.0)], Found::Exact);
+    }
+    if !hits.is_full() {
+        let forms = prefixed(kb, &folded, FORMS_PER_HIT * top_k);
+        let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
+        let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
+        hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), Found::Prefix);
+    }
+    if !hits.is_full() {
+        let nearest = kb.grams().search(&folded, FORMS_PER_HIT * top_k, &mut scratch);
+        let near = nearest.iter().filter(|hit| hit.cosine >= MIN_COSINE);
+        hits.push_forms(&near.map(|hit| (FormId(hit.row), hit.cosine)).collect::<Vec<_>>(), Found::Fuzzy);
+    }
+    hits.hits
+}
+
+/// The concepts whose parent is `concept`, in id order. Every concept is looked at.
+pub fn children(kb: &KnowledgeBase, concept: ConceptId) -> Vec<ConceptId> {
+    kb.concepts().filter(|child| kb.parents(*child).any(|parent| parent == concept)).collect()
+}
+
+/// The concepts whose ids are `id` but for case, blanks or a slip of the pen: those with the fewest edits, in id order.
+/// Every id is looked at.
+pub fn nearest_ids(kb: &KnowledgeBase, id: &str, top_k: usize) -> Vec<ConceptId> {
+    let wanted: Vec<char> = id.trim().to_lowercase().chars().collect();
+    if wanted.is_empty() || wanted.len() > MAX_ID_CHARS {
+        return Vec::new();
+    }
+    let comparator = osa::BatchComparator::new(wanted.iter().copied());
+    let arguments = osa::Args::default().score_cutoff(MAX_ID_EDITS.min(wanted.len() / 3));
+    let edits = |row: usize| {
+        let concept = ConceptId(row as u32);
+        let raw = kb.raw_id(concept);
+        let of = |id: &str| comparator.distance_with_args(id.to_lowercase().chars(), &arguments);
+        let fewest = [of(kb.id(concept)), of(&raw)].into_iter().flatten().min();
+        fewest.map(|n_edits| (n_edits, concept))
+    };
+    let mut near: Vec<(usize, ConceptId)> = (0..kb.n_concepts()).into_par_iter().filter_map(edits).collect();
+    near.sort_unstable();
+    let fewest = near.first().map(|(n_edits, _)| *n_edits);
+    near.retain(|(n_edits, _)| Some(*n_edits) == fewest);
+    near.truncate(top_k);
+    near.into_iter().map(|(_, concept)| concept).collect()
+}
+
+/// The `k` best forms that start with `folded`: those where a word ends there first, then the shortest.
+fn prefixed(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
+    let forms = kb.forms();
+    let mut found: Vec<(bool, usize, u32)> = Vec::new();
+    for row in forms.lower_bound(folded)..forms.len() {
+        let Some(rest) = forms.get(row).strip_prefix(folded) else { break };
+        if !rest.is_empty() {
+            found.push((!rest.starts_with(' '), rest.len(), row as u32));
+        }
+    }
+    if found.len() > k {
+        found.select_nth_unstable(k);
+        found.truncate(k);
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(_, _, row)| FormId(row)).collect()
+}
+
+/// Hits so far, each concept once.
+struct Hits<'a> {
+    kb: &'a KnowledgeBase,
+    seen: HashSet<ConceptId>,
+    hits: Vec<SearchHit>,
+    top_k: usize,
+}
+
+impl Hits<'_> {
+    fn is_full(&self) -> bool {
+        self.hits.len() >= self.top_k
+    }
+
+    fn push(&mut self, hit: SearchHit) {
+        if !self.is_full() && self.seen.insert(hit.concept) {
+            self.hits.push(hit);
+        }
+    }
+
+    /// Adds the concepts of forms; of one form those first that prefer it, then those for which it is exact.
+    fn push_forms(&mut self, forms: &[(FormId, f32)], found: Found) {
+        for (form, similarity) in forms {
+            let mut names: Vec<NameId> = self.kb.names_of_form(*form).collect();
+            names.sort_by_key(|name| (self.kb.scope(*name), *name));
+            for name in names {
+                let concept = self.kb.concept_of(name);
+                self.push(SearchHit { concept, name, found, similarity: *similarity });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::kb::format::Meta;
+    use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+
+    fn kb() -> KnowledgeBase {
+        let rows = [
+            ("X:1", "Blue fever", "azure fever|fever"),
+            ("X:2", "Fever", "pyrexia"),
+            ("X:3", "Feverfew", "featherfew"),
+            ("X:4", "Fever of unknown origin", ""),
+            ("X:20", "Cough", "tussis"),
+        ];
+        let mut builder = KnowledgeBaseBuilder::new();
+        for (id, name, synonyms) in rows {
+            let preferred = NameRecord { text: name.to_owned(), scope: Scope::Preferred };
+            let exact = |text: &str| NameRecord { text: text.to_owned(), scope: Scope::Exact };
+            let names = [preferred].into_iter().chain(synonyms.split('|').map(exact)).collect();
+            let parents = if id == "X:1" { vec!["X:2".to_owned()] } else { Vec::new() };
+            let record = ConceptRecord { id: id.to_owned(), names, parents, ..ConceptRecord::default() };
+            builder.add(record).unwrap();
+        }
+        let meta = Meta { added_prefixes: vec!["X".to_owned()], ..Meta::default() };
+        KnowledgeBase::from_vec(builder.to_bytes(meta).unwrap(), "test").unwrap()
+    }
+
+    fn check(query: &str, top_k: usize, expected: Expect) {
+        let kb = kb();
+        let line = |hit: &SearchHit| {
+            let (id, name) = (kb.id(hit.concept), kb.name(hit.name));
+            format!("{} {id} {name} {:.2}\n", hit.found.word(), hit.similarity)
+        };
+        expected.assert_eq(&search(&kb, query, top_k).iter().map(line).collect::<String>());
+    }
+
+    #[test]
+    fn exact_stands_before_prefix_before_fuzzy() {
+        check(
+            "FEVER",
+            10,
+            expect![[r#"
+            exact X:2 Fever 1.00
+            exact X:1 fever 1.00
+            prefix X:4 Fever of unknown origin 0.34
+            prefix X:3 Feverfew 0.58
+        "#]],
+        );
+        check(
+            "fever",
+            2,
+            expect![[r#"
+            exact X:2 Fever 1.00
+            exact X:1 fever 1.00
+        "#]],
+        );
+        check(
+            "azur fevr",
+            1,
+            expect![[r#"
+            fuzzy X:1 azure fever 0.67
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ids_are_found_as_they_are_shown_and_as_their_source_wrote_them() {
+        check(
+            "X:2",
+            1,
+            expect![[r#"
+            id X:2 Fever 1.00
+        "#]],
+        );
+        check(
+            "20",
+            1,
+            expect![[r#"
+            id X:20 Cough 1.00
+        "#]],
+        );
+    }
+
+    #[test]
+    fn nothing_is_found_for_nothing() {
+        check("", 10, expect![""]);
+        check("😀", 10, expect![""]);
+        check("qqqqzzzz", 10, expect![""]);
+        check("fever", 0, expect![""]);
+    }
+
+    #[test]
+    fn ids_near_a_wrong_one_are_offered() {
+        let kb = kb();
+        let near =
+            |id: &str| -> Vec<&str> { nearest_ids(&kb, id, 3).into_iter().map(|concept| kb.id(concept)).collect() };
+        assert_eq!(near(" x:20"), ["X:20"]);
+        assert_eq!(near("X:21"), ["X:1", "X:2", "X:20"]);
+        assert_eq!(near("DOID:4"), [""; 0]);
+    }
+
+    #[test]
+    fn children_are_found_through_their_parents() {
+        let kb = kb();
+        let fever = kb.find("X:2").unwrap();
+        assert_eq!(children(&kb, fever), [kb.find("X:1").unwrap()]);
+    }
+}

@@ -1,0 +1,339 @@
+//! Whether a name only looks like another one: cefuroxime is no cefotaxime, although most of its letters agree.
+//!
+//! Nearness by letters or by vectors proposes candidates; it does not make two names the same. A rare word of a mention has to stand in the
+//! name of the concept, by its root, by its parts (`nephropathy`, `kidney disease`) or as a misspelling. A misspelling is a word that no
+//! terminology knows and that a few slips of the fingers or of the ear turn into a word of the name. Words that are known are listed in
+//! `assets/known-words.bin`, a Bloom filter (Bloom 1970) over the words of open terminologies.
+
+use std::sync::LazyLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Link;
+use super::recognise::accept::is_acronym;
+use super::recognise::common::frequency;
+use crate::kb::KnowledgeBase;
+use crate::kb::lexicon::token_hash;
+use crate::text::normalise::{canonical, fold, root};
+use crate::text::variants::roman_numeral;
+use crate::text::words::{Kind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
+
+const KNOWN: &[u8] = include_bytes!("../../assets/known-words.bin");
+
+/// Bits that a word sets.
+const N_HASHES: u64 = 7;
+
+/// Words that stand in more than so many of a thousand abstracts are no names of their own.
+const COMMON: u16 = 5;
+
+/// Shorter words have no misspellings that can be told from other words.
+const SHORTEST: usize = 5;
+
+/// A set of words that may hold a few more than were put in.
+#[derive(Debug, Clone)]
+pub struct WordFilter<'a>(&'a [u8]);
+
+impl<'a> WordFilter<'a> {
+    /// The words of the terminologies that the program knows.
+    pub fn embedded() -> &'static WordFilter<'static> {
+        static EMBEDDED: LazyLock<WordFilter<'static>> = LazyLock::new(|| WordFilter(KNOWN));
+        &EMBEDDED
+    }
+
+    /// The bytes of a filter over words.
+    pub fn build<'b>(words: impl Iterator<Item = &'b str>, n_bytes: usize) -> Vec<u8> {
+        let mut bytes = vec![0; n_bytes];
+        for word in words {
+            for bit in bits(word, n_bytes) {
+                bytes[bit / 8] |= 1 << (bit % 8);
+            }
+        }
+        bytes
+    }
+
+    /// Whether the word was put in; about one word in a hundred that was not is said to be there, too.
+    pub fn has(&self, word: &str) -> bool {
+        !self.0.is_empty() && bits(word, self.0.len()).all(|bit| self.0[bit / 8] >> (bit % 8) & 1 == 1)
+    }
+}
+
+fn bits(word: &str, n_bytes: usize) -> impl Iterator<Item = usize> {
+    let hash = xxh3_64(word.as_bytes());
+    let (first, step) = (hash & 0xffff_ffff, hash >> 32 | 1);
+    (0..N_HASHES).map(move |n| (first.wrapping_add(n.wrapping_mul(step)) % (8 * n_bytes as u64)) as usize)
+}
+
+/// Whether some terminology, or ordinary language, knows a folded word.
+pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
+    frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
+}
+
+/// Whether a mention has a rare word, a number or a symbol that is another one than the words of a name, so that the two only look alike.
+pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
+    let is_symbol = is_acronym(mention.trim());
+    let hyphened = mention.split_whitespace().filter_map(|word| word.split_once('-'));
+    let prefixes: Vec<String> =
+        hyphened.filter(|(prefix, _)| is_prefix(prefix)).map(|(prefix, _)| prefix.to_lowercase()).collect();
+    let (mention, name) = (fold(mention), fold(name));
+    let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
+    let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
+    if of_name.concat() == of_mention.concat() {
+        return false;
+    }
+    let same = |one: &str, other: &str| root(&canonical(one)) == root(&canonical(other));
+    let is_other = |word: &&str| {
+        let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
+            || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
+        let is_met = of_name.iter().any(|other| same(other, word));
+        let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
+        let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
+        !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_misspelt())
+    };
+    // A word that is a name somewhere else is no short way of saying a longer name: `laminin` is no laminin receptor.
+    let names_something =
+        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain;
+    let is_shortened = || match of_mention.as_slice() {
+        [word] if WordFilter::embedded().has(word) => {
+            of_name.iter().any(|other| names_something(other) && !same(other, word))
+        }
+        _ => false,
+    };
+    // `diagnosis` is more than prenatal diagnosis, and no diagnostic imaging.
+    let is_wider = || match of_mention.as_slice() {
+        [word] if frequency(word) > COMMON => {
+            let of_word = canonical(word);
+            let is_related = |other: &&str| {
+                let of_other = canonical(other);
+                same(other, word)
+                    || noun_of(&of_word).is_some_and(|noun| root(&noun) == root(&of_other))
+                    || noun_of(&of_other).is_some_and(|noun| root(&noun) == root(&of_word))
+                    || parts_of(&of_word).is_some_and(|parts| parts.iter().any(|part| **part == *of_other))
+            };
+            let names_more = |other: &&str| {
+                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain
+            };
+            of_name.iter().any(names_more)
+        }
+        _ => false,
+    };
+    // `non-diabetic` is the contrary of diabetes; `post-operative pain` has its prefix in `Pain, Postoperative`.
+    let mut prefixes = prefixes.iter();
+    of_mention.iter().any(is_other)
+        || is_shortened()
+        || is_wider()
+        || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
+}
+
+/// Whether a query is a name with spelling errors: each word equals the word of the name or misspells it.
+pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
+    let (asked, name) = (fold(asked), fold(name));
+    let mut n_misspelt = 0;
+    let agrees = |(one, other): (&str, &str)| {
+        let is_misspelt = one != other && is_misspelling(kb, one, other);
+        n_misspelt += usize::from(is_misspelt);
+        one == other || is_misspelt
+    };
+    asked.split(' ').count() == name.split(' ').count()
+        && asked.split(' ').zip(name.split(' ')).all(agrees)
+        && n_misspelt > 0
+}
+
+/// Compares the spelling of a query with the name of its first candidate: a look-alike is left unlinked, and a misspelling raises the score.
+pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
+    let Some(first) = link.candidates.first_mut() else { return };
+    let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
+    if only_looks_alike(kb, name, of_first) {
+        link.nil = true;
+        link.candidates.iter_mut().for_each(|candidate| candidate.score *= DISTRUST);
+    } else if is_misspelt_name(kb, name, of_first) {
+        first.score = first.score.max(MISSPELT);
+    }
+}
+
+/// Minimum score of a misspelt name.
+const MISSPELT: f32 = 0.6;
+
+/// What is left of the probability of candidates that only look alike.
+const DISTRUST: f32 = 0.1;
+
+fn is_rare(word: &str) -> bool {
+    word.len() >= SHORTEST
+        && word.chars().all(char::is_alphabetic)
+        && !is_linking_word(word)
+        && frequency(word) <= COMMON
+}
+
+/// Whether a word that no terminology knows is another word, mistyped; both are folded.
+pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
+    let (n, m) = (word.chars().count(), meant.chars().count());
+    if n < SHORTEST || m < SHORTEST || n.abs_diff(m) > 2 {
+        return false;
+    }
+    let most = match n.min(m) {
+        0..=6 => 1.0,
+        7..=9 => 1.6,
+        _ => 2.2,
+    };
+    slips(word, meant, most) <= most && !is_known_word(kb, word)
+}
+
+/// What it costs to mistype a word: slips of fingers and ear cost less than a letter of its own (restricted Damerau-Levenshtein distance,
+/// weighted). More than `most` is not told apart from infinity.
+pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
+    let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
+    let n = meant.len();
+    let mut rows: [Vec<f32>; 3] = [vec![f32::MAX; n + 1], (0..=n).map(|at| at as f32).collect(), vec![0.0; n + 1]];
+    for row in 1..=word.len() {
+        let [before, last, next] = &mut rows;
+        next[0] = row as f32;
+        let mut least = next[0];
+        for column in 1..=n {
+            let (typed, right) = (word[row - 1], meant[column - 1]);
+            let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
+            let extra = if doubled(&word, row - 1) { DOUBLED } else { 1.0 };
+            let missing = if doubled(&meant, column - 1) { DOUBLED } else { 1.0 };
+            // People rarely mistype the first letter.
+            let first = if row == 1 && column == 1 { FIRST } else { 0.0 };
+            let mut cost = (last[column] + extra)
+                .min(next[column - 1] + missing)
+                .min(last[column - 1] + if typed == right { 0.0 } else { substitution(typed, right) + first });
+            if row > 1 && right == 'f' && word[row - 2..row] == ['p', 'h'] {
+                cost = cost.min(before[column - 1] + DOUBLED);
+            }
+            if column > 1 && typed == 'f' && meant[column - 2..column] == ['p', 'h'] {
+                cost = cost.min(last[column - 2] + DOUBLED);
+            }
+            if row > 1 && column > 1 && typed == meant[column - 2] && word[row - 2] == right {
+                cost = cost.min(before[column - 2] + SWAPPED);
+            }
+            next[column] = cost;
+            least = least.min(cost);
+        }
+        if least > most {
+            return f32::MAX;
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][n]
+}
+
+/// Costs of usual slips.
+const DOUBLED: f32 = 0.5;
+const SWAPPED: f32 = 0.7;
+const FIRST: f32 = 0.8;
+
+fn substitution(typed: char, right: char) -> f32 {
+    const VOWELS: &str = "aeiouy";
+    /// Letters that sound alike.
+    const ALIKE: [(char, char); 8] =
+        [('c', 'k'), ('c', 's'), ('s', 'z'), ('f', 'v'), ('g', 'j'), ('m', 'n'), ('d', 't'), ('b', 'p')];
+    const KEYS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
+    let alike = |(one, other): &(char, char)| (*one, *other) == (typed, right) || (*other, *one) == (typed, right);
+    let place = |letter: char| {
+        KEYS.iter().enumerate().find_map(|(row, keys)| keys.find(letter).map(|column| (row as i32, column as i32)))
+    };
+    let near = place(typed)
+        .zip(place(right))
+        .is_some_and(|(one, other)| (one.0 - other.0).abs() <= 1 && (one.1 - other.1).abs() <= 1);
+    match () {
+        () if VOWELS.contains(typed) && VOWELS.contains(right) => 0.7,
+        () if ALIKE.iter().any(alike) || near => 0.8,
+        () => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kb::KnowledgeBaseBuilder;
+    use crate::kb::Scope;
+    use crate::kb::format::Meta;
+    use crate::kb::record::{ConceptRecord, NameRecord};
+
+    fn kb(names: &[&str]) -> KnowledgeBase {
+        let mut builder = KnowledgeBaseBuilder::new();
+        for (row, name) in names.iter().enumerate() {
+            let names = vec![NameRecord { text: (*name).to_owned(), scope: Scope::Preferred }];
+            builder.add(ConceptRecord { id: format!("X:{row}"), names, ..ConceptRecord::default() }).unwrap();
+        }
+        KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap()
+    }
+
+    #[test]
+    fn names_of_other_things_are_no_misspellings() {
+        let names = ["Cefotaxime", "Hydroxyurea", "Sulfasalazine", "Ibuprofen", "Diabetes Mellitus", "Prednisone"];
+        let kb = kb(&names);
+        for (mention, name) in [
+            ("cefuroxime", "Cefotaxime"),
+            ("hydroxyzine", "Hydroxyurea"),
+            ("sulfadiazine", "Sulfasalazine"),
+            ("prednimustine", "Prednisone"),
+            ("afebrile", "febrile"),
+            ("nondiabetic", "diabetic"),
+            ("laminin", "Receptors, Laminin"),
+            ("Factor XIII", "Factor XIIIa"),
+        ] {
+            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+        for (mention, name) in [
+            ("ibuprofin", "Ibuprofen"),
+            ("ibuprofen sodium", "Ibuprofen"),
+            ("diabtes mellitus", "Diabetes Mellitus"),
+            ("predinsone", "Prednisone"),
+        ] {
+            assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+    }
+
+    #[test]
+    fn names_are_misspelt_word_for_word() {
+        let kb = kb(&["Asthma", "Diabetes Mellitus", "Prednisone"]);
+        assert!(is_misspelt_name(&kb, "diabtes mellitus", "Diabetes Mellitus"));
+        assert!(is_misspelt_name(&kb, "predinsone", "Prednisone"));
+        for (asked, name) in [("Asthma", "Asthma"), ("diabtes", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
+            assert!(!is_misspelt_name(&kb, asked, name), "{asked} {name}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_makes_another_word() {
+        let kb = kb(&["Diabetes Mellitus", "Hypertension", "Eclampsia", "Pain, Postoperative", "Fever"]);
+        for (mention, name) in [
+            ("non-diabetic", "Diabetes Mellitus"),
+            ("Anti-hypertensive", "Hypertension"),
+            ("pre-eclampsia", "Eclampsia"),
+        ] {
+            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+        assert!(!only_looks_alike(&kb, "post-operative pain", "Pain, Postoperative"));
+        assert!(!only_looks_alike(&kb, "a fever", "Fever"));
+    }
+
+    #[test]
+    fn a_common_word_is_no_short_way_of_saying_a_longer_name() {
+        let kb = kb(&["Prenatal Diagnosis", "Memory Disorders"]);
+        assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis"));
+        assert!(only_looks_alike(&kb, "diagnosis", "Diagnostic Imaging"));
+        assert!(!only_looks_alike(&kb, "memory", "Memory Disorders"));
+        assert!(!only_looks_alike(&kb, "prenatal diagnoses", "Prenatal Diagnosis"));
+    }
+
+    #[test]
+    fn slips_cost_less_than_other_letters() {
+        let cost = |word, meant| slips(word, meant, 9.0);
+        assert_eq!(cost("fever", "fever"), 0.0);
+        assert!(cost("diarrea", "diarrhea") <= 1.0 && cost("dizzyness", "dizziness") < 1.0);
+        assert!(cost("ibuprophen", "ibuprofen") < 1.0 && cost("fenytoin", "phenytoin") <= 1.0);
+        assert!(cost("haedache", "headache") < cost("xeadache", "headache"));
+        assert_eq!(slips("abcdefgh", "stuvwxyz", 1.0), f32::MAX);
+    }
+
+    #[test]
+    fn a_filter_has_what_was_put_in() {
+        let words = ["cefuroxime", "hydroxyzine"];
+        let bytes = WordFilter::build(words.into_iter(), 16);
+        let filter = WordFilter(&bytes);
+        assert!(words.iter().all(|word| filter.has(word)) && !filter.has("aspirin"));
+        assert!(!WordFilter(&[]).has("aspirin"));
+    }
+}

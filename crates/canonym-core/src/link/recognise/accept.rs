@@ -1,0 +1,364 @@
+//! Whether a window that is a name is meant as that concept: features, a linear model, a probability.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::scan::{Found, Tier, Word};
+use crate::kb::subset::View;
+use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::text::tokens::Gap;
+use crate::text::words::is_prefix;
+use crate::{Error, Result};
+
+/// How many features a reading has.
+pub const N: usize = 40;
+
+/// What each feature is.
+pub const NAMES: [&str; N] = [
+    "always",
+    "acronym of two letters or fewer",
+    "acronym of three letters",
+    "longer acronym",
+    "word of three letters or fewer",
+    "word of four letters",
+    "word of five to seven letters",
+    "two words",
+    "three words or more",
+    "other inflection",
+    "other order",
+    "other derivation",
+    "preferred name",
+    "narrow name",
+    "broad name",
+    "related name",
+    "frequency of rarest word",
+    "lone word with frequency",
+    "lone word in many names",
+    "letters and digits",
+    "same letters and case",
+    "homonyms",
+    "number of names",
+    "hyphen behind",
+    "hyphen before",
+    "short form with the same meaning",
+    "short form with another meaning",
+    "other mentions in document",
+    "capital inside sentence",
+    "known word behind",
+    "known word before",
+    "lone word of other derivation",
+    "undefined acronym",
+    "source with scopes",
+    "exact synonym in source with scopes",
+    "symbol of letters and digits",
+    "lone preferred word",
+    "lone preferred word with frequency",
+    "preferred acronym",
+    "acronym of letters and digits in its own letters",
+];
+
+/// The same for people.
+pub const SENTENCES: [&str; N] = [
+    "what holds for every name that is found",
+    "it is written as an acronym of two letters or fewer",
+    "it is written as an acronym of three letters",
+    "it is written as an acronym of four letters or more",
+    "it is one word of three letters or fewer",
+    "it is one word of four letters",
+    "it is one word of five to seven letters",
+    "it has two words",
+    "it has three words or more",
+    "it is inflected or spelt otherwise than the name",
+    "its words stand in another order than in the name",
+    "its words are derived otherwise than those of the name",
+    "it is the preferred name of the concept",
+    "the name means less than the concept",
+    "the name means more than the concept",
+    "the name means something related to the concept",
+    "how common its rarest word is in abstracts",
+    "how common the lone word is in abstracts",
+    "in how many names the lone word stands",
+    "it has letters and digits",
+    "every letter agrees, capitals included",
+    "other concepts have such a name, too",
+    "how many names the concept has",
+    "a hyphen follows",
+    "a hyphen precedes",
+    "the text defines the short form as a name of the concept",
+    "the text defines the short form as something that is no name",
+    "the concept is mentioned elsewhere in the text",
+    "it has a capital inside a sentence",
+    "a word of other names follows",
+    "a word of other names precedes",
+    "it is one word, derived otherwise than the name",
+    "it is an acronym that the text does not define",
+    "the terminology tells kinds of synonyms",
+    "the terminology calls the name an exact synonym",
+    "it is a symbol of letters and digits, such as a gene has, written as in the terminology",
+    "it is one word, and the preferred name of the concept",
+    "how common the lone word is in abstracts, where it is the preferred name",
+    "it is written as an acronym, and the preferred name of the concept",
+    "it is an acronym with digits, written as in the terminology",
+];
+
+/// Places of the features that depend on the whole document.
+const HOMONYMS: usize = 21;
+/// The text says what a short form stands for, and that is a name.
+pub(in crate::link) const SAME_MEANING: usize = 25;
+pub(super) const DIFFERS: usize = 26;
+pub(super) const MENTIONED: usize = 27;
+pub(super) const UNDEFINED: usize = 32;
+
+/// The features of a reading.
+pub type Features = [f32; N];
+
+/// One concept that a window may mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// The concept.
+    pub concept: ConceptId,
+    /// The name that spoke for it.
+    pub name: NameId,
+    /// How far its words agree with the window.
+    pub tier: Tier,
+    /// What speaks for it.
+    pub features: Features,
+    /// The probability of this sense by the inventory of senses, where the form is in it; it takes the place of the model.
+    pub sense: Option<f32>,
+}
+
+/// The readings of a window: the concepts of its forms that the view has, names that cannot be meant left out.
+pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+    let kb = view.kb;
+    let surface = found.span(words).of(text);
+    if is_part_of_word(text, words, found) {
+        return Vec::new();
+    }
+    let mut readings: Vec<Reading> = Vec::new();
+    for (form, tier) in &found.forms {
+        for name in kb.names_of_form(*form) {
+            let concept = kb.concept_of(name);
+            if !view.has(concept) {
+                continue;
+            }
+            if !found.expanded && !case_agrees(kb.name(name), surface) {
+                continue;
+            }
+            if *tier == Tier::Root && found.n_counted == 1 && is_verb_or_adverb(surface, kb.name(name)) {
+                continue;
+            }
+            let features = features(kb, text, words, found, *tier, name);
+            let reading = Reading { concept, name, tier: *tier, features, sense: None };
+            match readings.iter_mut().find(|reading| reading.concept == concept) {
+                Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
+                Some(known) => *known = reading,
+                None => readings.push(reading),
+            }
+        }
+    }
+    let homonyms = f32::from(u8::from(readings.len() > 1));
+    readings.iter_mut().for_each(|reading| reading.features[HOMONYMS] = homonyms);
+    readings
+}
+
+/// Whether the window is a part of a longer word, as `eclampsia` in `pre-eclampsia` and `flu` in `flu-like`.
+fn is_part_of_word(text: &str, words: &[Word], found: &Found) -> bool {
+    let is_joined = |word: &Word| word.token.before == Gap::Hyphen && !word.expanded;
+    let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
+    let behind = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
+    before.is_some_and(|span| is_prefix(span.of(text))) || behind.is_some_and(|span| span.of(text) == "like")
+}
+
+/// Whether a lone word only shares its stem with a name, as `solely` with `sole` and `organizing` with `organ`.
+fn is_verb_or_adverb(surface: &str, name: &str) -> bool {
+    let (surface, name) = (surface.to_lowercase(), name.to_lowercase());
+    VERBAL.iter().any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
+}
+
+/// Endings of verbs and adverbs.
+const VERBAL: [&str; 8] = ["ly", "ing", "ed", "ize", "izes", "ise", "ises", "ating"];
+
+/// How often a use of a form whose sense is certain is a mention.
+const SENSE_TRUST: f32 = 0.97;
+
+/// Whether a name of capitals meets capitals, and a word of small letters no acronym.
+pub(super) fn case_agrees(name: &str, surface: &str) -> bool {
+    let (name_short, surface_short) = (is_acronym(name), is_acronym(surface));
+    if name_short && name.len() <= 6 {
+        return same_letters(name, surface);
+    }
+    if surface_short && surface.len() <= 5 && name.chars().any(char::is_lowercase) {
+        // `AIDS` is no plural of `aid`; in a heading of capitals we lose a short word.
+        return same_letters(name, surface);
+    }
+    true
+}
+
+fn same_letters(name: &str, surface: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>();
+    let (name, surface) = (letters(name), letters(surface));
+    name == surface || surface.strip_suffix('s') == Some(&name)
+}
+
+/// At least two letters, all capitals apart from a final `s`.
+pub fn is_acronym(text: &str) -> bool {
+    let core = text.strip_suffix('s').unwrap_or(text);
+    let n_letters = core.chars().filter(|letter| letter.is_alphabetic()).count();
+    n_letters >= 2 && core.chars().all(|letter| !letter.is_lowercase()) && !core.contains(' ')
+}
+
+pub(super) fn features(
+    kb: &KnowledgeBase,
+    text: &str,
+    words: &[Word],
+    found: &Found,
+    tier: Tier,
+    name: NameId,
+) -> Features {
+    let flag = |yes: bool| f32::from(u8::from(yes));
+    let surface = found.span(words).of(text);
+    let window = &words[found.first..=found.last];
+    let n_letters = surface.chars().filter(|letter| letter.is_alphanumeric()).count();
+    let frequency = window.iter().filter(|word| !word.hashes.linking).map(|word| word.frequency).min().unwrap_or(0);
+    let frequency = f32::from(frequency + 1).ln();
+    let scope = kb.scope(name);
+    let scoped = kb.meta().n_scoped_names > 0;
+    let acronym = !found.expanded && is_acronym(surface);
+    let concept = kb.concept_of(name);
+    let lone = found.n_counted == 1;
+    let word = |yes: bool| flag(!acronym && lone && yes);
+    let next = words.get(found.last + 1);
+    let gap = next.map(|word| word.token.before);
+    let before = window[0].token.before;
+    let inside = before != Gap::Stop && before != Gap::Bracket;
+    let first_capital = surface.starts_with(char::is_uppercase) && !acronym;
+    let content = |word: &Word| word.known && !word.hashes.linking && word.frequency < 300;
+    let known_next = gap == Some(Gap::Space) && next.is_some_and(content);
+    let known_before = before == Gap::Space && found.first > 0 && content(&words[found.first - 1]);
+    let df = if lone { kb.token_row(window[0].hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
+    let digits = !found.expanded && surface.chars().any(|letter| letter.is_ascii_digit());
+    [
+        1.0,
+        flag(acronym && n_letters <= 2),
+        flag(acronym && n_letters == 3),
+        flag(acronym && n_letters > 3),
+        word(n_letters <= 3),
+        word(n_letters == 4),
+        word((5..=7).contains(&n_letters)),
+        flag(found.n_counted == 2),
+        flag(found.n_counted > 2),
+        flag(tier == Tier::Ordered),
+        flag(tier == Tier::Permuted),
+        flag(tier == Tier::Root),
+        flag(scope == Scope::Preferred),
+        flag(scope == Scope::Narrow),
+        flag(scope == Scope::Broad),
+        flag(scope == Scope::Related),
+        frequency,
+        if lone { frequency } else { 0.0 },
+        (df as f32 + 1.0).ln(),
+        flag(digits && n_letters <= 6),
+        flag(kb.name(name) == surface),
+        0.0,
+        (kb.names(concept).count() as f32).ln(),
+        flag(gap == Some(Gap::Hyphen)),
+        flag(before == Gap::Hyphen),
+        flag(found.expanded),
+        0.0,
+        0.0,
+        flag(first_capital && inside),
+        flag(known_next),
+        flag(known_before),
+        flag(lone && tier == Tier::Root),
+        flag(acronym),
+        flag(scoped),
+        flag(scoped && scope == Scope::Exact),
+        flag(digits && !acronym && n_letters >= 4 && same_letters(kb.name(name), surface)),
+        word(scope == Scope::Preferred),
+        if lone && scope == Scope::Preferred { frequency } else { 0.0 },
+        flag(acronym && scope == Scope::Preferred),
+        flag(acronym && digits && n_letters >= 4 && same_letters(kb.name(name), surface)),
+    ]
+}
+
+/// The weights of the features, and the probability below which a mention is not given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptModel {
+    /// One weight a feature.
+    pub weights: Features,
+    /// Mentions below this probability are left out.
+    pub threshold: f32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    weights: BTreeMap<String, f32>,
+    threshold: f32,
+}
+
+/// The embedded weights, and how they were made: `experiments/recognition.toml`.
+pub const EMBEDDED: &str = include_str!("../../../assets/recognition.json");
+
+impl AcceptModel {
+    /// A model that weighs nothing.
+    pub fn zero() -> AcceptModel {
+        AcceptModel { weights: [0.0; N], threshold: 0.0 }
+    }
+
+    /// The model inside the program.
+    pub fn embedded() -> AcceptModel {
+        AcceptModel::from_json(EMBEDDED).expect("a test reads the embedded model")
+    }
+
+    /// Reads a model; every feature must have a weight.
+    pub fn from_json(json: &str) -> Result<AcceptModel> {
+        let stored: Stored =
+            serde_json::from_str(json).map_err(|error| Error::invalid(format!("not a recognition model: {error}")))?;
+        let mut weights = [0.0; N];
+        for (weight, name) in weights.iter_mut().zip(NAMES) {
+            *weight = *stored
+                .weights
+                .get(name)
+                .ok_or_else(|| Error::invalid(format!("the recognition model has no weight for `{name}`")))?;
+        }
+        Ok(AcceptModel { weights, threshold: stored.threshold })
+    }
+
+    /// The model as JSON, names in order.
+    pub fn to_json(&self) -> String {
+        let rounded = |value: f32| (value * 1e4).round() / 1e4;
+        let weights = NAMES.iter().map(|name| (*name).to_owned()).zip(self.weights.map(rounded)).collect();
+        let stored = Stored { weights, threshold: rounded(self.threshold) };
+        serde_json::to_string_pretty(&stored).expect("numbers and names are plain data") + "\n"
+    }
+
+    /// The probability that a reading is right.
+    pub fn score(&self, reading: &Reading) -> f32 {
+        reading.sense.map_or_else(|| self.probability(&reading.features), |sense| SENSE_TRUST * sense)
+    }
+
+    /// The probability that a reading with these features is right.
+    pub fn probability(&self, features: &Features) -> f32 {
+        let logit: f32 = self.weights.iter().zip(features).map(|(weight, value)| weight * value).sum();
+        1.0 / (1.0 + (-logit).exp())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_model_comes_back_from_its_own_text() {
+        let model = AcceptModel::embedded();
+        assert_eq!(AcceptModel::from_json(&model.to_json()).unwrap(), model);
+    }
+
+    #[test]
+    fn acronyms_meet_capitals_only() {
+        assert!(case_agrees("AIDS", "AIDS") && !case_agrees("AIDS", "aids"));
+        assert!(!case_agrees("Cats", "CAT") && case_agrees("Cats", "cats"));
+        assert!(case_agrees("PD", "PDs") && case_agrees("Stroke", "STROKE"));
+    }
+}

@@ -1,0 +1,545 @@
+//! Senses of short forms and of ordinary words: which of them a text means where it does not define them.
+//!
+//! The inventory (`assets/senses.tsv`) lists for each form its senses, how usual each is, and words that stand near it. A sense is a long
+//! form, so it works with any terminology that has such a name. For each use of a form the senses are compared by a log-linear model:
+//! the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and whether the document spells the long form out. A cue that
+//! holds the form (`stroke of luck`) counts for more, and the cue `#` stands for a number behind the form.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::accept::{case_agrees, is_acronym};
+use super::scan::{ScanScratch, Tier, Word, lookup, words};
+use crate::Result;
+use crate::input::Input;
+use crate::kb::subset::View;
+use crate::kb::{ConceptId, NameId, Scope};
+use crate::text::Span;
+
+const SENSES: &str = include_str!("../../../assets/senses.tsv");
+const TOPICS: &str = include_str!("../../../assets/topics.tsv");
+
+/// What a sense is in the inventory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sense {
+    /// Its share of all uses of the form, 0 to 1.
+    pub prior: f32,
+    /// Whether it is from a user's file.
+    pub is_own: bool,
+    long_forms: Cow<'static, str>,
+    topics: Vec<u8>,
+    cues: &'static str,
+    /// Its number in the inventory.
+    number: u32,
+}
+
+impl Sense {
+    /// Its names, as a terminology might have them; none where it is no concept.
+    pub fn long_forms(&self) -> impl Iterator<Item = &str> {
+        parts(&self.long_forms).filter(|name| *name != "-")
+    }
+}
+
+/// A form with its senses.
+type Form = (Box<str>, Vec<Sense>);
+
+/// Forms with their senses.
+#[derive(Debug, Clone, Default)]
+pub struct SenseInventory {
+    // By the first word of the form, longest form first.
+    forms: HashMap<u64, Vec<Form>, Hashed>,
+    topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
+    n_topics: usize,
+    n_senses: usize,
+    /// The topic of words outside of medicine and biology.
+    everyday: Option<u8>,
+}
+
+/// One use of a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sensed {
+    /// Where it stands.
+    pub span: Span,
+    /// The concepts that it may mean here, with their names and probabilities, most probable first.
+    pub concepts: Vec<(ConceptId, NameId, f32)>,
+    /// Whether the form is from a user's file.
+    pub is_own: bool,
+}
+
+/// The concepts of senses in one knowledge base, looked up once each.
+#[derive(Debug, Default)]
+pub struct SenseConcepts(Vec<OnceLock<Vec<(ConceptId, NameId)>>>);
+
+impl SenseConcepts {
+    /// Nothing looked up yet.
+    pub fn new(inventory: &SenseInventory) -> SenseConcepts {
+        SenseConcepts((0..inventory.n_senses).map(|_| OnceLock::new()).collect())
+    }
+}
+
+/// Bits of the filter of words that occur in a text.
+const N_BITS: usize = 4096;
+
+fn bit(hash: u64) -> usize {
+    hash as usize % N_BITS
+}
+
+/// Words on either side in which cues are near.
+const NEAR: usize = 10;
+/// Uses of one word that are looked at, so that time stays linear in the length of a text.
+const MOST_PLACES: usize = 64;
+/// The weight of a cue near the form, and of one elsewhere in the document.
+const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
+/// The most that cues count.
+const MOST_CUES: f32 = 4.5;
+/// What a cue adds that the form is part of.
+const FIXED: f32 = 5.0;
+/// The cue of forms that a number follows.
+const NUMBER: &str = "#";
+/// The weight of the topic of the document.
+const TOPIC_WEIGHT: f32 = 0.9;
+/// What a long form in the document adds.
+const SPELLED_OUT: f32 = 4.0;
+/// Words of a topic that a document needs to be of it.
+const ENOUGH_TOPIC_WORDS: f32 = 4.0;
+/// Weight of unlisted senses in a document outside of medicine and biology.
+const GENERAL: f32 = 6.0;
+/// Document lengths, in words, between which that weight rises from none to all.
+const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
+/// Number of topic words by which that weight falls to a third (1/e).
+const FEW_SPECIFIC: f32 = 1.0;
+/// The share of uses that no sense of the inventory covers, at least.
+const OTHER: f32 = 0.03;
+/// The share of uses for a concept that the knowledge base calls so and the inventory does not know.
+const UNLISTED: f32 = 0.12;
+/// Odds by which a sense gains where the form is the preferred name of its concept.
+const PREFERRED: f32 = 3.0;
+
+impl SenseInventory {
+    /// The inventory inside the program.
+    pub fn embedded() -> Arc<SenseInventory> {
+        static EMBEDDED: LazyLock<Arc<SenseInventory>> = LazyLock::new(|| {
+            let mut inventory = SenseInventory { n_topics: TOPICS.lines().count(), ..SenseInventory::default() };
+            let mut topics_of: HashMap<u64, Vec<u8>, Hashed> = HashMap::default();
+            let mut names: Vec<&str> = Vec::new();
+            for (topic, line) in TOPICS.lines().enumerate() {
+                let (name, words) = line.split_once('\t').unwrap_or((line, ""));
+                names.push(name);
+                words
+                    .split('|')
+                    .for_each(|word| topics_of.entry(xxh3_64(word.as_bytes())).or_default().push(topic as u8));
+            }
+            inventory.topics_of = Arc::new(topics_of);
+            inventory.everyday = names.iter().position(|name| *name == "everyday").map(|topic| topic as u8);
+            for line in SENSES.lines() {
+                let fields: Vec<&str> = line.split('\t').collect();
+                let &[form, long_forms, prior, topics, cues] = fields.as_slice() else {
+                    panic!("a test reads the embedded inventory: {line}");
+                };
+                let of_topic = |topic: &str| names.iter().position(|name| *name == topic).map(|topic| topic as u8);
+                inventory.add(
+                    form,
+                    Sense {
+                        prior: prior.parse::<f32>().expect("a test reads the embedded inventory") / 100.0,
+                        is_own: false,
+                        long_forms: long_forms.into(),
+                        topics: topics.split(',').filter_map(of_topic).collect(),
+                        cues,
+                        number: 0,
+                    },
+                );
+            }
+            Arc::new(inventory)
+        });
+        EMBEDDED.clone()
+    }
+
+    /// The inventory with the short forms of a user, which take the place of the same forms: lines of `form`, `long form` (several separated by
+    /// `|`) and, where there is one, the share of uses in percent, separated by tabs.
+    ///
+    /// # Errors
+    /// If the file cannot be read or a line has no long form.
+    pub fn with_file(&self, input: &mut Input) -> Result<SenseInventory> {
+        let mut inventory = self.clone();
+        let mut own: Vec<Box<str>> = Vec::new();
+        while let Some((_, line)) = input.next_line()? {
+            let line = line.trim_end().to_owned();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let mut fields = line.split('\t').map(str::trim);
+            let (Some(form), Some(long_forms)) = (fields.next(), fields.next().filter(|long| parts(long).count() > 0))
+            else {
+                let error = input.error("short form without a long form");
+                return Err(error.with_hint("write `form<TAB>long form`, one short form a line"));
+            };
+            if form.is_empty() || form.len() > MAX_FORM {
+                let error = input.error("short form that is empty or too long");
+                return Err(error.with_hint(format!("a short form has between 1 and {MAX_FORM} bytes")));
+            }
+            let prior = match fields.next().filter(|share| !share.is_empty()).map(str::parse::<f32>) {
+                None => 97.0,
+                Some(Ok(share)) if share > 0.0 && share <= 100.0 => share,
+                Some(_) => {
+                    let error = input.error("share of uses that is not a number between 0 and 100");
+                    return Err(error.with_hint("leave the third column empty where there is one sense"));
+                }
+            };
+            if !own.iter().any(|known| **known == *form) {
+                own.push(form.into());
+                inventory.remove(form);
+            }
+            let long_forms = Cow::Owned(long_forms.to_owned());
+            let prior = prior / 100.0;
+            inventory.add(form, Sense { prior, is_own: true, long_forms, topics: Vec::new(), cues: "", number: 0 });
+        }
+        Ok(inventory)
+    }
+
+    fn add(&mut self, form: &str, mut sense: Sense) {
+        sense.number = self.n_senses as u32;
+        self.n_senses += 1;
+        let forms = self.forms.entry(key(first_word(form))).or_default();
+        match forms.iter_mut().find(|(known, _)| **known == *form) {
+            Some((_, senses)) => senses.push(sense),
+            None => {
+                forms.push((form.into(), vec![sense]));
+                forms.sort_by_key(|(form, _)| Reverse(form.len()));
+            }
+        }
+    }
+
+    fn remove(&mut self, form: &str) {
+        if let Some(forms) = self.forms.get_mut(&key(first_word(form))) {
+            forms.retain(|(known, _)| **known != *form);
+        }
+    }
+
+    /// The number of forms.
+    pub fn n_forms(&self) -> usize {
+        self.forms.values().map(Vec::len).sum()
+    }
+
+    /// The senses of a form as it is written; none where the inventory does not have it.
+    pub fn senses(&self, form: &str) -> &[Sense] {
+        let forms = self.forms.get(&key(first_word(form)));
+        forms.and_then(|forms| forms.iter().find(|(known, _)| **known == *form)).map_or(&[], |(_, senses)| senses)
+    }
+
+    /// Every use of a form that the text does not define, with the concepts it may mean. `defined` are the places where the text says what a
+    /// short form stands for.
+    pub(super) fn find(
+        &self,
+        view: View<'_>,
+        (text, words): (&str, &[Word]),
+        defined: &dyn Fn(Span) -> bool,
+        concepts: &SenseConcepts,
+    ) -> Vec<Sensed> {
+        let mut found = Vec::new();
+        let mut document: Option<Surroundings> = None;
+        let mut next = 0;
+        for (at, word) in words.iter().enumerate() {
+            if at < next || word.token.before == crate::text::tokens::Gap::Glued {
+                continue;
+            }
+            let Some((span, form, senses)) = self.form_at(text, word.token.span) else { continue };
+            let end = words.partition_point(|word| word.token.span.end <= span.end);
+            // Nothing may be glued to the form, and words such as `anti-` in front of it make another one.
+            let is_whole = end > at
+                && words[end - 1].token.span.end == span.end
+                && words.get(end).is_none_or(|next| next.token.before != crate::text::tokens::Gap::Glued);
+            if !is_whole || defined(span) {
+                continue;
+            }
+            next = end;
+            let document = document.get_or_insert_with(|| Surroundings::new(text, words, self));
+            let written = span.of(text);
+            let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
+            let has_other = senses.iter().any(|sense| sense.long_forms().next().is_none());
+            let other = if has_other { GENERAL * document.general } else { 0.0 };
+            let sensed = self.sensed(view, (span, written, form), senses, (&scores, other), concepts);
+            // Where the knowledge base has no sense of a longer form, its later words are looked at by themselves, as in `brain mets`.
+            if sensed.concepts.is_empty() {
+                next = at + 1;
+            }
+            found.push(sensed);
+        }
+        found
+    }
+
+    /// The longest form that begins with a word of the text.
+    fn form_at(&self, text: &str, word: Span) -> Option<(Span, &str, &[Sense])> {
+        let rest = &text[word.start as usize..];
+        let written = word.of(text);
+        let fits = |(form, _): &&Form| {
+            let Some(begin) = rest.get(..form.len()) else { return false };
+            let small = !form.chars().any(char::is_uppercase);
+            begin == &**form || small && is_capitalised(begin, form)
+        };
+        let of = |first: &str| self.forms.get(&key(first)).and_then(|forms| forms.iter().find(fits));
+        let of_written = of(written);
+        // `UTIs`, `DVTs`: the plural of capitals.
+        let singular = || written.strip_suffix('s').filter(|core| core.len() >= 2 && is_acronym(core)).and_then(of);
+        let (form, senses) = of_written.or_else(singular)?;
+        let plural = rest[form.len()..].starts_with('s') && is_acronym(form) && form.len() >= 2;
+        let start = word.start as usize;
+        Some((Span::new(start, start + form.len() + usize::from(plural)), form, senses))
+    }
+
+    fn sensed(
+        &self,
+        view: View<'_>,
+        (span, written, form): (Span, &str, &str),
+        senses: &[Sense],
+        (scores, other): (&[f32], f32),
+        concepts: &SenseConcepts,
+    ) -> Sensed {
+        let mut named: Vec<(ConceptId, NameId)> = Vec::new();
+        if let Some(known) = view.kb.find_form(&crate::text::normalise::fold(form)) {
+            for name in view.kb.names_of_form(known) {
+                let concept = view.kb.concept_of(name);
+                let is_meant = view.has(concept) && case_agrees(view.kb.name(name), written);
+                if is_meant && named.iter().all(|(one, _)| *one != concept) {
+                    named.push((concept, name));
+                }
+            }
+        }
+        let is_preferred = |concept: ConceptId| {
+            named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
+        };
+        let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
+        let mut sum = OTHER.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
+        for (sense, score) in senses.iter().zip(scores) {
+            let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
+            let mut weight = score.exp();
+            let kept: Vec<&(ConceptId, NameId)> = found.iter().filter(|(concept, _)| view.has(*concept)).collect();
+            if kept.iter().any(|(concept, _)| is_preferred(*concept)) {
+                weight *= PREFERRED;
+            }
+            sum += weight;
+            match kept.first() {
+                Some(first) => odds.push((Some(**first), weight)),
+                None => odds.push((None, weight)),
+            }
+        }
+        // What a user says of a form is all that it means.
+        let is_own = senses.iter().any(|sense| sense.is_own);
+        for (concept, name) in named.iter().filter(|_| !is_own) {
+            if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
+                let weight = UNLISTED * if is_preferred(*concept) { PREFERRED } else { 1.0 };
+                sum += weight;
+                odds.push((Some((*concept, *name)), weight));
+            }
+        }
+        let mut of_concept: Vec<(ConceptId, NameId, f32)> = Vec::new();
+        for (one, weight) in odds {
+            let Some((concept, name)) = one else { continue };
+            match of_concept.iter_mut().find(|known| known.0 == concept) {
+                Some(known) => known.2 += weight / sum,
+                None => of_concept.push((concept, name, weight / sum)),
+            }
+        }
+        of_concept.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
+        Sensed { span, concepts: of_concept, is_own }
+    }
+}
+
+/// The long forms of a field.
+fn parts(field: &str) -> impl Iterator<Item = &str> {
+    field.split('|').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// The longest form of a user's file, in bytes.
+const MAX_FORM: usize = 60;
+
+/// The key of a first word, capitals apart.
+fn key(word: &str) -> u64 {
+    match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => xxh3_64(word.to_ascii_lowercase().as_bytes()),
+        false => xxh3_64(word.as_bytes()),
+    }
+}
+
+/// Keys are hashes already.
+pub(super) type Hashed = std::hash::BuildHasherDefault<Identity>;
+
+/// A hasher of numbers that are hashes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Identity(u64);
+
+impl std::hash::Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers of 64 bits");
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+fn first_word(form: &str) -> &str {
+    let token = crate::text::tokens::tokenize(form).first().map(|token| token.span);
+    token.map_or(form, |span| span.of(form))
+}
+
+/// Whether two texts are equal but for a capital at the beginning.
+fn is_capitalised(written: &str, form: &str) -> bool {
+    let (mut one, mut other) = (written.chars(), form.chars());
+    let first = one.next().zip(other.next());
+    first.is_some_and(|(one, other)| one.to_lowercase().eq(other.to_lowercase())) && one.as_str() == other.as_str()
+}
+
+/// The concepts that have a name of a sense: those of the first long form that is a name.
+fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
+    let kb = view.kb;
+    let mut scratch = ScanScratch::default();
+    for long in sense.long_forms() {
+        let of_long = words(kb, long, &mut scratch);
+        let Some(found) = lookup(view, long, &of_long) else { continue };
+        let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
+        for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
+            let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
+            // A preferred name comes before a synonym of another concept.
+            let mut names: Vec<(ConceptId, NameId)> =
+                names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
+            names.sort_by_key(|(_, name)| kb.scope(*name) != Scope::Preferred);
+            concepts.extend(names.into_iter().filter(|(concept, _)| view.has(*concept)));
+        }
+        if !concepts.is_empty() {
+            return concepts;
+        }
+    }
+    Vec::new()
+}
+
+/// What stands around the forms of a document.
+struct Surroundings {
+    /// The words in small letters, each between blanks.
+    small: String,
+    /// Where each word begins in `small`.
+    starts: Vec<u32>,
+    /// The words by their hashes, sorted, with their places.
+    places: Vec<(u64, u32)>,
+    /// A filter of the words by their hashes: most cues do not occur in a text.
+    has: [u64; N_BITS / 64],
+    /// For each topic how much of the document is of it, against the mean topic.
+    topics: Vec<f32>,
+    /// How likely the document is outside of medicine and biology, 0 to 1: long enough, with few words of any such topic.
+    general: f32,
+}
+
+impl Surroundings {
+    fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> Surroundings {
+        let mut small = String::with_capacity(text.len() + 16);
+        let mut starts = Vec::with_capacity(words.len());
+        let mut places = Vec::with_capacity(words.len());
+        let mut counts = vec![0.0f32; inventory.n_topics];
+        let mut n_specific = 0;
+        small.push(' ');
+        for (place, word) in words.iter().enumerate() {
+            let begin = small.len();
+            starts.push(begin as u32);
+            let written = word.token.span.of(text);
+            match written.is_ascii() {
+                true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
+                false => small.extend(written.chars().flat_map(char::to_lowercase)),
+            }
+            places.push((xxh3_64(&small.as_bytes()[begin..]), place as u32));
+            if let Some(topics) = inventory.topics_of.get(&places[place].0) {
+                let share = 1.0 / topics.len() as f32;
+                topics.iter().for_each(|topic| counts[usize::from(*topic)] += share);
+                n_specific += usize::from(topics.iter().all(|topic| Some(*topic) != inventory.everyday));
+            }
+            small.push(' ');
+        }
+        places.sort_unstable();
+        let mut has = [0; N_BITS / 64];
+        places.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
+        let total: f32 = counts.iter().sum();
+        let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
+        let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
+        let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
+        let (few, enough) = ENOUGH_WORDS;
+        let is_told = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
+        let general = is_told * (-(n_specific as f32) / FEW_SPECIFIC).exp();
+        Surroundings { small, starts, places, has, topics, general }
+    }
+
+    /// Where the first of some words stands, sorted by place; other words may follow it there.
+    fn firsts(&self, words: &str) -> &[(u64, u32)] {
+        let first = words.split(' ').next().unwrap_or(words);
+        let hash = xxh3_64(first.as_bytes());
+        if self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) == 0 {
+            return &[];
+        }
+        let from = self.places.partition_point(|(known, _)| *known < hash);
+        let n = self.places[from..].partition_point(|(known, _)| *known == hash);
+        &self.places[from..from + n]
+    }
+
+    /// The places of `firsts` at which all of the words stand.
+    fn places<'a>(&'a self, words: &'a str, firsts: &'a [(u64, u32)]) -> impl Iterator<Item = usize> + 'a {
+        firsts.iter().take(MOST_PLACES).map(|(_, place)| *place as usize).filter(move |place| {
+            let rest = &self.small[self.starts[*place] as usize..];
+            rest.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
+        })
+    }
+
+    /// The score of a sense for the form at some words; its exponential is proportional to the probability of the sense.
+    fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
+        let (near, far) = CUE_WEIGHTS;
+        let mut cues = 0.0;
+        let mut fixed = 0.0;
+        for cue in parts(sense.cues) {
+            if cue == NUMBER {
+                cues += if self.is_number_behind(at.end) { near } else { 0.0 };
+                continue;
+            }
+            let firsts = self.firsts(cue);
+            if firsts.is_empty() {
+                continue;
+            }
+            // The form itself is no cue, but a cue may go on beyond it.
+            let is_other = |place: &usize| !at.contains(place) || !at.contains(&(place + cue.split(' ').count() - 1));
+            let until = at.end + NEAR;
+            let from = firsts.partition_point(|(_, place)| (*place as usize) + NEAR < at.start);
+            // Words that the form is part of, as in `a stroke of luck`.
+            let holds = |place: &usize| *place < at.end && at.start < place + cue.split(' ').count();
+            let around: Vec<usize> =
+                self.places(cue, &firsts[from..]).take_while(|place| *place < until).filter(is_other).collect();
+            if around.iter().any(holds) {
+                fixed = FIXED;
+            } else if !around.is_empty() {
+                cues += near;
+            } else if self.places(cue, firsts).any(|place| is_other(&place)) {
+                cues += far;
+            }
+        }
+        let topic = sense.topics.iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
+        let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
+        let written = &self.small.as_bytes()[self.starts[at.start] as usize..];
+        let is_spelled = sense.long_forms().map(str::to_lowercase).any(|long| {
+            // A form that is a long form itself does not spell itself out.
+            if written.starts_with(long.as_bytes()) && written.get(long.len()).is_none_or(|next| *next == b' ') {
+                return false;
+            }
+            let firsts = self.firsts(&long);
+            self.places(&long, firsts).next().is_some()
+        });
+        let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
+        sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + fixed + topic + spelled
+    }
+
+    /// Whether a number follows at a word, as in a list of laboratory values.
+    fn is_number_behind(&self, at: usize) -> bool {
+        self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
+    }
+}

@@ -1,0 +1,533 @@
+//! Reads coordinated mentions, "breast and ovarian cancer", as several, often discontinuous ones.
+//!
+//! A coordination is cut at its conjunctions into conjuncts. Words at the start of the first may be meant for
+//! all, and words at the end of the last; each choice is a reading. It knows no terminology: it orders the
+//! readings by form, and the caller takes the first one of which its terminology knows the parts.
+//!
+//! ```
+//! use canonym_core::text::{Span, composite::split_composite};
+//! let text = "breast and ovarian cancer";
+//! let readings = split_composite(text, Span::new(0, text.len()));
+//! let parts: Vec<Vec<&str>> = readings[0].iter().map(|part| part.spans.iter().map(|span| span.of(text)).collect()).collect();
+//! assert_eq!(parts, [vec!["breast", "cancer"], vec!["ovarian cancer"]]);
+//! ```
+
+use crate::text::Span;
+
+/// One of the mentions that a coordination stands for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// Its spans in text order. With a prefix ellipsis they are pieces of words: `hypo` and `thyroidism`.
+    pub spans: Vec<Span>,
+}
+
+/// Conjuncts of one coordination at most; longer lists are not read.
+const MAX_CONJUNCTS: usize = 10;
+
+/// Words of the text of one coordination at most.
+const MAX_WORDS: usize = 24;
+
+/// Readings that are returned at most.
+const MAX_READINGS: usize = 12;
+
+/// Words of a window that [`coordinations`] proposes at most, conjunctions and commas not counted.
+const MAX_WINDOW_WORDS: usize = 8;
+
+/// Words on each side of a conjunction at which a window may start and end.
+const MAX_SIDES: usize = 4;
+
+/// Words that end a window. Sorted, lower case.
+#[rustfmt::skip]
+const BARRIERS: [&str; 90] = [
+    "a", "after", "also", "although", "an", "are", "as", "at", "be", "because", "been", "before", "being",
+    "between", "but", "by", "can", "cause", "caused", "causes", "causing", "compared", "could", "did", "do", "does",
+    "during", "either", "for", "from", "had", "has", "have", "he", "how", "if", "in", "include", "includes",
+    "including", "increased", "induced", "into", "is", "it", "its", "may", "might", "more", "most", "no", "not",
+    "on", "our", "she", "should", "show", "showed", "shown", "since", "such", "than", "that", "their", "then",
+    "there", "therefore", "these", "they", "this", "those", "through", "thus", "to", "under", "until", "using",
+    "was", "we", "were", "when", "where", "whether", "which", "while", "who", "with", "within", "without", "would",
+];
+
+/// Words that may stand inside a window but not at its edges. Sorted, lower case.
+const INNER: [&str; 4] = ["both", "of", "other", "the"];
+
+/// First parts of words, for a prefix ellipsis without a hyphen in its last word. Sorted.
+const PREFIXES: [&str; 46] = [
+    "auto", "bi", "cardio", "cerebro", "di", "endo", "epi", "eu", "ex", "extra", "gastro", "hemi", "hepato", "hetero",
+    "homo", "hyper", "hypo", "immuno", "infra", "inter", "intra", "macro", "mega", "micro", "mono", "multi", "myo",
+    "neo", "neuro", "non", "normo", "oro", "pan", "para", "per", "peri", "poly", "post", "pre", "pro", "sub", "super",
+    "supra", "tetra", "trans", "tri",
+];
+
+/// Ends of words that are nouns of their own and need no head after them.
+const NOUN_ENDS: [&str; 19] = [
+    "cancer",
+    "carcinoma",
+    "disease",
+    "disorder",
+    "emia",
+    "failure",
+    "infarction",
+    "injury",
+    "itis",
+    "ness",
+    "oma",
+    "osis",
+    "pain",
+    "pathy",
+    "syndrome",
+    "tension",
+    "tumor",
+    "tumour",
+    "uria",
+];
+
+/// Ends of words that want a noun after them.
+const ADJECTIVE_ENDS: [&str; 9] = ["ac", "al", "ar", "ary", "ian", "ic", "ive", "oid", "ous"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Word,
+    /// "and", "or", a slash.
+    Conjunction,
+    Comma,
+    /// Brackets and stops, which nothing crosses.
+    Barrier,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Token {
+    span: Span,
+    kind: Kind,
+}
+
+/// Readings of the text under `span`, best first, each a list of parts in order; empty where it is no coordination.
+pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
+    let tokens = tokens(text, span);
+    if tokens.len() > 2 * MAX_WORDS || tokens.iter().any(|token| token.kind == Kind::Barrier) {
+        return Vec::new();
+    }
+    let Some((conjuncts, begins_anew)) = conjuncts(text, &tokens) else { return Vec::new() };
+    if let Some(reading) = prefix_ellipsis(text, &conjuncts) {
+        return vec![reading];
+    }
+    let n_first = conjuncts[0].len();
+    let n_last = conjuncts[conjuncts.len() - 1].len();
+    let mut ranked = Vec::new();
+    // `left kidney and both lungs`: what is said of the first is not said of both.
+    for n_left in 0..if begins_anew { 1 } else { n_first } {
+        for n_right in 0..n_last {
+            ranked.push((penalty(text, &conjuncts, n_left, n_right), n_left, n_right));
+        }
+    }
+    ranked.sort_unstable();
+    ranked.truncate(MAX_READINGS);
+    ranked.into_iter().map(|(_, n_left, n_right)| read_parts(text, &conjuncts, n_left, n_right)).collect()
+}
+
+/// Windows around the conjunctions of a sentence that are worth splitting, for each conjunction the widest first.
+///
+/// Every window has words on both sides of a conjunction, eight at most, and no function word at its edges.
+pub fn coordinations(text: &str, sentence: Span) -> Vec<Span> {
+    let tokens = tokens(text, sentence);
+    let mut found: Vec<Span> = Vec::new();
+    for (row, token) in tokens.iter().enumerate() {
+        if token.kind == Kind::Conjunction {
+            let mut windows = windows_around(text, &tokens, row);
+            windows.sort_by_key(|window| (usize::MAX - window.len(), window.start));
+            found.extend(windows);
+        }
+    }
+    // Two conjunctions of one list propose the same windows.
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|window| seen.insert(*window));
+    found
+}
+
+fn windows_around(text: &str, tokens: &[Token], row: usize) -> Vec<Span> {
+    let is_open = |token: &Token| match token.kind {
+        Kind::Word => BARRIERS.binary_search(&lower(text, token.span).as_str()).is_err(),
+        Kind::Conjunction | Kind::Comma => true,
+        Kind::Barrier => false,
+    };
+    let is_edge =
+        |token: &Token| token.kind == Kind::Word && INNER.binary_search(&lower(text, token.span).as_str()).is_err();
+    let reach = 2 * MAX_WINDOW_WORDS;
+    let left: Vec<usize> = (0..row).rev().take(reach).take_while(|&at| is_open(&tokens[at])).collect();
+    let right: Vec<usize> = (row + 1..tokens.len()).take(reach).take_while(|&at| is_open(&tokens[at])).collect();
+    let starts: Vec<usize> = left.into_iter().filter(|&at| is_edge(&tokens[at])).take(MAX_WINDOW_WORDS - 1).collect();
+    let ends: Vec<usize> = right.into_iter().filter(|&at| is_edge(&tokens[at])).take(MAX_SIDES).collect();
+    let mut windows = Vec::new();
+    for &start in &starts {
+        for &end in &ends {
+            let n_words = tokens[start..=end].iter().filter(|token| token.kind == Kind::Word).count();
+            // Close starts, and starts of a list of which the item before would be cut off.
+            let is_near = starts.iter().position(|&other| other == start).is_some_and(|n| n < MAX_SIDES);
+            let starts_item = start == 0 || tokens[start - 1].kind != Kind::Word;
+            if n_words <= MAX_WINDOW_WORDS && (is_near || starts_item) {
+                windows.push(Span { start: tokens[start].span.start, end: tokens[end].span.end });
+            }
+        }
+    }
+    windows
+}
+
+/// Words, conjunctions and commas of the text under `span`.
+fn tokens(text: &str, span: Span) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let base = span.start as usize;
+    let part = span.of(text);
+    let mut start = 0;
+    while start < part.len() {
+        let rest = &part[start..];
+        let blank = rest.len() - rest.trim_start().len();
+        if blank > 0 {
+            start += blank;
+            continue;
+        }
+        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        push_word(text, Span::new(base + start, base + start + length), &mut tokens);
+        start += length;
+    }
+    tokens
+}
+
+/// Cuts a white-space word at its slashes, brackets and closing punctuation.
+fn push_word(text: &str, span: Span, tokens: &mut Vec<Token>) {
+    let word = span.of(text);
+    let base = span.start as usize;
+    let kind_of = |word: &str| match word.to_lowercase().as_str() {
+        "and" | "or" | "nor" | "&" => Kind::Conjunction,
+        _ => Kind::Word,
+    };
+    if word.eq_ignore_ascii_case("and/or") {
+        tokens.push(Token { span, kind: Kind::Conjunction });
+        return;
+    }
+    let mut start = 0;
+    let mut previous = None;
+    let mut rest = word.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        let next = rest.peek().map(|&(_, c)| c);
+        let kind = match c {
+            // A slash between digits is a ratio or a date.
+            '/' if previous.is_some_and(|c: char| c.is_alphabetic() || c == '-')
+                && next.is_some_and(char::is_alphabetic) =>
+            {
+                Kind::Conjunction
+            }
+            ',' if next.is_none() => Kind::Comma,
+            '(' | ')' | '[' | ']' | ';' | ':' | '"' | '“' | '”' => Kind::Barrier,
+            '.' | '?' | '!' if next.is_none() => Kind::Barrier,
+            _ => {
+                previous = Some(c);
+                continue;
+            }
+        };
+        if start < at {
+            tokens.push(Token { span: Span::new(base + start, base + at), kind: kind_of(&word[start..at]) });
+        }
+        tokens.push(Token { span: Span::new(base + at, base + at + c.len_utf8()), kind });
+        start = at + c.len_utf8();
+        previous = Some(c);
+    }
+    if start < word.len() {
+        tokens.push(Token { span: Span::new(base + start, base + word.len()), kind: kind_of(&word[start..]) });
+    }
+}
+
+/// The words of each conjunct, and whether one behind the first begins with `both`; `None` where there are no two, or one is empty.
+fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
+    if !tokens.iter().any(|token| token.kind == Kind::Conjunction) {
+        return None;
+    }
+    let mut conjuncts: Vec<Vec<Span>> = vec![Vec::new()];
+    let mut after_comma = false;
+    let mut begins_anew = false;
+    for token in tokens {
+        let row = conjuncts.len() - 1;
+        match token.kind {
+            Kind::Word => {
+                let word = lower(text, token.span);
+                let is_article =
+                    row > 0 && conjuncts[row].is_empty() && matches!(word.as_str(), "the" | "a" | "an" | "of");
+                let is_both = matches!(word.as_str(), "both" | "either");
+                begins_anew |= is_both && row > 0;
+                if !is_article && !is_both {
+                    conjuncts[row].push(token.span);
+                }
+                after_comma = false;
+            }
+            // A comma before a conjunction is one separator with it.
+            Kind::Conjunction if after_comma && conjuncts[row].is_empty() => after_comma = false,
+            Kind::Conjunction | Kind::Comma => {
+                if conjuncts[row].is_empty() {
+                    return None;
+                }
+                conjuncts.push(Vec::new());
+                after_comma = token.kind == Kind::Comma;
+            }
+            Kind::Barrier => return None,
+        }
+    }
+    let n_words: usize = conjuncts.iter().map(Vec::len).sum();
+    let fits =
+        conjuncts.len() <= MAX_CONJUNCTS && n_words <= MAX_WORDS && conjuncts.iter().all(|words| !words.is_empty());
+    fits.then_some((conjuncts, begins_anew))
+}
+
+/// The parts when the first `n_left` words and the last `n_right` words belong to all conjuncts.
+fn read_parts(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -> Vec<Part> {
+    let last = conjuncts.len() - 1;
+    let left = &conjuncts[0][..n_left];
+    let right = &conjuncts[last][conjuncts[last].len() - n_right..];
+    let part = |row: usize| {
+        let body = body(conjuncts, row, n_left, n_right);
+        joined(text, left.iter().chain(body).chain(right).copied())
+    };
+    (0..=last).map(part).collect()
+}
+
+/// The words of a conjunct that are its own.
+fn body(conjuncts: &[Vec<Span>], row: usize, n_left: usize, n_right: usize) -> &[Span] {
+    let words = &conjuncts[row];
+    let start = if row == 0 { n_left } else { 0 };
+    let end = if row == conjuncts.len() - 1 { words.len() - n_right } else { words.len() };
+    &words[start..end]
+}
+
+/// One part of the words, neighbours joined into one span.
+fn joined(text: &str, words: impl Iterator<Item = Span>) -> Part {
+    let mut spans: Vec<Span> = Vec::new();
+    for word in words {
+        match spans.last_mut() {
+            Some(last) if text[last.end as usize..word.start as usize].trim().is_empty() => last.end = word.end,
+            _ => spans.push(word),
+        }
+    }
+    Part { spans }
+}
+
+/// "hypo- and hyperthyroidism": the conjuncts before the last are prefixes of a piece of its first word.
+fn prefix_ellipsis(text: &str, conjuncts: &[Vec<Span>]) -> Option<Vec<Part>> {
+    let (last, prefixes) = conjuncts.split_last()?;
+    let mut stems = Vec::new();
+    for prefix in prefixes {
+        let (&stem, before) = prefix.split_last()?;
+        let bare = stem.of(text).strip_suffix(['-', '‐', '‑', '–'])?;
+        if bare.is_empty() || (!before.is_empty() && !stems.is_empty()) {
+            return None;
+        }
+        stems.push((before, Span::new(stem.start as usize, stem.start as usize + bare.len())));
+    }
+    let word = last[0];
+    let tail = Span::new(word.start as usize + inner_cut(word.of(text))?, word.end as usize);
+    let shared = stems.first()?.0;
+    let rest = &last[1..];
+    let mut parts: Vec<Part> = Vec::new();
+    for (_, stem) in &stems {
+        let words = shared.iter().chain([stem, &tail]).chain(rest).copied();
+        parts.push(joined(text, words));
+    }
+    parts.push(joined(text, shared.iter().chain(last).copied()));
+    Some(parts)
+}
+
+/// Where the piece of a word starts that a prefix before it could share.
+fn inner_cut(word: &str) -> Option<usize> {
+    if let Some(hyphen) = word.find('-') {
+        return (hyphen + 1 < word.len()).then_some(hyphen + 1);
+    }
+    let known = PREFIXES.iter().filter(|prefix| {
+        let head = word.get(..prefix.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(prefix)) && word.len() >= prefix.len() + 4
+    });
+    // Combining forms end in "o": "cardiotoxicity".
+    let combining = || word.find('o').filter(|&at| at >= 2 && word.len() >= at + 5).map(|at| at + 1);
+    known.map(|prefix| prefix.len()).max().or_else(combining)
+}
+
+/// How unlikely a reading is by its form; smaller is better.
+fn penalty(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -> usize {
+    let last_row = conjuncts.len() - 1;
+    let bodies: Vec<&[Span]> = (0..=last_row).map(|row| body(conjuncts, row, n_left, n_right)).collect();
+    let (first, last) = (bodies[0], bodies[last_row]);
+    // Conjuncts of a coordination are alike in length and in kind.
+    let unequal: usize = bodies[..last_row].iter().map(|body| body.len().abs_diff(last.len())).sum();
+    let mut penalty = 10 + 2 * unequal + usize::from(n_left > 0 && n_right > 0) + usize::from(n_left > 0);
+    let first_word = lower(text, first[0]);
+    let last_word = lower(text, last[0]);
+    let is_one = |body: &[Span]| body.len() == 1 && is_label(body[0].of(text));
+    penalty = match (is_one(first), is_one(last)) {
+        (true, true) => penalty - 6,
+        (true, false) | (false, true) => penalty + 3,
+        (false, false) => penalty,
+    };
+    if first.len() > 1 && first.len() == last.len() && first_word == last_word {
+        penalty -= 3;
+    }
+    // "cancer of the breast": what is shared ends with the preposition and its article.
+    let is_joint = |span: &Span| matches!(lower(text, *span).as_str(), "of" | "the" | "in" | "to" | "type");
+    if conjuncts[0][..n_left].last().is_some_and(is_joint) {
+        penalty -= 3;
+    }
+    penalty += 3 * first.iter().filter(|span| is_joint(span) && lower(text, **span) != "type").count();
+    let ends_with = |ends: &[&str]| {
+        let word = first.last().map(|span| lower(text, *span)).unwrap_or_default();
+        let stem = word.strip_suffix('s').unwrap_or(&word);
+        ends.iter().any(|end| word.ends_with(end) || stem.ends_with(end))
+    };
+    if ends_with(&NOUN_ENDS) {
+        penalty + if n_right > 0 { 3 } else { 0 }
+    } else if ends_with(&ADJECTIVE_ENDS) {
+        penalty + if n_right > 0 { 0 } else { 3 }
+    } else {
+        penalty
+    }
+}
+
+/// A number, a roman numeral, or a single letter: "type 1", "factor VIII", "hepatitis B".
+fn is_label(word: &str) -> bool {
+    let n_chars = word.chars().count();
+    let is_roman = word.chars().all(|c| matches!(c, 'I' | 'V' | 'X'));
+    n_chars <= 5
+        && (n_chars == 1 || is_roman || word.starts_with(|c: char| c.is_ascii_digit()) || is_letter_and_digits(word))
+}
+
+/// "C6", "B12".
+fn is_letter_and_digits(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase()) && word[1..].chars().all(|c| c.is_ascii_digit())
+}
+
+fn lower(text: &str, span: Span) -> String {
+    span.of(text).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn show(text: &str, reading: &[Part]) -> String {
+        let part = |part: &Part| part.spans.iter().map(|span| span.of(text)).collect::<Vec<_>>().join(" … ");
+        reading.iter().map(part).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn check(text: &str, expect: Expect) {
+        let readings = split_composite(text, Span::new(0, text.len()));
+        expect.assert_eq(&readings.first().map(|reading| show(text, reading)).unwrap_or_default());
+    }
+
+    #[test]
+    fn word_lists_are_sorted() {
+        assert!(BARRIERS.is_sorted() && INNER.is_sorted());
+    }
+
+    #[test]
+    fn last_conjunct_gives_the_head() {
+        check("breast and ovarian cancer", expect!["breast … cancer | ovarian cancer"]);
+        check("breast, ovarian and colon cancer", expect!["breast … cancer | ovarian … cancer | colon cancer"]);
+        check("breast, ovarian, and/or colon cancer", expect!["breast … cancer | ovarian … cancer | colon cancer"]);
+        check("breast/ovarian cancer", expect!["breast … cancer | ovarian cancer"]);
+        check("dental and vaginal abnormalities", expect!["dental … abnormalities | vaginal abnormalities"]);
+        check(
+            "Duchenne and Becker muscular dystrophy",
+            expect!["Duchenne … muscular dystrophy | Becker muscular dystrophy"],
+        );
+        check("type 1 and type 2 diabetes", expect!["type 1 … diabetes | type 2 diabetes"]);
+    }
+
+    #[test]
+    fn first_conjunct_gives_the_head() {
+        check("hepatitis B and C", expect!["hepatitis B | hepatitis … C"]);
+        check("cancer of the breast and ovary", expect!["cancer of the breast | cancer of the … ovary"]);
+        check("cancer of both the breast and the ovary", expect!["cancer of … the breast | cancer of … the … ovary"]);
+        check("cleft lip/palate", expect!["cleft lip | cleft … palate"]);
+    }
+
+    #[test]
+    fn both_ends_can_be_shared() {
+        check("type 1 and 2 diabetes", expect!["type 1 … diabetes | type … 2 diabetes"]);
+        check("factor VIII or IX deficiency", expect!["factor VIII … deficiency | factor … IX deficiency"]);
+    }
+
+    #[test]
+    fn whole_mentions_stay_whole() {
+        check("fever and cough", expect!["fever | cough"]);
+        check("hepatitis and renal failure", expect!["hepatitis | renal failure"]);
+        check("left kidney and both lungs", expect!["left kidney | lungs"]);
+    }
+
+    #[test]
+    fn prefixes_share_a_piece_of_a_word() {
+        check("hypo- and hyperthyroidism", expect!["hypo … thyroidism | hyperthyroidism"]);
+        check("pre- and post-operative pain", expect!["pre … operative pain | post-operative pain"]);
+        check("hypo-/hypertension", expect!["hypo … tension | hypertension"]);
+        check("nephro- or cardiotoxicity", expect!["nephro … toxicity | cardiotoxicity"]);
+    }
+
+    #[test]
+    fn other_readings_follow() {
+        let text = "inherited breast and ovarian cancer";
+        let readings = split_composite(text, Span::new(0, text.len()));
+        let shown: Vec<String> = readings.iter().map(|reading| show(text, reading)).collect();
+        expect![[r#"
+            inherited breast | ovarian cancer
+            inherited breast … cancer | ovarian cancer
+            inherited breast … cancer | inherited … ovarian cancer
+            inherited breast | inherited … ovarian cancer"#]]
+        .assert_eq(&shown.join("\n"));
+    }
+
+    #[test]
+    fn what_is_no_coordination_has_no_reading() {
+        for text in
+            ["", "and", "breast cancer", "and cancer", "breast and", "breast, ovarian cancer", "a (b) and c", "1/2"]
+        {
+            check(text, expect![""]);
+        }
+    }
+
+    #[test]
+    fn windows_stand_between_function_words() {
+        let text = "The gene is linked to breast and ovarian cancer in women.";
+        let found = coordinations(text, Span::new(0, text.len()));
+        let shown: Vec<&str> = found.iter().map(|window| window.of(text)).collect();
+        expect!["breast and ovarian cancer | breast and ovarian"].assert_eq(&shown.join(" | "));
+    }
+
+    #[test]
+    fn windows_keep_lists_whole() {
+        let text = "risk of skin, bone or lung cancer";
+        let shown: Vec<&str> =
+            coordinations(text, Span::new(0, text.len())).iter().map(|window| window.of(text)).collect();
+        assert!(shown.contains(&"skin, bone or lung cancer"), "{shown:?}");
+    }
+
+    #[test]
+    fn long_lists_take_bounded_time() {
+        let text = "a1 and ".repeat(50_000);
+        assert!(split_composite(&text, Span::new(0, text.len())).is_empty());
+        assert!(coordinations(&text, Span::new(0, text.len())).len() <= 50_000 * 32);
+    }
+
+    proptest! {
+        #[test]
+        fn spans_lie_in_order_under_the_mention(text in "([a-zé]{1,6}|[ ,/-]| and | or |- and hypo|[A-Zα0-9(]|.){0,30}") {
+            let whole = Span::new(0, text.len());
+            for window in coordinations(&text, whole).into_iter().chain([whole]) {
+                for reading in split_composite(&text, window) {
+                    prop_assert!(reading.len() >= 2);
+                    for part in reading {
+                        prop_assert!(!part.spans.is_empty());
+                        prop_assert!(part.spans.iter().all(|span| !span.of(&text).is_empty()));
+                        prop_assert!(part.spans.is_sorted_by(|left, right| left.end <= right.start));
+                        prop_assert!(part.spans[0].start >= window.start);
+                    }
+                }
+            }
+        }
+    }
+}

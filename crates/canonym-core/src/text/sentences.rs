@@ -1,0 +1,393 @@
+//! Splits biomedical text into sentences, by rules.
+//!
+//! A stop ends a sentence when white space and the start of another sentence follow, and the word before it is
+//! not an abbreviation. A blank line ends a sentence, and so does the end of a line that is not wrapped, such as
+//! a title. It does not know about sections: split each one by itself where a document has them.
+//!
+//! ```
+//! use canonym_core::text::sentences::sentences;
+//! let text = "E. coli was grown (Fig. 2). It died.";
+//! let found: Vec<&str> = sentences(text).into_iter().map(|span| span.of(text)).collect();
+//! assert_eq!(found, ["E. coli was grown (Fig. 2).", "It died."]);
+//! ```
+
+use crate::text::Span;
+
+/// After these a stop never ends a sentence. Sorted, lower case, without the last stop.
+const ALWAYS_JOINED: [&str; 27] = [
+    "approx", "ca", "cf", "dr", "drs", "e.g", "eg", "eq", "eqs", "fig", "figs", "gen", "i.e", "ie", "incl", "mr",
+    "mrs", "ms", "prof", "ref", "refs", "st", "subsp", "suppl", "v", "viz", "vs",
+];
+
+/// After these a stop ends no sentence where a number follows. Sorted, lower case.
+const JOINED_TO_NUMBERS: [&str; 13] =
+    ["art", "chap", "ed", "ex", "no", "nos", "p", "pp", "sect", "tab", "tabs", "vol", "vols"];
+
+/// After these a stop ends a sentence only where a sentence opener follows. Sorted, lower case.
+const OFTEN_JOINED: [&str; 15] =
+    ["al", "co", "corp", "etc", "inc", "jr", "ltd", "m.d", "p.m", "ph.d", "sp", "spp", "sr", "u.k", "u.s"];
+
+/// Capitalised words that start sentences and are no names. Sorted, lower case.
+#[rustfmt::skip]
+const OPENERS: [&str; 62] = [
+    "a", "after", "all", "although", "an", "analysis", "and", "as", "at", "background", "because", "both", "but",
+    "by", "conclusion", "conclusions", "despite", "during", "each", "finally", "for", "from", "further",
+    "furthermore", "here", "however", "if", "in", "it", "its", "material", "methods", "moreover", "most", "no",
+    "objective", "of", "on", "one", "only", "our", "patients", "results", "several", "since", "some", "such",
+    "that", "the", "their", "then", "there", "therefore", "these", "they", "this", "those", "thus", "to", "two",
+    "we", "when",
+];
+
+/// Words after which a single capital is a name part, not an initial: "hepatitis B.". Sorted, lower case.
+const CLASSIFIERS: [&str; 16] = [
+    "antigen",
+    "class",
+    "factor",
+    "figure",
+    "grade",
+    "group",
+    "hepatitis",
+    "influenza",
+    "panel",
+    "protein",
+    "stage",
+    "strain",
+    "subtype",
+    "table",
+    "type",
+    "vitamin",
+];
+
+/// A bracket that closes farther away than this, in bytes, is taken as unclosed.
+const MAX_BRACKET: usize = 600;
+
+/// Lines longer than this, in bytes, are never taken as wrapped.
+const MAX_WRAPPED_LINE: usize = 200;
+
+/// The sentences of `text` in order, without surrounding white space; together they cover all else.
+pub fn sentences(text: &str) -> Vec<Span> {
+    let mut found = Vec::new();
+    for paragraph in paragraphs(text) {
+        let block = paragraph.of(text);
+        let offset = paragraph.start as usize;
+        let closing = closing_brackets(block);
+        let mut start = skip_blanks(block, 0);
+        let mut resume = start;
+        let mut enclosed_until = 0;
+        for (at, c) in block.char_indices() {
+            if at < resume {
+                continue;
+            }
+            if let Some(close) = closing_of(&closing, at) {
+                // A sentence that is wholly in brackets is split like any other.
+                if at == start {
+                    continue;
+                }
+                enclosed_until = enclosed_until.max(close);
+            }
+            if at < enclosed_until || !matches!(c, '.' | '?' | '!' | '…') {
+                continue;
+            }
+            // The whole run of stops is judged once, which keeps the walk linear.
+            resume = at + run_of_stops(&block[at..]);
+            if let Some(end) = sentence_end(block, start, at) {
+                push_trimmed(text, offset + start, offset + end, &mut found);
+                start = skip_blanks(block, end);
+                resume = start;
+            }
+        }
+        push_trimmed(text, offset + start, offset + block.len(), &mut found);
+    }
+    found
+}
+
+/// Blocks that no sentence crosses: ended by a blank line or by a line that is not wrapped.
+fn paragraphs(text: &str) -> Vec<Span> {
+    let mut blocks = Vec::new();
+    let mut lines: Vec<Span> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let span = Span::new(start, start + line.len());
+        start += line.len();
+        if line.trim().is_empty() {
+            join_wrapped(text, &lines, &mut blocks);
+            lines.clear();
+        } else {
+            lines.push(span);
+        }
+    }
+    join_wrapped(text, &lines, &mut blocks);
+    blocks
+}
+
+/// Joins neighbouring lines where the break between them comes from wrapping.
+fn join_wrapped(text: &str, lines: &[Span], blocks: &mut Vec<Span>) {
+    let width = lines.iter().map(|line| line.of(text).trim_end().len()).max().unwrap_or(0);
+    let mut block: Option<Span> = None;
+    for (row, &line) in lines.iter().enumerate() {
+        let joined = block.is_some() && row > 0 && is_wrapped(lines[row - 1].of(text), line.of(text), width);
+        match &mut block {
+            Some(block) if joined => block.end = line.end,
+            _ => blocks.extend(block.replace(line)),
+        }
+    }
+    blocks.extend(block);
+}
+
+/// Whether the text of `line` goes on in `next`, in a block whose longest line has `width` bytes.
+fn is_wrapped(line: &str, next: &str, width: usize) -> bool {
+    let line = line.trim_end();
+    let next = next.trim_start();
+    let starts_lower = next.chars().next().is_some_and(char::is_lowercase);
+    if starts_lower || line.ends_with([',', ';', '-', '–']) {
+        return true;
+    }
+    let first_word = next.split_whitespace().next().map_or(0, str::len);
+    // The next word would not have fitted, so the writer broke the line for its length.
+    width <= MAX_WRAPPED_LINE && line.len() + 1 + first_word > width
+}
+
+/// Pairs of (open, close) brackets of a block, sorted, without those that close far away.
+fn closing_brackets(block: &str) -> Vec<(usize, usize)> {
+    let mut open = Vec::new();
+    let mut pairs = Vec::new();
+    for (at, byte) in block.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' => open.push((at, byte)),
+            b')' | b']' => {
+                let partner = if byte == b')' { b'(' } else { b'[' };
+                if let Some(&(start, kind)) = open.last()
+                    && kind == partner
+                {
+                    open.pop();
+                    if at - start <= MAX_BRACKET {
+                        pairs.push((start, at));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// The first byte from `start` on that is no white space.
+fn skip_blanks(block: &str, start: usize) -> usize {
+    block.len() - block[start..].trim_start().len()
+}
+
+fn run_of_stops(tail: &str) -> usize {
+    tail.find(|c: char| !matches!(c, '.' | '?' | '!' | '…')).unwrap_or(tail.len())
+}
+
+fn closing_of(pairs: &[(usize, usize)], open: usize) -> Option<usize> {
+    pairs.binary_search_by_key(&open, |pair| pair.0).ok().map(|row| pairs[row].1)
+}
+
+/// Where the sentence that began at `start` ends, if the stop at `at` ends it.
+fn sentence_end(block: &str, start: usize, at: usize) -> Option<usize> {
+    let tail = &block[at..];
+    let stops = run_of_stops(tail);
+    let closers = tail[stops..].find(|c: char| !matches!(c, ')' | ']' | '"' | '\'' | '”' | '’' | '»'));
+    let end = at + closers.map_or(tail.len(), |closers| stops + closers);
+    let rest = &block[end..];
+    let next = rest.trim_start();
+    if next.is_empty() {
+        return Some(end);
+    }
+    let before = &block[start..at];
+    if next.len() == rest.len() {
+        return is_glued_heading(before, next).then_some(end);
+    }
+    if !starts_sentence(next) {
+        return None;
+    }
+    let plain_stop = block[at..end].starts_with('.') && stops == 1;
+    (!plain_stop || stop_ends_sentence(before, next)).then_some(end)
+}
+
+/// "…treatment.CONCLUSIONS: …": the blank after the stop is missing.
+fn is_glued_heading(before: &str, next: &str) -> bool {
+    let heading = next.find(|c: char| !c.is_ascii_uppercase() && c != ' ').unwrap_or(next.len());
+    heading >= 4 && next[heading..].starts_with(':') && before.ends_with(|c: char| c.is_alphanumeric() || c == ')')
+}
+
+/// Whether `next` can be the start of a sentence: a capital, a digit, an opening mark, or a symbol like "p53".
+fn starts_sentence(next: &str) -> bool {
+    let bare = next.trim_start_matches(['(', '[', '"', '\'', '“', '‘', '«']);
+    let Some(first) = bare.chars().next() else { return true };
+    if !first.is_lowercase() {
+        return first.is_alphanumeric() || matches!(first, '•' | '*' | '<' | '>' | '-' | '–' | '+' | '±' | '~');
+    }
+    let word = bare.split(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+    word.chars().any(|c| c.is_ascii_digit() || c.is_uppercase()) || (!first.is_ascii() && word.contains('-'))
+}
+
+/// Whether a single stop after `before` ends the sentence when `next` follows.
+fn stop_ends_sentence(before: &str, next: &str) -> bool {
+    let is_edge = |c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"' | '“' | '‘' | '/' | ',' | ';');
+    let head = before.trim_end_matches(|c: char| !is_edge(c));
+    let word = &before[head.len()..];
+    // The number of a list item or heading: "1. Introduction".
+    if head.len() <= 2 && is_enumerator(word) {
+        return false;
+    }
+    let lower = word.to_lowercase();
+    let next_word: String = next.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
+    let opens = OPENERS.binary_search(&next_word.as_str()).is_ok();
+    let before_number = next.starts_with(|c: char| c.is_ascii_digit() || c == '(' || c == '[');
+    if ALWAYS_JOINED.binary_search(&lower.as_str()).is_ok() {
+        return false;
+    }
+    if JOINED_TO_NUMBERS.binary_search(&lower.as_str()).is_ok() {
+        return !before_number;
+    }
+    if OFTEN_JOINED.binary_search(&lower.as_str()).is_ok() {
+        return opens;
+    }
+    let mut letters = word.chars();
+    let is_initial = letters.next().is_some_and(char::is_uppercase) && letters.next().is_none();
+    if is_initial && !opens {
+        let previous = head.split_whitespace().next_back().unwrap_or_default().to_lowercase();
+        return CLASSIFIERS.binary_search(&previous.as_str()).is_ok();
+    }
+    // "P = 0. 05": some corpora hold a blank inside numbers.
+    if word.ends_with(|c: char| c.is_ascii_digit()) && next.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    // "J.M. Smith", "5 mg i.v. Morphine".
+    let is_dotted = word.contains('.') && word.split('.').all(|part| part.chars().count() <= 1);
+    opens || !is_dotted
+}
+
+fn is_enumerator(word: &str) -> bool {
+    let word = word.trim_matches(['(', ')', '[', ']']);
+    !word.is_empty() && word.len() <= 3 && (word.chars().all(|c| c.is_ascii_digit()) || word.len() == 1)
+}
+
+fn push_trimmed(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
+    let part = &text[start..end];
+    let trimmed = part.trim();
+    if !trimmed.is_empty() {
+        let start = start + part.len() - part.trim_start().len();
+        found.push(Span::new(start, start + trimmed.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expect: Expect) {
+        let found: Vec<&str> = sentences(text).into_iter().map(|span| span.of(text)).collect();
+        expect.assert_eq(&found.join(" ¦ "));
+    }
+
+    #[test]
+    fn word_lists_are_sorted() {
+        for list in [&ALWAYS_JOINED[..], &JOINED_TO_NUMBERS, &OFTEN_JOINED, &OPENERS, &CLASSIFIERS] {
+            assert!(list.is_sorted(), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn stop_before_a_capital_ends_a_sentence() {
+        check(
+            "Fever was seen. Cough was not. 3 died! Why? Unknown",
+            expect!["Fever was seen. ¦ Cough was not. ¦ 3 died! ¦ Why? ¦ Unknown"],
+        );
+    }
+
+    #[test]
+    fn abbreviations_do_not_end_a_sentence() {
+        check(
+            "As in Fig. 1, e.g. ATP vs. ADP, i.e. Dr. Who saw approx. 5 (No. 3).",
+            expect!["As in Fig. 1, e.g. ATP vs. ADP, i.e. Dr. Who saw approx. 5 (No. 3)."],
+        );
+        check(
+            "Sato et al. Nature 2004. Sato et al. The rest.",
+            expect!["Sato et al. Nature 2004. ¦ Sato et al. ¦ The rest."],
+        );
+        check("The answer was no. However, no. 7 agreed.", expect!["The answer was no. ¦ However, no. 7 agreed."]);
+    }
+
+    #[test]
+    fn initials_do_not_end_a_sentence() {
+        check(
+            "E. coli and S. Aureus by J.M. Smith. All had hepatitis B. Patients left.",
+            expect!["E. coli and S. Aureus by J.M. Smith. ¦ All had hepatitis B. ¦ Patients left."],
+        );
+        check(
+            "It was given i.v. The vial of vitamin D. Rose.",
+            expect!["It was given i.v. ¦ The vial of vitamin D. ¦ Rose."],
+        );
+    }
+
+    #[test]
+    fn numbers_keep_their_points() {
+        check("P = 0. 05 and 1.5 mg. p53 rose by .3 units.", expect!["P = 0. 05 and 1.5 mg. ¦ p53 rose by .3 units."]);
+    }
+
+    #[test]
+    fn brackets_hold_together() {
+        check(
+            "It grew (see below. Then again) fast. (It was late. It rained.) End.",
+            expect!["It grew (see below. Then again) fast. ¦ (It was late. ¦ It rained.) ¦ End."],
+        );
+        check("Open (bracket. Next one.", expect!["Open (bracket. ¦ Next one."]);
+    }
+
+    #[test]
+    fn title_and_blank_lines_end_sentences() {
+        check(
+            "A study of asthma\nPatients with asthma were asked about their days and nights. They told us.",
+            expect!["A study of asthma ¦ Patients with asthma were asked about their days and nights. ¦ They told us."],
+        );
+        check("One\r\n\r\ntwo", expect!["One ¦ two"]);
+    }
+
+    #[test]
+    fn long_runs_take_linear_time() {
+        let n = 200_000;
+        assert_eq!(sentences(&".".repeat(n)).len(), 1);
+        assert_eq!(sentences(&". a ".repeat(n)).len(), 1);
+        assert_eq!(sentences(&format!("{}{}", " ".repeat(n), "()".repeat(n))).len(), 1);
+        assert_eq!(sentences(&format!("{}{}", "(".repeat(n), "a. b. ".repeat(n))).len(), 1);
+        assert_eq!(sentences(&"A\n".repeat(n)).len(), 1);
+    }
+
+    #[test]
+    fn wrapped_lines_are_joined() {
+        check(
+            "The patients were treated with\nAspirin and then they went to\nsleep. They woke.",
+            expect![[r#"
+            The patients were treated with
+            Aspirin and then they went to
+            sleep. ¦ They woke."#]],
+        );
+    }
+
+    #[test]
+    fn headings_end_at_a_missing_blank() {
+        check("We tested treatment.CONCLUSIONS: It works.", expect!["We tested treatment. ¦ CONCLUSIONS: It works."]);
+        check("1. Introduction. Next.", expect!["1. Introduction. ¦ Next."]);
+    }
+
+    proptest! {
+        #[test]
+        fn sentences_are_ordered_and_lose_no_text(text in "([A-Za-z]{1,5}|[.?!…]|[ \n\t]|[()\\[\\]\"]|[0-9]|.){0,200}") {
+            let found = sentences(&text);
+            let mut end = 0;
+            for span in found {
+                prop_assert!(text[end..span.start as usize].trim().is_empty());
+                prop_assert!(!span.of(&text).trim().is_empty());
+                end = span.end as usize;
+            }
+            prop_assert!(text[end..].trim().is_empty());
+        }
+    }
+}
