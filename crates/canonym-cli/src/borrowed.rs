@@ -8,9 +8,9 @@ use canonym_core::link::explain::{Explanation, contribution};
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym_core::text::{Document, Mention};
-use canonym_neural::dual::joint::{IS_MENTION, Joint, log_odds};
-use canonym_neural::dual::linker::DualLinker;
-use canonym_neural::pipeline::{Pipeline, PipelineConfig};
+use canonym_neural::models::joint::{IS_MENTION, Joint, log_odds};
+use canonym_neural::system::dual_encoder::DualLinker;
+use canonym_neural::system::pipeline::{Pipeline, PipelineConfig};
 
 use crate::knowledge::{self, Models};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use canonym_core::kb::KnowledgeBase;
-use canonym_neural::vectors::VectorCache;
+use canonym_neural::index::cache::VectorCache;
 use indicatif::ProgressBar;
 
 use crate::output::thousands;

@@ -21,18 +21,19 @@ use canonym_core::link::recognise::accept::{self, AcceptModel};
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::link::{Link, Linker, Marked};
-use canonym_neural::bundle::cross::{self, CrossBundle};
+use canonym_neural::bundle::cross_encoder::{self, CrossBundle};
+use canonym_neural::bundle::dual_encoder::DualBundle;
 use canonym_neural::bundle::{self, Bundle};
-use canonym_neural::dense::FlatIndex;
-use canonym_neural::dual;
-use canonym_neural::dual::bundle::DualBundle;
-use canonym_neural::dual::linker::{ConceptRows, DualConfig, DualLinker};
-use canonym_neural::dual::voice::{NameVoice, Voices};
-use canonym_neural::hybrid::{HybridLinker, NameEncoder, explain_usages};
-use canonym_neural::matrix::Matrix;
-use canonym_neural::pipeline::{Pipeline, PipelineConfig};
-use canonym_neural::usages::UsagesOf;
-use canonym_neural::vectors::VectorCache;
+use canonym_neural::index::FlatIndex;
+use canonym_neural::index::cache::VectorCache;
+use canonym_neural::models::mention_prior::UsagesOf;
+use canonym_neural::models::rescnn::names::NameEncoder;
+use canonym_neural::system::concept_rows::ConceptRows;
+use canonym_neural::system::dual_encoder::{DualConfig, DualLinker};
+use canonym_neural::system::hybrid::{HybridLinker, explain_usages};
+use canonym_neural::system::name_scorer::{NameVoice, Voices};
+use canonym_neural::system::pipeline::{Pipeline, PipelineConfig};
+use canonym_neural::tensor::matrix::Matrix;
 
 use crate::encoding;
 use crate::errors::usage;
@@ -163,10 +164,10 @@ impl Models {
         let mut all = Learned::default();
         let detect = mentions == Mentions::Detect;
         if let Some(bundle) = &self.rerank {
-            all.join(cross::SYSTEM, bundle.learned.as_ref());
+            all.join(cross_encoder::SYSTEM, bundle.learned.as_ref());
         }
         if let Some(bundle) = &self.dual {
-            all.join_whole(dual::bundle::SYSTEM, bundle.learned.as_ref());
+            all.join_whole(bundle::dual_encoder::SYSTEM, bundle.learned.as_ref());
             if detect && bundle.manifest.model.search.is_none() {
                 all.join("mentions", Some(&self.finder()?.learned(mentions)?));
             }
@@ -267,7 +268,7 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
 fn of_file(path: &Path) -> anyhow::Result<Models> {
     let (file, bytes) = bundle::read_file(path)?;
     match bundle::system_in(&bytes, &file)?.as_deref() {
-        Some(dual::bundle::SYSTEM) => Models::of_dual(Arc::new(DualBundle::from_bytes(&bytes, &file)?)),
+        Some(bundle::dual_encoder::SYSTEM) => Models::of_dual(Arc::new(DualBundle::from_bytes(&bytes, &file)?)),
         _ => Models::of_bundle(Arc::new(Bundle::from_bytes(&bytes, &file)?)),
     }
 }

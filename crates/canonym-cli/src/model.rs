@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Context;
 use canonym_core::eval::learned::{Learned, Role};
 use canonym_core::link::{model as lexical, recognise::accept};
-use canonym_neural::bundle::cross::{self, CrossBundle};
+use canonym_neural::bundle::cross_encoder::{self, CrossBundle};
+use canonym_neural::bundle::dual_encoder::{self as dual, DualBundle};
 use canonym_neural::bundle::{self, Bundle};
-use canonym_neural::dual::bundle::{self as dual, DualBundle};
-use canonym_neural::parameters::Parameters;
+use canonym_neural::tensor::parameters::Parameters;
 use serde::Serialize;
 
 use crate::knowledge::{self, DEFAULT, DEFAULT_MODEL};
@@ -125,12 +125,12 @@ fn of_bundle(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
             };
             info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
         }
-        Some(cross::SYSTEM) => {
+        Some(cross_encoder::SYSTEM) => {
             let bundle = CrossBundle::from_bytes(content, file)?;
             let mut learned = Learned::default();
-            learned.join_whole(cross::SYSTEM, bundle.learned.as_ref());
+            learned.join_whole(cross_encoder::SYSTEM, bundle.learned.as_ref());
             let info = Info {
-                kind: cross::SYSTEM.to_owned(),
+                kind: cross_encoder::SYSTEM.to_owned(),
                 format: Some(bundle.manifest.format),
                 fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
                 card: bundle.manifest.card.clone(),

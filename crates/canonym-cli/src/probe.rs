@@ -11,9 +11,9 @@ use canonym_core::Error;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_neural::bundle::Bundle;
-use canonym_neural::dense::FlatIndex;
-use canonym_neural::hybrid::NameEncoder;
-use canonym_neural::random::shuffle;
+use canonym_neural::index::FlatIndex;
+use canonym_neural::models::rescnn::names::NameEncoder;
+use canonym_neural::tensor::random::shuffle;
 use serde::Serialize;
 
 use crate::queries::{MentionQuery, bare, read_mentions};

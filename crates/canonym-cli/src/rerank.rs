@@ -8,8 +8,8 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{Link, Linker, Marked, Reranker};
-use canonym_neural::bundle::cross::CrossBundle;
-use canonym_neural::cross_encoder::CrossEncoder;
+use canonym_neural::bundle::cross_encoder::CrossBundle;
+use canonym_neural::models::cross_encoder::infer::CrossEncoder;
 
 use crate::knowledge::{Models, NameLinker};
 

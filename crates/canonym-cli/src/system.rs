@@ -19,8 +19,8 @@ use crate::errors::usage;
 use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
 use crate::rerank::TwoSteps;
-use canonym_neural::dual::linker::{DualConfig, DualLinker};
-use canonym_neural::pipeline::{Pipeline, PipelineConfig};
+use canonym_neural::system::dual_encoder::{DualConfig, DualLinker};
+use canonym_neural::system::pipeline::{Pipeline, PipelineConfig};
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

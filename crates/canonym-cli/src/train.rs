@@ -37,7 +37,7 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::compile::hash_file;
 use canonym_core::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym_core::link::model::LexicalModel;
-use canonym_neural::bundle::{FILE, cross};
+use canonym_neural::bundle::{self, FILE};
 use data::{Role, SetConfig};
 use serde::{Deserialize, Serialize};
 use settings::settings;
@@ -85,7 +85,7 @@ const SYSTEMS: [&str; 10] = [
     "pipeline",
     adapt::SYSTEM,
     "dual-encoder",
-    cross::SYSTEM,
+    bundle::cross_encoder::SYSTEM,
     "tagger",
     "rescnn",
     sampling::SYSTEM,
@@ -193,7 +193,7 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
         Some("dual-encoder") => dual::run(arguments, table),
         Some(adapt::SYSTEM) => adapt::run(arguments, table),
         Some(sampling::SYSTEM) => sampling::run(arguments, table),
-        Some(cross::SYSTEM) => cross_encoder::run(arguments, table),
+        Some(bundle::cross_encoder::SYSTEM) => cross_encoder::run(arguments, table),
         other => {
             let path = arguments.config.display();
             let message = match other {

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use canonym_neural::bert_encoder::{BertEncoder, Pooling};
+use canonym_neural::autograd::{Gradients, Packs, Tape};
 use canonym_neural::checkpoint::read_bert;
-use canonym_neural::matrix::Compute;
+use canonym_neural::models::bert::infer::{BertEncoder, Pooling};
 use canonym_neural::models::bert::{BertConfig, Sequences};
-use canonym_neural::parameters::Parameters;
-use canonym_neural::random::SplitMix64;
-use canonym_neural::tape::{Gradients, Packs, Tape};
+use canonym_neural::tensor::matrix::Compute;
+use canonym_neural::tensor::parameters::Parameters;
+use canonym_neural::tensor::random::SplitMix64;
 use rayon::prelude::*;
 
 /// Sequences of one part of a training batch, as the loop of training computes them.

@@ -11,17 +11,17 @@ use std::time::Instant;
 use canonym_core::corpus::Reader;
 use canonym_core::text::Span;
 use canonym_neural::checkpoint::read_bert;
-use canonym_neural::context::{add_marks, marked_window};
-use canonym_neural::cross_encoder::PairScorer;
-use canonym_neural::dense::FlatIndex;
-use canonym_neural::dual::DualEncoder;
-use canonym_neural::dual::windows::{WindowConfig, Windower};
-use canonym_neural::matrix::Compute;
+use canonym_neural::index::FlatIndex;
 use canonym_neural::models::bert::{BertConfig, Sequences};
+use canonym_neural::models::cross_encoder::context::{add_marks, marked_window};
+use canonym_neural::models::cross_encoder::infer::PairScorer;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
+use canonym_neural::models::dual_encoder::infer::DualEncoder;
+use canonym_neural::models::dual_encoder::windows::{WindowConfig, Windower};
 use canonym_neural::models::dual_encoder::{DualEncoderConfig, MentionVector, NAME, NameVector, TEXT};
-use canonym_neural::parameters::Parameters;
-use canonym_neural::random::SplitMix64;
+use canonym_neural::tensor::matrix::Compute;
+use canonym_neural::tensor::parameters::Parameters;
+use canonym_neural::tensor::random::SplitMix64;
 
 /// Mentions of a window, as in the paper.
 const N_MENTIONS: usize = 8;

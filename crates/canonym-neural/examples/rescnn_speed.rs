@@ -13,8 +13,8 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::text::normalise::fold;
 use canonym_neural::bundle::Bundle;
-use canonym_neural::dense::FlatIndex;
-use canonym_neural::hybrid::HybridLinker;
+use canonym_neural::index::FlatIndex;
+use canonym_neural::system::hybrid::HybridLinker;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
 use canonym_core::{Error, Result};
+use canonym_neural::objectives::tags::TagsConfig;
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::optimise::{AdamConfig, Schedule};
-use canonym_neural::train::tags::TagsConfig;
 use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training, TrainingDocument, TrainingPlan};
 use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;

@@ -17,19 +17,19 @@ use canonym_core::link::model::LexicalModel;
 use canonym_core::link::{Candidate, Link, Linker, Marked};
 use canonym_core::text::Mention;
 use canonym_neural::bundle::FILE;
-use canonym_neural::bundle::cross::{self, CrossBundle, FirstLinker, Retrieval};
+use canonym_neural::bundle::cross_encoder::{self, CrossBundle, FirstLinker, Retrieval};
+use canonym_neural::bundle::dual_encoder::DualBundle;
 use canonym_neural::checkpoint::read_bert;
-use canonym_neural::context::{N_PIECES, add_marks, marked_window};
-use canonym_neural::cross_encoder::PairScorer;
-use canonym_neural::dual::bundle::DualBundle;
-use canonym_neural::dual::linker::DualConfig;
-use canonym_neural::matrix::Compute;
+use canonym_neural::models::cross_encoder::context::{N_PIECES, add_marks, marked_window};
+use canonym_neural::models::cross_encoder::infer::PairScorer;
 use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
-use canonym_neural::parameters::{Parameters, Precision};
-use canonym_neural::random::for_step;
-use canonym_neural::train::pairs::{Pairs, PairsConfig, Question, Questions};
+use canonym_neural::objectives::pairs::{Pairs, PairsConfig, Question, Questions};
+use canonym_neural::system::dual_encoder::DualConfig;
+use canonym_neural::tensor::matrix::Compute;
+use canonym_neural::tensor::parameters::{Parameters, Precision};
+use canonym_neural::tensor::random::for_step;
+use canonym_neural::tokenizer::Pieces;
 use canonym_neural::train::{RunConfig, Select};
-use canonym_neural::wordpiece::Pieces;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::{checkpoint_folder, existing};
@@ -244,11 +244,11 @@ pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> 
     let Experiment { seed, data, run, .. } = experiment;
     let mut all = Learned::default();
     let (train, tune) = held_apart(read(&root.join(&data.documents))?, data.tune_share, *seed)?;
-    all.add(source(cross::SYSTEM, Trained, &data.documents, of_documents(&train)));
+    all.add(source(cross_encoder::SYSTEM, Trained, &data.documents, of_documents(&train)));
     if run.select == Select::Best || run.patience > 0 {
         all.add(match data.tune_share {
-            Some(_) => source(cross::SYSTEM, Tuned, &data.documents, of_documents(&tune)),
-            None => of_corpus(cross::SYSTEM, Tuned, &data.dev_documents, root)?,
+            Some(_) => source(cross_encoder::SYSTEM, Tuned, &data.documents, of_documents(&tune)),
+            None => of_corpus(cross_encoder::SYSTEM, Tuned, &data.dev_documents, root)?,
         });
     }
     Ok(all)

@@ -15,23 +15,24 @@ use canonym_core::eval::ids::{IdSet, known_ids};
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::model::LexicalModel;
+pub use canonym_neural::bundle::dual_encoder::SYSTEM;
+use canonym_neural::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest, FORMAT};
 use canonym_neural::bundle::{Bundle, FILE};
 use canonym_neural::checkpoint::read_bert;
-use canonym_neural::context::add_marks;
-pub use canonym_neural::dual::bundle::SYSTEM;
-use canonym_neural::dual::bundle::{ConceptNames, DualBundle, DualManifest, FORMAT};
-use canonym_neural::dual::linker::ConceptRows;
-use canonym_neural::dual::windows::{WindowConfig, Windower};
-use canonym_neural::hybrid::Fusion;
-use canonym_neural::matrix::Compute;
+use canonym_neural::models::cross_encoder::context::add_marks;
+use canonym_neural::models::dual_encoder::windows::{WindowConfig, Windower};
 use canonym_neural::models::dual_encoder::{
     DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT,
 };
-use canonym_neural::parameters::{Parameters, Precision};
-use canonym_neural::random::{SplitMix64, for_step};
-use canonym_neural::train::linking::{Linking, LinkingConfig, Reading, Target};
-use canonym_neural::train::ranks::{Ranks, ranks};
-use canonym_neural::train::{Names, RunConfig};
+use canonym_neural::models::fusion::Fusion;
+use canonym_neural::objectives::Names;
+use canonym_neural::objectives::linking::{Linking, LinkingConfig, Reading, Target};
+use canonym_neural::objectives::ranks::{Ranks, ranks};
+use canonym_neural::system::concept_rows::ConceptRows;
+use canonym_neural::tensor::matrix::Compute;
+use canonym_neural::tensor::parameters::{Parameters, Precision};
+use canonym_neural::tensor::random::{SplitMix64, for_step};
+use canonym_neural::train::RunConfig;
 use serde::{Deserialize, Serialize};
 
 use self::data::{Corpus, CorpusReport, DataConfig, Parts, ids_of, labels_of, prepare, read_corpora, with_synonyms};

@@ -9,7 +9,7 @@ use anyhow::Context;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
 use canonym_core::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
 use canonym_core::input::Input;
-use canonym_neural::bundle::{self, FILE, cross};
+use canonym_neural::bundle::{self, FILE};
 
 use super::checkpoints::data_file;
 use super::{TrainArguments, adapt, cross_encoder, dual, pipeline, recognition, rescnn, write_bytes};
@@ -109,7 +109,7 @@ pub fn record(arguments: &TrainArguments, table: toml::Table, model: &Path) -> a
         "pipeline" => pipeline::learned(arguments, &super::settings(&arguments.config, table)?)?,
         dual::SYSTEM => dual::learned(&super::settings(&arguments.config, table)?, root)?,
         adapt::SYSTEM => adapt::learned(&super::settings(&arguments.config, table)?, root)?,
-        cross::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
+        bundle::cross_encoder::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
         other => {
             let error = canonym_core::Error::invalid(format!("models of the system `{other}` carry no record"));
             return Err(error.with_hint("give the experiment that made the model").into());

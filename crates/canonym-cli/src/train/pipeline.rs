@@ -11,9 +11,11 @@ use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Source};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::{Document, Span};
 use canonym_neural::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
-use canonym_neural::parameters::Precision;
-use canonym_neural::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
-use canonym_neural::pipeline::{Decision, LayerType, Pipeline, PipelineConfig, Place};
+use canonym_neural::models::decision::Decision;
+use canonym_neural::models::tagger::typed::LayerType;
+use canonym_neural::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
+use canonym_neural::system::pipeline::{Pipeline, PipelineConfig, Place};
+use canonym_neural::tensor::parameters::Precision;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;

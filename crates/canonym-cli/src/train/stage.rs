@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use canonym_neural::parameters::Parameters;
+use canonym_neural::tensor::parameters::Parameters;
 use canonym_neural::train::{Objective, Progress, Run, RunConfig};
 
 use super::log::Log;

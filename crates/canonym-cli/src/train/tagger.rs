@@ -12,16 +12,16 @@ use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceForma
 use canonym_core::link::recognise::{short_forms, written_out};
 use canonym_core::text::tokens::Token;
 use canonym_neural::bundle::TAGGER_PART;
+use canonym_neural::models::mention_prior::Usages;
 use canonym_neural::models::tagger::TaggerConfig;
-use canonym_neural::parameters::Parameters;
-use canonym_neural::pipeline::LayerType;
-use canonym_neural::random::for_step;
-use canonym_neural::tagging::gazetteer::{Gazetteer, MAX_CLASSES};
-use canonym_neural::tagging::lattice::labels_of;
-use canonym_neural::tagging::views::{View, Viewer, Vocabulary, Words};
-use canonym_neural::train::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use canonym_neural::models::tagger::crf::labels_of;
+use canonym_neural::models::tagger::features::{View, Viewer, Vocabulary, Words};
+use canonym_neural::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
+use canonym_neural::models::tagger::typed::LayerType;
+use canonym_neural::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use canonym_neural::tensor::parameters::Parameters;
+use canonym_neural::tensor::random::for_step;
 use canonym_neural::train::{RunConfig, Select};
-use canonym_neural::usages::Usages;
 use serde::{Deserialize, Serialize};
 
 use super::TrainArguments;

@@ -5,9 +5,9 @@ use std::net::TcpListener;
 
 use canonym_neural::checkpoint::write_bert;
 use canonym_neural::models::bert::BertConfig;
-use canonym_neural::parameters::Parameters;
-use canonym_neural::random::SplitMix64;
-use canonym_neural::wordpiece::Pieces;
+use canonym_neural::tensor::parameters::Parameters;
+use canonym_neural::tensor::random::SplitMix64;
+use canonym_neural::tokenizer::Pieces;
 
 use crate::support::Workplace;
 

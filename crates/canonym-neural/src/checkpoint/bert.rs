@@ -14,10 +14,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{HINT, PREFIXES, WEIGHTS, is_counted, weights_in};
-use crate::matrix::Matrix;
 use crate::models::bert::{BertConfig, Weight};
-use crate::parameters::Parameters;
-use crate::wordpiece::Pieces;
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tokenizer::Pieces;
 
 const CONFIG: &str = "config.json";
 
@@ -251,10 +251,10 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bert_encoder::{BertEncoder, Pooling};
-    use crate::elementwise::Activation;
     use crate::models::bert::Sequences;
+    use crate::models::bert::infer::{BertEncoder, Pooling};
     use crate::models::bert::tests::drawn_model;
+    use crate::tensor::elementwise::Activation;
 
     const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nliver\nkidney\n##s\n";
 

@@ -2,6 +2,10 @@
 
 pub mod bert;
 pub mod cross_encoder;
+pub mod decision;
 pub mod dual_encoder;
+pub mod fusion;
+pub mod joint;
+pub mod mention_prior;
 pub mod rescnn;
 pub mod tagger;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::matrix::{Into, Matrix, Threads, dot, multiply};
+use crate::tensor::matrix::{Into, Matrix, Threads, dot, multiply};
 
 /// A loss and the gradient of what it was computed from.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +130,7 @@ pub fn marginal_likelihood(scores: &Matrix, right: &[Vec<bool>]) -> Loss {
     let n = right.iter().filter(|right| right.contains(&true)).count().max(1);
     for (row, right) in right.iter().enumerate().filter(|(_, right)| right.contains(&true)) {
         let mut shares = scores.row(row).to_vec();
-        crate::tape::softmax(&mut shares);
+        crate::autograd::softmax(&mut shares);
         let sum: f32 = shares.iter().zip(right).filter(|(_, right)| **right).map(|(share, _)| share).sum();
         let sum = sum.clamp(1e-9, 1.0);
         value -= f64::from(sum).ln();
@@ -144,7 +144,7 @@ pub fn marginal_likelihood(scores: &Matrix, right: &[Vec<bool>]) -> Loss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{self, SplitMix64};
+    use crate::tensor::random::{self, SplitMix64};
 
     fn one_anchor(negative: f32) -> f64 {
         let mut similarity = [1.0, 0.8, negative];

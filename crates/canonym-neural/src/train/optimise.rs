@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::matrix::{Matrix, Vectorised, vectorised};
-use crate::parameters::Parameters;
-use crate::tape::Gradients;
+use crate::autograd::Gradients;
+use crate::tensor::matrix::{Matrix, Vectorised, vectorised};
+use crate::tensor::parameters::Parameters;
 
 /// Values that one thread changes at a time.
 const PIECE: usize = 1 << 14;
@@ -201,7 +201,7 @@ impl Vectorised for Moved<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tape::Tape;
+    use crate::autograd::Tape;
 
     #[test]
     fn the_size_of_steps_grows_and_falls_as_the_schedule_says() {

@@ -11,10 +11,10 @@ use canonym_core::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::matrix::Matrix;
-use crate::parameters::{Parameters, Precision};
-use crate::random::{self, SplitMix64};
-use crate::tape::{Gradients, Packs, Tape, Var};
+use crate::autograd::{Gradients, Packs, Tape, Var};
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tensor::random::{self, SplitMix64};
 use crate::train::losses::Loss;
 use crate::train::optimise::{Adam, AdamConfig};
 
@@ -379,8 +379,8 @@ struct State {
 mod tests {
     use super::*;
     use crate::models::rescnn::ResCnnConfig;
-    use crate::train::Names;
-    use crate::train::synonyms::{SynonymConfig, Synonyms};
+    use crate::objectives::Names;
+    use crate::objectives::synonyms::{SynonymConfig, Synonyms};
 
     fn names() -> Names {
         let mut rng = SplitMix64::new(8);

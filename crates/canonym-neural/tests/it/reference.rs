@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use canonym_neural::bert_encoder::{BertEncoder, Pooling};
+use canonym_neural::autograd::Tape;
 use canonym_neural::checkpoint::{read_bert, write_bert};
-use canonym_neural::matrix::Matrix;
+use canonym_neural::models::bert::infer::{BertEncoder, Pooling};
 use canonym_neural::models::bert::{BertConfig, Sequences};
-use canonym_neural::parameters::Parameters;
-use canonym_neural::tape::Tape;
-use canonym_neural::wordpiece::{BertNormalizer, Pieces};
+use canonym_neural::tensor::matrix::Matrix;
+use canonym_neural::tensor::parameters::Parameters;
+use canonym_neural::tokenizer::{BertNormalizer, Pieces};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

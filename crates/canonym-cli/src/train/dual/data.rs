@@ -8,11 +8,12 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::fit::Labelled;
 use canonym_core::text::Span;
-use canonym_neural::dual::bundle::ConceptNames;
-use canonym_neural::dual::linker::{NAME_PIECES, begins_word};
-use canonym_neural::dual::windows::Windower;
-use canonym_neural::train::Names;
-use canonym_neural::train::linking::{Reading, Target};
+use canonym_neural::bundle::dual_encoder::ConceptNames;
+use canonym_neural::models::dual_encoder::windows::Windower;
+use canonym_neural::objectives::Names;
+use canonym_neural::objectives::linking::{Reading, Target};
+use canonym_neural::system::concept_rows::NAME_PIECES;
+use canonym_neural::system::dual_encoder::begins_word;
 use serde::{Deserialize, Serialize};
 
 use super::super::data::held_apart;
@@ -316,8 +317,8 @@ pub fn prepare(
 #[cfg(test)]
 mod tests {
     use canonym_core::text::Document;
-    use canonym_neural::dual::windows::WindowConfig;
-    use canonym_neural::wordpiece::Pieces;
+    use canonym_neural::models::dual_encoder::windows::WindowConfig;
+    use canonym_neural::tokenizer::Pieces;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::link::Link;
 use canonym_core::text::{Mention, Span};
-use canonym_neural::dual::joint::Joint;
+use canonym_neural::models::joint::Joint;
 use serde::Serialize;
 
 use super::data::{Labels, concepts_of, hull, ids_of};

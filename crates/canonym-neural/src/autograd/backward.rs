@@ -1,0 +1,340 @@
+//! The walk back: what each operation does to a gradient.
+
+use super::gradients::{Gradient, Gradients};
+use super::packs::Side;
+use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
+use crate::tensor::matrix::{Compute, Into, Matrix, dot, multiply_in, sum};
+
+/// Gradients of the values of a tape while it is walked.
+struct Walk {
+    of_node: Vec<Option<Matrix>>,
+}
+
+impl Walk {
+    /// Adds `gradient` to that of `var`.
+    fn add(&mut self, var: Var, gradient: Matrix) {
+        match &mut self.of_node[var.0] {
+            Some(known) => add_to(&mut known.values, &gradient.values),
+            empty => *empty = Some(gradient),
+        }
+    }
+
+    /// The gradient of `var` so far, made of zeros where there is none.
+    fn entry(&mut self, var: Var, n_rows: usize, n_cols: usize) -> &mut Matrix {
+        self.of_node[var.0].get_or_insert_with(|| Matrix::zeros(n_rows, n_cols))
+    }
+}
+
+impl Tape<'_> {
+    /// The gradients of the parameters, where `gradient` is that of `output`.
+    pub fn backward(mut self, output: Var, gradient: Matrix) -> Gradients {
+        let mut walk = Walk { of_node: (0..self.nodes.len()).map(|_| None).collect() };
+        walk.add(output, gradient);
+        let mut gradients = Gradients::none(self.parameters.len());
+        for at in (0..self.nodes.len()).rev() {
+            let Some(gradient) = walk.of_node[at].take() else { continue };
+            if !self.nodes[at].tracked {
+                continue;
+            }
+            match &self.nodes[at].operation {
+                Operation::Parameter(row) => {
+                    gradients.add_to(*row, Gradient::of_all(gradient));
+                    continue;
+                }
+                Operation::Gather { table, rows } if let Some(parameter) = self.parameter_of(*table) => {
+                    gradients.add_to(parameter, Gradient::of_rows(rows, &gradient));
+                }
+                _ => self.step_back(at, gradient, &mut walk),
+            }
+            // What comes later on the tape was walked already.
+            self.nodes[at].value = Matrix::default();
+        }
+        gradients
+    }
+
+    fn wants(&self, var: Var) -> bool {
+        self.nodes[var.0].tracked
+    }
+
+    fn step_back(&self, at: usize, mut gradient: Matrix, walk: &mut Walk) {
+        let output = &self.nodes[at].value;
+        match &self.nodes[at].operation {
+            Operation::Input | Operation::Parameter(_) => {}
+            Operation::Linear { input, first_column, weight, bias, compute } => {
+                self.linear_back(*compute, &gradient, (*input, *first_column), (*weight, *bias), walk);
+            }
+            Operation::Relu(input) => {
+                let mask = |(to, value): (&mut f32, &f32)| *to = if *value > 0.0 { *to } else { 0.0 };
+                gradient.values.iter_mut().zip(&output.values).for_each(mask);
+                walk.add(*input, gradient);
+            }
+            Operation::Activate(input, activation) => {
+                activation.apply_slope(&mut gradient.values, &self.value(*input).values);
+                walk.add(*input, gradient);
+            }
+            Operation::Attention(attention) => {
+                let x = self.value(attention.input);
+                let to = walk.entry(attention.input, x.n_rows, x.n_cols);
+                attention.backward(x, &gradient, to, self.threads);
+            }
+            Operation::Scale { input, factors } => {
+                gradient.values.iter_mut().zip(factors).for_each(|(to, factor)| *to *= factor);
+                walk.add(*input, gradient);
+            }
+            Operation::Add(left, right) => {
+                if self.wants(*left) {
+                    walk.add(*left, gradient.clone());
+                }
+                walk.add(*right, gradient);
+            }
+            Operation::Concat(parts) => {
+                let mut first = 0;
+                for part in parts {
+                    let n_cols = self.value(*part).n_cols;
+                    if self.wants(*part) {
+                        let to = walk.entry(*part, gradient.n_rows, n_cols);
+                        for (to, from) in
+                            to.values.chunks_exact_mut(n_cols).zip(gradient.values.chunks_exact(gradient.n_cols))
+                        {
+                            add_to(to, &from[first..][..n_cols]);
+                        }
+                    }
+                    first += n_cols;
+                }
+            }
+            Operation::Stack(upper, lower) => {
+                let below = gradient.values.split_off(self.value(*upper).values.len());
+                let n_cols = gradient.n_cols;
+                let rows = |values: Vec<f32>| Matrix::new(values.len() / n_cols.max(1), n_cols, values);
+                if self.wants(*lower) {
+                    walk.add(*lower, rows(below));
+                }
+                if self.wants(*upper) {
+                    walk.add(*upper, rows(gradient.values));
+                }
+            }
+            Operation::Neighbours { input, offsets, segments } => {
+                let n_cols = self.value(*input).n_cols;
+                let to = walk.entry(*input, gradient.n_rows, n_cols);
+                for rows in segments.iter() {
+                    for row in rows.clone() {
+                        for (place, offset) in offsets.iter().enumerate() {
+                            let near = row as isize + offset;
+                            if near >= rows.start as isize && near < rows.end as isize {
+                                add_to(to.row_mut(near as usize), &gradient.row(row)[place * n_cols..][..n_cols]);
+                            }
+                        }
+                    }
+                }
+            }
+            Operation::Gather { table, rows } => {
+                let (n_rows, n_cols) = (self.value(*table).n_rows, self.value(*table).n_cols);
+                let to = walk.entry(*table, n_rows, n_cols);
+                for (row, from) in rows.iter().zip(gradient.values.chunks_exact(n_cols)) {
+                    add_to(to.row_mut(*row as usize), from);
+                }
+            }
+            Operation::LayerNorm { input, gain, bias, inverse } => {
+                self.layer_norm_back(output, gradient, (*input, *gain, *bias), inverse, walk);
+            }
+            Operation::Directions { input, lengths } => {
+                let (n_rows, n_cols) = (output.n_rows, output.n_cols);
+                let to = walk.entry(*input, n_rows, n_cols);
+                for (row, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0.0) {
+                    // What points along the row changes its length alone.
+                    let (direction, from) = (output.row(row), gradient.row(row));
+                    let along = dot(direction, from);
+                    let slopes =
+                        direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / length);
+                    to.row_mut(row).iter_mut().zip(slopes).for_each(|(to, slope)| *to += slope);
+                }
+            }
+            Operation::SegmentMax { input, rows } => {
+                let x = self.value(*input);
+                let to = walk.entry(*input, x.n_rows, x.n_cols);
+                let n_cols = to.n_cols;
+                for (place, (row, from)) in rows.iter().zip(&gradient.values).enumerate() {
+                    to.values[*row as usize * n_cols + place % n_cols] += from;
+                }
+            }
+            Operation::SegmentMean { input, segments } => {
+                let x = self.value(*input);
+                let to = walk.entry(*input, x.n_rows, x.n_cols);
+                for (segment, rows) in segments.iter().enumerate() {
+                    let share = 1.0 / rows.len() as f32;
+                    rows.for_each(|row| add_scaled(to.row_mut(row), gradient.row(segment), share));
+                }
+            }
+            Operation::SegmentSoftmax { input, segments } => {
+                for rows in segments.iter() {
+                    let shares = &output.values[rows.clone()];
+                    let to = &mut gradient.values[rows];
+                    let mean: f32 = shares.iter().zip(to.iter()).map(|(share, to)| share * to).sum();
+                    to.iter_mut().zip(shares).for_each(|(to, share)| *to = share * (*to - mean));
+                }
+                walk.add(*input, gradient);
+            }
+            Operation::SegmentSum { input, weights, segments } => {
+                let (x, w) = (self.value(*input), self.value(*weights));
+                if self.wants(*weights) {
+                    let to = walk.entry(*weights, w.n_rows, 1);
+                    for (segment, rows) in segments.iter().enumerate() {
+                        rows.for_each(|row| {
+                            to.values[row] += crate::tensor::matrix::dot(x.row(row), gradient.row(segment))
+                        });
+                    }
+                }
+                if self.wants(*input) {
+                    let to = walk.entry(*input, x.n_rows, x.n_cols);
+                    for (segment, rows) in segments.iter().enumerate() {
+                        rows.for_each(|row| add_scaled(to.row_mut(row), gradient.row(segment), w.values[row]));
+                    }
+                }
+            }
+        }
+    }
+
+    fn linear_back(
+        &self,
+        compute: Compute,
+        gradient: &Matrix,
+        (input, first_column): (Var, usize),
+        (weight, bias): (Var, Option<Var>),
+        walk: &mut Walk,
+    ) {
+        let (x, w) = (self.value(input), self.value(weight));
+        if let Some(bias) = bias.filter(|bias| self.wants(*bias)) {
+            walk.add(bias, column_sums(gradient));
+        }
+        if self.wants(weight) {
+            let seen = x.view().columns(first_column, w.n_rows).transposed();
+            let to = walk.entry(weight, w.n_rows, w.n_cols);
+            multiply_in(compute, to.view_mut(), seen, gradient.view(), Into::Add, self.threads);
+        }
+        if self.wants(input) {
+            let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, w.n_rows);
+            self.times_weight(compute, to, gradient.view(), (weight, Side::Backward), Into::Add);
+        }
+    }
+
+    fn layer_norm_back(
+        &self,
+        output: &Matrix,
+        mut gradient: Matrix,
+        (input, gain, bias): (Var, Var, Var),
+        inverse: &[f32],
+        walk: &mut Walk,
+    ) {
+        let n_cols = output.n_cols;
+        let (gains, biases) = (&self.value(gain).values, &self.value(bias).values);
+        // Where a gain is 0 the normal value is lost in the output, so it is computed again.
+        let mut normal = self.value(input).clone();
+        for row in normal.values.chunks_exact_mut(n_cols) {
+            let mean = sum(row) / n_cols as f32;
+            row.iter_mut().for_each(|x| *x -= mean);
+        }
+        for (row, inverse) in normal.values.chunks_exact_mut(n_cols).zip(inverse) {
+            row.iter_mut().for_each(|x| *x *= inverse);
+        }
+        debug_assert_eq!(biases.len(), n_cols);
+        if self.wants(gain) {
+            let to = walk.entry(gain, 1, n_cols);
+            for (normal, from) in normal.values.chunks_exact(n_cols).zip(gradient.values.chunks_exact(n_cols)) {
+                for col in 0..n_cols {
+                    to.values[col] += normal[col] * from[col];
+                }
+            }
+        }
+        if self.wants(bias) {
+            let to = walk.entry(bias, 1, n_cols);
+            gradient.values.chunks_exact(n_cols).for_each(|from| add_to(&mut to.values, from));
+        }
+        if self.wants(input) {
+            let rows = gradient.values.chunks_exact_mut(n_cols).zip(normal.values.chunks_exact(n_cols)).zip(inverse);
+            for ((to, normal), inverse) in rows {
+                to.iter_mut().zip(gains).for_each(|(to, gain)| *to *= gain);
+                let (mean, along) = (sum(to) / n_cols as f32, dot(to, normal) / n_cols as f32);
+                to.iter_mut().zip(normal).for_each(|(to, normal)| *to = inverse * (*to - mean - normal * along));
+            }
+            walk.add(input, gradient);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::autograd::NORM_EPSILON;
+    use crate::autograd::differences::{check, drawn};
+    use crate::models::rescnn::{Pooling, ResCnnConfig, Tokens};
+    use crate::tensor::elementwise::Activation;
+    use crate::tensor::parameters::Parameters;
+    use crate::tensor::random::{self, SplitMix64};
+    use crate::tensor::segments::Segments;
+
+    #[test]
+    fn every_operation_has_the_gradient_of_its_differences() {
+        let mut rng = SplitMix64::new(1);
+        let mut parameters = Parameters::default();
+        for (name, n_rows, n_cols) in
+            [("table", 7, 4), ("gain", 1, 4), ("bias", 1, 4), ("mix", 8, 3), ("score", 4, 1), ("row", 1, 4)]
+        {
+            parameters.add(name, drawn(n_rows, n_cols, &mut rng));
+        }
+        let segments = Arc::new(Segments::of_lengths([3, 1, 2]));
+        let factors: Vec<f32> = (0..24).map(|_| random::unit(&mut rng)).collect();
+        check(&parameters, |tape| {
+            let [table, gain, bias, mix, score, row] =
+                ["table", "gain", "bias", "mix", "score", "row"].map(|name| tape.parameter(name).unwrap());
+            let rows = tape.gather(table, vec![0, 3, 3, 6, 1, 0]);
+            let normal = tape.layer_norm(rows, gain, bias, NORM_EPSILON);
+            let smooth = tape.activate(normal, Activation::Gelu);
+            let smooth = tape.activate(smooth, Activation::GeluTanh);
+            let smooth = tape.activate(smooth, Activation::Tanh);
+            let scaled = tape.scale(smooth, factors.clone());
+            let sum = tape.add(scaled, rows);
+            let near = tape.neighbours(sum, &[-1, 0, 1], &segments);
+            let filtered = tape.linear_of_columns(near, 4, mix, None);
+            let scores = tape.linear(sum, score, None);
+            let shares = tape.segment_softmax(scores, &segments);
+            let attended = tape.segment_sum(sum, shares, &segments);
+            let mean = tape.segment_mean(filtered, &segments);
+            let most = tape.segment_max(filtered, &segments);
+            let stacked = tape.stack(attended, row);
+            let again = tape.gather(stacked, vec![0, 3, 2]);
+            let unit = tape.directions(again);
+            tape.concat(&[mean, most, again, unit])
+        });
+    }
+
+    #[test]
+    fn the_model_has_the_gradient_of_its_differences() {
+        for (pooling, pads) in
+            [(Pooling::Mean, false), (Pooling::Attention, false), (Pooling::Mean, true), (Pooling::Attention, true)]
+        {
+            let config =
+                ResCnnConfig { width: 8, n_filters: 5, hidden: 6, n_blocks: 2, pooling, pads, ..Default::default() };
+            let mut parameters = Parameters::default();
+            config.init(&mut parameters, 9, 4, &mut SplitMix64::new(2));
+            let names: [&[u32]; 3] = [&[1, 2, 3], &[4], &[5, 6, 7, 8, 0]];
+            let tokens = Tokens::pack(names, config.max_length, 0);
+            check(&parameters, |tape| config.forward(tape, &tokens, None).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_frozen_weight_has_no_gradient_and_the_others_have() {
+        let mut parameters = Parameters::default();
+        parameters.add("left", Matrix::new(1, 1, vec![2.0]));
+        parameters.add("right", Matrix::new(1, 1, vec![3.0]));
+        parameters.freeze("left").unwrap();
+        let mut tape = Tape::new(&parameters);
+        let (left, right) = (tape.parameter("left").unwrap(), tape.parameter("right").unwrap());
+        let product = tape.linear(left, right, None);
+        let gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
+        assert!(gradients.of(0).is_none());
+        assert_eq!(gradients.of(1).unwrap().slopes().values, [20.0]);
+    }
+}

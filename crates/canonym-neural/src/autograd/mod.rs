@@ -1,0 +1,393 @@
+//! Gradients by a tape: every operation is recorded with its result, and walked backwards once.
+//!
+//! Each value is a [`Matrix`]; sequences are packed (see [`crate::tensor::segments`]). A model records its forward pass; an objective computes a
+//! loss and its gradient from the last value, and [`Tape::backward`] carries that gradient to the parameters.
+//!
+//! ```
+//! use canonym_neural::tensor::matrix::Matrix;
+//! use canonym_neural::tensor::parameters::Parameters;
+//! use canonym_neural::autograd::Tape;
+//!
+//! let mut parameters = Parameters::default();
+//! parameters.add("weight", Matrix::new(2, 1, vec![3.0, 4.0]));
+//! let mut tape = Tape::new(&parameters);
+//! let input = tape.input(Matrix::new(1, 2, vec![10.0, 20.0]));
+//! let weight = tape.parameter("weight").unwrap();
+//! let output = tape.linear(input, weight, None);
+//! assert_eq!(tape.value(output).values, [110.0]);
+//! let gradients = tape.backward(output, Matrix::new(1, 1, vec![1.0]));
+//! assert_eq!(gradients.of(0).unwrap().slopes().values, [10.0, 20.0]);
+//! ```
+
+mod attention;
+mod backward;
+#[cfg(test)]
+pub(crate) mod differences;
+mod gradients;
+mod packs;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::tensor::elementwise::{self, Activation, Norm};
+use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, dot, multiply_in};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::{self, SplitMix64};
+use crate::tensor::segments::Segments;
+use crate::tensor::tiles;
+use packs::Side;
+
+pub use crate::tensor::elementwise::softmax;
+pub use attention::AttentionConfig;
+pub use gradients::{Gradient, Gradients};
+pub use packs::Packs;
+
+/// Added to a variance before its root is taken (as in BERT).
+pub const NORM_EPSILON: f32 = 1e-12;
+
+/// Values of an elementwise operation that one thread takes at a time.
+const PIECE: usize = 1 << 14;
+
+/// A value on a tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Var(usize);
+
+/// The operations of one forward pass.
+#[derive(Debug)]
+pub struct Tape<'a> {
+    parameters: &'a Parameters,
+    nodes: Vec<Node>,
+    threads: Threads,
+    compute: Compute,
+    packs: Arc<Packs>,
+}
+
+#[derive(Debug)]
+struct Node {
+    value: Matrix,
+    operation: Operation,
+    /// Whether a gradient is wanted by it or by what it was made of.
+    tracked: bool,
+}
+
+#[derive(Debug)]
+enum Operation {
+    Input,
+    Parameter(usize),
+    Linear { input: Var, first_column: usize, weight: Var, bias: Option<Var>, compute: Compute },
+    Relu(Var),
+    Activate(Var, Activation),
+    Attention(Box<attention::Attention>),
+    Scale { input: Var, factors: Vec<f32> },
+    Add(Var, Var),
+    Concat(Vec<Var>),
+    Stack(Var, Var),
+    Neighbours { input: Var, offsets: Vec<isize>, segments: Arc<Segments> },
+    Gather { table: Var, rows: Vec<u32> },
+    LayerNorm { input: Var, gain: Var, bias: Var, inverse: Vec<f32> },
+    Directions { input: Var, lengths: Vec<f32> },
+    SegmentMax { input: Var, rows: Vec<u32> },
+    SegmentMean { input: Var, segments: Arc<Segments> },
+    SegmentSoftmax { input: Var, segments: Arc<Segments> },
+    SegmentSum { input: Var, weights: Var, segments: Arc<Segments> },
+}
+
+impl<'a> Tape<'a> {
+    /// An empty tape over `parameters`, which uses all threads.
+    pub fn new(parameters: &'a Parameters) -> Tape<'a> {
+        let packs = Arc::new(Packs::new(parameters.len()));
+        Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32, packs }
+    }
+
+    /// An empty tape that uses the calling thread alone: others walk other tapes over the same parameters, and share what they pack.
+    pub fn of_one_thread(parameters: &'a Parameters, packs: &Arc<Packs>) -> Tape<'a> {
+        Tape { threads: Threads::One, packs: packs.clone(), ..Tape::new(parameters) }
+    }
+
+    /// From here on products of linear layers and of attention, and those of their gradients, are computed in this; gives what it was before.
+    pub fn compute_in(&mut self, compute: Compute) -> Compute {
+        std::mem::replace(&mut self.compute, compute)
+    }
+
+    /// A value of the tape.
+    pub fn value(&self, var: Var) -> &Matrix {
+        match self.nodes[var.0].operation {
+            Operation::Parameter(row) => self.parameters.at(row),
+            _ => &self.nodes[var.0].value,
+        }
+    }
+
+    fn push(&mut self, value: Matrix, operation: Operation, sources: &[Var]) -> Var {
+        let tracked = sources.iter().any(|source| self.nodes[source.0].tracked);
+        self.nodes.push(Node { value, operation, tracked });
+        Var(self.nodes.len() - 1)
+    }
+
+    /// A value that no gradient is wanted of.
+    pub fn input(&mut self, value: Matrix) -> Var {
+        self.push(value, Operation::Input, &[])
+    }
+
+    /// The parameter of that name; without a gradient where it is frozen.
+    pub fn parameter(&mut self, name: &str) -> canonym_core::Result<Var> {
+        let row = self.parameters.find(name)?;
+        let tracked = !self.parameters.is_frozen(row);
+        self.nodes.push(Node { value: Matrix::default(), operation: Operation::Parameter(row), tracked });
+        Ok(Var(self.nodes.len() - 1))
+    }
+
+    /// `input · weight + bias`: `[rows, in]`, `[in, out]`, `[1, out]` to `[rows, out]`.
+    pub fn linear(&mut self, input: Var, weight: Var, bias: Option<Var>) -> Var {
+        self.linear_of_columns(input, 0, weight, bias)
+    }
+
+    /// As [`Tape::linear`], on as many columns of the input from `first_column` on as the weight has rows.
+    pub fn linear_of_columns(&mut self, input: Var, first_column: usize, weight: Var, bias: Option<Var>) -> Var {
+        let (x, w) = (self.value(input), self.value(weight));
+        let (mut value, into) = match bias {
+            Some(bias) => (Matrix::new(x.n_rows, w.n_cols, self.value(bias).values.repeat(x.n_rows)), Into::Add),
+            None => (Matrix::zeros(x.n_rows, w.n_cols), Into::Replace),
+        };
+        let (x, compute) = (x.view().columns(first_column, w.n_rows), self.compute);
+        self.times_weight(compute, value.view_mut(), x, (weight, Side::Forward), into);
+        let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
+        self.push(value, Operation::Linear { input, first_column, weight, bias, compute }, &sources)
+    }
+
+    /// The row of the parameter that a value is, where it is one.
+    fn parameter_of(&self, var: Var) -> Option<usize> {
+        match self.nodes[var.0].operation {
+            Operation::Parameter(row) => Some(row),
+            _ => None,
+        }
+    }
+
+    /// `out = left · weight`, or `out += left · weight`, or either with the weight transposed.
+    fn times_weight(
+        &self,
+        compute: Compute,
+        out: ViewMut<'_>,
+        left: View<'_>,
+        (weight, side): (Var, Side),
+        into: Into,
+    ) {
+        let value = self.value(weight).view();
+        let right = match side {
+            Side::Forward => value,
+            Side::Backward => value.transposed(),
+        };
+        match self.parameter_of(weight) {
+            Some(row) if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) => {
+                self.packs.of(row, side, right).multiply(out, left, into, self.threads);
+            }
+            _ => multiply_in(compute, out, left, right, into, self.threads),
+        }
+    }
+
+    /// The positive part.
+    pub fn relu(&mut self, input: Var) -> Var {
+        let value = map(self.value(input), self.threads, |x| x.max(0.0));
+        self.push(value, Operation::Relu(input), &[input])
+    }
+
+    /// An activation of each value.
+    pub fn activate(&mut self, input: Var, activation: Activation) -> Var {
+        let mut value = self.value(input).clone();
+        match self.threads {
+            Threads::One => activation.apply(&mut value.values),
+            Threads::All => value.values.par_chunks_mut(PIECE).for_each(|piece| activation.apply(piece)),
+        }
+        self.push(value, Operation::Activate(input, activation), &[input])
+    }
+
+    /// Each value times its factor.
+    pub fn scale(&mut self, input: Var, factors: Vec<f32>) -> Var {
+        let mut value = self.value(input).clone();
+        assert_eq!(factors.len(), value.values.len(), "a factor for each value");
+        value.values.iter_mut().zip(&factors).for_each(|(value, factor)| *value *= factor);
+        self.push(value, Operation::Scale { input, factors }, &[input])
+    }
+
+    /// Leaves out values with probability `rate`; nothing without a generator, which is how inference calls it.
+    pub fn dropout(&mut self, input: Var, rate: f32, rng: Option<&mut SplitMix64>) -> Var {
+        match rng {
+            Some(rng) if rate > 0.0 => {
+                let factors = random::dropout_mask(self.value(input).values.len(), rate, rng);
+                self.scale(input, factors)
+            }
+            _ => input,
+        }
+    }
+
+    /// The sum of two values of one shape.
+    pub fn add(&mut self, left: Var, right: Var) -> Var {
+        let mut value = self.value(left).clone();
+        add_to(&mut value.values, &self.value(right).values);
+        self.push(value, Operation::Add(left, right), &[left, right])
+    }
+
+    /// Columns beside each other.
+    pub fn concat(&mut self, parts: &[Var]) -> Var {
+        let n_cols = parts.iter().map(|part| self.value(*part).n_cols).sum();
+        let n_rows = self.value(parts[0]).n_rows;
+        let mut value = Matrix::zeros(n_rows, n_cols);
+        let mut first = 0;
+        for part in parts {
+            let part = self.value(*part);
+            assert_eq!(part.n_rows, n_rows, "rows of values that stand beside each other");
+            for (to, from) in value.values.chunks_exact_mut(n_cols).zip(part.values.chunks_exact(part.n_cols)) {
+                to[first..][..part.n_cols].copy_from_slice(from);
+            }
+            first += part.n_cols;
+        }
+        self.push(value, Operation::Concat(parts.to_vec()), parts)
+    }
+
+    /// Rows below each other.
+    pub fn stack(&mut self, upper: Var, lower: Var) -> Var {
+        let (first, second) = (self.value(upper), self.value(lower));
+        assert_eq!(first.n_cols, second.n_cols, "columns of values that stand below each other");
+        let values = [first.values.as_slice(), &second.values].concat();
+        let value = Matrix::new(first.n_rows + second.n_rows, first.n_cols, values);
+        self.push(value, Operation::Stack(upper, lower), &[upper, lower])
+    }
+
+    /// Beside each row its neighbours at these offsets in the same sequence, zeros where there is none: `[rows, cols]` to
+    /// `[rows, offsets * cols]`. A convolution is a [`Tape::linear`] of it.
+    pub fn neighbours(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
+        let mut value = Matrix::zeros(self.value(input).n_rows, self.value(input).n_cols * offsets.len());
+        let all = vec![true; offsets.len()];
+        write_neighbours(self.value(input).view_values(), &mut value.values, (offsets, &all), segments);
+        let operation = Operation::Neighbours { input, offsets: offsets.to_vec(), segments: segments.clone() };
+        self.push(value, operation, &[input])
+    }
+
+    /// Rows of a table: `[n, cols]` to `[rows.len(), cols]`.
+    pub fn gather(&mut self, table: Var, rows: Vec<u32>) -> Var {
+        let from = self.value(table);
+        let mut values = Vec::with_capacity(rows.len() * from.n_cols);
+        rows.iter().for_each(|row| values.extend_from_slice(from.row(*row as usize)));
+        let value = Matrix::new(rows.len(), from.n_cols, values);
+        self.push(value, Operation::Gather { table, rows }, &[table])
+    }
+
+    /// Rows of mean 0 and variance 1, times `gain` plus `bias` (Ba et al. 2016); `epsilon` is added to variances, such as [`NORM_EPSILON`].
+    pub fn layer_norm(&mut self, input: Var, gain: Var, bias: Var, epsilon: f32) -> Var {
+        let mut value = self.value(input).clone();
+        let norm = Norm { gain: &self.value(gain).values, bias: &self.value(bias).values, epsilon };
+        let inverse = elementwise::layer_norm_rows(&mut value.values, norm);
+        self.push(value, Operation::LayerNorm { input, gain, bias, inverse }, &[input, gain, bias])
+    }
+
+    /// Rows divided by their lengths; rows of zeros stay.
+    pub fn directions(&mut self, input: Var) -> Var {
+        let mut value = self.value(input).clone();
+        let lengths = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
+        value.normalise_rows();
+        self.push(value, Operation::Directions { input, lengths }, &[input])
+    }
+
+    /// The greatest value of each column in each sequence: `[rows, cols]` to `[sequences, cols]`.
+    pub fn segment_max(&mut self, input: Var, segments: &Segments) -> Var {
+        let x = self.value(input);
+        let mut value = Matrix::zeros(segments.len(), x.n_cols);
+        let mut rows = vec![0u32; segments.len() * x.n_cols];
+        for (segment, range) in segments.iter().enumerate() {
+            let best = value.row_mut(segment);
+            let best_row = &mut rows[segment * x.n_cols..][..x.n_cols];
+            best.copy_from_slice(x.row(range.start));
+            best_row.fill(range.start as u32);
+            for row in range.skip(1) {
+                for (col, candidate) in x.row(row).iter().enumerate() {
+                    if *candidate > best[col] {
+                        best[col] = *candidate;
+                        best_row[col] = row as u32;
+                    }
+                }
+            }
+        }
+        self.push(value, Operation::SegmentMax { input, rows }, &[input])
+    }
+
+    /// The mean of each column in each sequence: `[rows, cols]` to `[sequences, cols]`.
+    pub fn segment_mean(&mut self, input: Var, segments: &Arc<Segments>) -> Var {
+        let x = self.value(input);
+        let mut value = Matrix::zeros(segments.len(), x.n_cols);
+        for (segment, range) in segments.iter().enumerate() {
+            let share = 1.0 / range.len() as f32;
+            range.for_each(|row| add_scaled(value.row_mut(segment), x.row(row), share));
+        }
+        self.push(value, Operation::SegmentMean { input, segments: segments.clone() }, &[input])
+    }
+
+    /// Shares of each row within its sequence: `[rows, 1]` to `[rows, 1]`.
+    pub fn segment_softmax(&mut self, input: Var, segments: &Arc<Segments>) -> Var {
+        let mut value = self.value(input).clone();
+        segments.iter().for_each(|rows| softmax(&mut value.values[rows]));
+        self.push(value, Operation::SegmentSoftmax { input, segments: segments.clone() }, &[input])
+    }
+
+    /// The sum of the rows of each sequence by their weights: `[rows, cols]` and `[rows, 1]` to `[sequences, cols]`.
+    pub fn segment_sum(&mut self, input: Var, weights: Var, segments: &Arc<Segments>) -> Var {
+        let (x, w) = (self.value(input), self.value(weights));
+        let mut value = Matrix::zeros(segments.len(), x.n_cols);
+        for (segment, range) in segments.iter().enumerate() {
+            range.for_each(|row| add_scaled(value.row_mut(segment), x.row(row), w.values[row]));
+        }
+        self.push(value, Operation::SegmentSum { input, weights, segments: segments.clone() }, &[input, weights])
+    }
+}
+
+impl Matrix {
+    fn view_values(&self) -> (&[f32], usize) {
+        (&self.values, self.n_cols)
+    }
+}
+
+/// Writes beside each row of `from` (values and columns) its neighbours at those `offsets` that are `seen`, into rows of `offsets.len()`
+/// times as many columns that are zero so far.
+pub(crate) fn write_neighbours(
+    (from, n_cols): (&[f32], usize),
+    to: &mut [f32],
+    (offsets, seen): (&[isize], &[bool]),
+    segments: &Segments,
+) {
+    let width = n_cols * offsets.len();
+    for rows in segments.iter() {
+        for row in rows.clone() {
+            let to = &mut to[row * width..][..width];
+            for (place, offset) in offsets.iter().enumerate().filter(|(place, _)| seen[*place]) {
+                let near = row as isize + offset;
+                if near >= rows.start as isize && near < rows.end as isize {
+                    to[place * n_cols..][..n_cols].copy_from_slice(&from[near as usize * n_cols..][..n_cols]);
+                }
+            }
+        }
+    }
+}
+
+fn map(input: &Matrix, threads: Threads, f: impl Fn(f32) -> f32 + Sync) -> Matrix {
+    let mut value = input.clone();
+    match threads {
+        Threads::One => value.values.iter_mut().for_each(|x| *x = f(*x)),
+        Threads::All => value.values.par_chunks_mut(PIECE).for_each(|piece| piece.iter_mut().for_each(|x| *x = f(*x))),
+    }
+    value
+}
+
+fn add_to(to: &mut [f32], from: &[f32]) {
+    assert_eq!(to.len(), from.len(), "values of one shape");
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+fn add_scaled(to: &mut [f32], from: &[f32], factor: f32) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from * factor);
+}
+
+/// Sums of the columns of `input`.
+fn column_sums(input: &Matrix) -> Matrix {
+    let mut sums = Matrix::zeros(1, input.n_cols);
+    input.values.chunks_exact(input.n_cols).for_each(|row| add_to(&mut sums.values, row));
+    sums
+}

@@ -1,0 +1,241 @@
+//! A trained cross-encoder as one file: weights, and in their metadata settings and vocabulary.
+
+use std::path::{Path, PathBuf};
+
+use canonym_core::eval::learned::Learned;
+use canonym_core::index::bm25::Bm25Config;
+use canonym_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{FILE, FORMAT, Format, MANIFEST, VOCABULARY, learned_in, metadata_of};
+use crate::models::cross_encoder::CrossEncoderConfig;
+use crate::models::cross_encoder::infer::PairScorer;
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tokenizer::{BertNormalizer, Pieces};
+
+/// What the settings call the system.
+pub const SYSTEM: &str = "cross-encoder";
+
+/// What a bundle says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrossManifest {
+    /// The number of the format.
+    pub format: u32,
+    /// [`SYSTEM`].
+    pub system: String,
+    /// The shape of the model.
+    pub model: CrossEncoderConfig,
+    /// Where the candidates come from that it was trained to order.
+    pub retrieval: Retrieval,
+    /// What the vocabulary does to letters.
+    pub normalizer: BertNormalizer,
+    /// Longer words are unknown.
+    pub longest_word: usize,
+    /// For people: data, figures, limits, licence.
+    #[serde(default)]
+    pub card: String,
+}
+
+/// Which candidates a mention has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retrieval {
+    /// Which linker finds them.
+    pub linker: FirstLinker,
+    /// How many there are at most.
+    pub n_candidates: usize,
+    /// The constants of BM25, where it finds them.
+    pub bm25: Bm25Config,
+}
+
+impl Default for Retrieval {
+    fn default() -> Retrieval {
+        Retrieval { linker: FirstLinker::Bm25, n_candidates: 10, bm25: Bm25Config::default() }
+    }
+}
+
+/// A linker that finds candidates for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FirstLinker {
+    /// BM25 over names.
+    Bm25,
+    /// The lexical linker.
+    Lexical,
+    /// A dual encoder: retrieve and rerank, as in BLINK (Wu et al. 2020).
+    #[serde(rename = "dual-encoder")]
+    DualEncoder,
+}
+
+/// A cross-encoder that can be run.
+#[derive(Debug, Clone)]
+pub struct CrossBundle {
+    /// What it says of itself.
+    pub manifest: CrossManifest,
+    /// Its weights.
+    pub parameters: Parameters,
+    /// Its vocabulary.
+    pub pieces: Pieces,
+    /// A number that differs for different content; 0 where it was not read from a file.
+    pub fingerprint: u128,
+    /// What it learned from; `None` where nobody recorded it.
+    pub learned: Option<Learned>,
+}
+
+impl CrossBundle {
+    /// A bundle of what was trained.
+    pub fn new(
+        model: &CrossEncoderConfig,
+        retrieval: Retrieval,
+        (parameters, pieces): (Parameters, Pieces),
+    ) -> CrossBundle {
+        let manifest = CrossManifest {
+            format: FORMAT,
+            system: SYSTEM.to_owned(),
+            model: model.clone(),
+            retrieval,
+            normalizer: pieces.normalizer,
+            longest_word: pieces.longest_word,
+            card: String::new(),
+        };
+        CrossBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
+    }
+
+    /// The content of the file.
+    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
+        self.parameters.to_bytes(precision, &metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?)
+    }
+
+    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    pub fn open(path: &Path) -> Result<CrossBundle> {
+        let file = if path.is_dir() { path.join(FILE) } else { PathBuf::from(path) };
+        let bytes = std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
+        CrossBundle::from_bytes(&bytes, &file)
+    }
+
+    /// Reads the content of a file; `path` is for messages.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<CrossBundle> {
+        let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;
+        let refused = |message: String| {
+            let hint = "give a folder or file that `canonym train` wrote with `system = \"cross-encoder\"`";
+            Error::artifact(path, message).with_hint(hint)
+        };
+        let entry = |key: &str| {
+            let missing = || refused(format!("it holds weights, but no entry `{key}` that tells of which model"));
+            metadata.get(key).ok_or_else(missing)
+        };
+        let settings = entry(MANIFEST)?;
+        let unreadable = |error| refused(format!("its settings: {error}"));
+        let Format { format, system } = serde_json::from_str(settings).map_err(unreadable)?;
+        if system.as_deref() != Some(SYSTEM) {
+            let of = system.map_or_else(String::new, |system| format!(" but of the system `{system}`"));
+            return Err(refused(format!("it is no model of a cross-encoder{of}")));
+        }
+        if format > FORMAT {
+            return Err(refused(format!("it has format {format}, this program reads up to {FORMAT}")));
+        }
+        let manifest: CrossManifest = serde_json::from_str(settings).map_err(unreadable)?;
+        let mut pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
+        (pieces.normalizer, pieces.longest_word) = (manifest.normalizer, manifest.longest_word);
+        if manifest.model.bert.vocab_size < pieces.len() {
+            let n_embedded = manifest.model.bert.vocab_size;
+            return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
+        }
+        let learned = learned_in(&metadata, path)?;
+        let bundle = CrossBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
+        bundle.scorer().map_err(|error| refused(error.to_string()))?;
+        Ok(bundle)
+    }
+
+    /// The model without a tape.
+    pub fn scorer(&self) -> Result<PairScorer> {
+        PairScorer::new(&self.manifest.model, &self.parameters, &self.pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use canonym_core::eval::learned::{Role, Source};
+
+    use super::*;
+    use crate::bundle::Bundle;
+    use crate::models::cross_encoder::tests::drawn_cross_encoder;
+    use crate::tensor::matrix::Matrix;
+
+    fn bundle() -> CrossBundle {
+        let (config, parameters, mut pieces) = drawn_cross_encoder();
+        (pieces.normalizer, pieces.longest_word) = (BertNormalizer::CASED, 50);
+        CrossBundle::new(&config, Retrieval::default(), (parameters, pieces))
+    }
+
+    fn opened(bytes: &[u8]) -> Result<CrossBundle> {
+        CrossBundle::from_bytes(bytes, Path::new("model.safetensors"))
+    }
+
+    #[test]
+    fn a_bundle_comes_back_from_its_bytes_with_its_vocabulary() {
+        let bytes = bundle().to_bytes(Precision::Single).unwrap();
+        let back = opened(&bytes).unwrap();
+        assert_eq!((&back.manifest, &back.pieces), (&bundle().manifest, &bundle().pieces));
+        for (name, value) in bundle().parameters.iter() {
+            assert_eq!(back.parameters.get(name).unwrap(), value);
+        }
+        assert_eq!(bytes, bundle().to_bytes(Precision::Single).unwrap());
+        assert_eq!(back.learned, None);
+    }
+
+    #[test]
+    fn the_record_of_what_it_learned_from_travels_with_it() {
+        let mut learned = Learned::default();
+        learned.add(Source::new(SYSTEM, Role::Trained, "shapes/train.jsonl", [7]));
+        let bundle = CrossBundle { learned: Some(learned.clone()), ..bundle() };
+        assert_eq!(opened(&bundle.to_bytes(Precision::Single).unwrap()).unwrap().learned, Some(learned));
+    }
+
+    #[test]
+    fn a_cross_encoder_is_not_taken_for_another_model_nor_another_for_it() {
+        let bytes = bundle().to_bytes(Precision::Single).unwrap();
+        let error = Bundle::from_bytes(&bytes, Path::new("model.safetensors")).unwrap_err();
+        assert!(error.to_string().contains("of the system `cross-encoder`"), "{error}");
+        let mut other = bundle();
+        other.manifest.system = "dual-encoder".to_owned();
+        let error = opened(&other.to_bytes(Precision::Single).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("no model of a cross-encoder but of the system `dual-encoder`"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_refused_with_its_reason() {
+        let whole = bundle().to_bytes(Precision::Single).unwrap();
+        let changed = |change: &dyn Fn(&mut CrossBundle)| {
+            let mut bundle = bundle();
+            change(&mut bundle);
+            bundle.to_bytes(Precision::Single).unwrap()
+        };
+        let without = |name: &str| {
+            let name = name.to_owned();
+            changed(&move |bundle| bundle.parameters = bundle.parameters.clone().without(&name))
+        };
+        let cases = [
+            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
+            (Vec::new(), "no complete safetensors file"),
+            (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
+            (changed(&|bundle| bundle.manifest.format = 9), "it has format 9"),
+            (changed(&|bundle| bundle.manifest.model.bert.intermediate_size = 9), "not 12 x 9"),
+            (changed(&|bundle| bundle.manifest.model.n_pieces = 400), "do not fit 40 places"),
+            (changed(&|bundle| bundle.manifest.model.bert.vocab_size = 10), "10 embeddings for 11 pieces"),
+            (changed(&|bundle| bundle.parameters.add("head.weight", Matrix::zeros(3, 1))), "`head.weight` is 3 x 1"),
+            (changed(&|bundle| bundle.parameters.at_mut(1).values[0] = f32::NAN), "holds the value NaN"),
+            (without("head.bias"), "no weight `head.bias`"),
+            (without("bert.pooler.bias"), "no weight `bert.pooler.bias`"),
+            (changed(&|bundle| bundle.pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap()), "[Ms]"),
+        ];
+        for (bytes, expected) in cases {
+            let error = opened(&bytes).unwrap_err();
+            assert!(error.to_string().contains(expected), "{expected}: {error}");
+            assert!(error.hint().is_some());
+        }
+    }
+}

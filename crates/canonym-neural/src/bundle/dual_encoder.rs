@@ -1,0 +1,370 @@
+//! A trained dual encoder as one file: weights, vocabulary and settings in a safetensors file, as [`crate::bundle`] has it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use canonym_core::eval::learned::Learned;
+use canonym_core::link::model::LexicalModel;
+use canonym_core::{Error, Result};
+use half::f16;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use crate::bundle::{Bundle, MANIFEST, VOCABULARY, learned_in, metadata_of, read_file};
+use crate::models::dual_encoder::infer::DualEncoder;
+use crate::models::dual_encoder::windows::{WindowConfig, Windower};
+use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
+use crate::models::fusion::Fusion;
+use crate::models::joint::Joint;
+use crate::models::mention_prior::Usages;
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tokenizer::{BertNormalizer, Pieces};
+
+/// Where the encoder of names stands that is a further voice, as a file in the file.
+const VOICE: &str = "voice";
+
+/// Where it stands what names were used for, as lines of [`Usages`].
+const USAGES: &str = "usages";
+
+/// What `system` of the settings says.
+pub const SYSTEM: &str = "dual-encoder";
+
+/// The format that this program writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// What a bundle says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DualManifest {
+    /// [`SYSTEM`].
+    pub system: String,
+    /// The number of the format.
+    pub format: u32,
+    /// The shape of the model.
+    pub model: DualEncoderConfig,
+    /// How texts are divided.
+    pub windows: WindowConfig,
+    /// What stands for a concept.
+    pub concepts: ConceptNames,
+    /// How letters are changed before words are divided.
+    pub normalizer: BertNormalizer,
+    /// Words of more letters are unknown.
+    pub longest_word: usize,
+    /// How lexical and dense evidence come together, and how probable a score is.
+    pub fusion: Fusion,
+    /// The weights of the lexical evidence, as `canonym train` writes them.
+    pub lexical: serde_json::Value,
+    /// How likely a span has to be.
+    pub least_span: f32,
+    /// How spans and links are weighed together, where mentions are found and that was fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint: Option<Joint>,
+    /// How much mentions of the same words in a document vote on what they mean; 0 is off.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub same_sense: f32,
+    /// For people: data, figures, limits, licence.
+    #[serde(default)]
+    pub card: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_off(weight: &f32) -> bool {
+    *weight == 0.0
+}
+
+/// What stands for a concept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConceptNames {
+    /// Its preferred name.
+    #[default]
+    Preferred,
+    /// Each of its names; the nearest speaks for it.
+    All,
+    /// Its preferred name and its definition, where it has one.
+    Definition,
+    /// Its preferred name and its types, where it has some.
+    Types,
+}
+
+/// A dual encoder that can be run.
+#[derive(Debug, Clone)]
+pub struct DualBundle {
+    /// What it says of itself.
+    pub manifest: DualManifest,
+    /// Its weights.
+    pub parameters: Parameters,
+    /// Its vocabulary.
+    pub pieces: Pieces,
+    /// A number that differs for different content; 0 where it was not read from a file.
+    pub fingerprint: u128,
+    /// What it learned from; `None` where nobody recorded it.
+    pub learned: Option<Learned>,
+}
+
+impl DualBundle {
+    /// The content of the file. Weights of the encoder of names that are those of the encoder of texts are not written twice.
+    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
+        let metadata = metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?;
+        let mut once = Parameters::default();
+        for (name, value) in self.parameters.iter() {
+            let other = name.strip_prefix(NAME).and_then(|rest| self.parameters.get(&format!("{TEXT}{rest}")).ok());
+            if other != Some(value) {
+                once.add(name, value.clone());
+            }
+        }
+        for table in [VOICE, USAGES] {
+            if let Ok(content) = self.parameters.table(table) {
+                once.add_table(table, content.to_vec());
+            }
+        }
+        once.to_bytes(precision, &metadata)
+    }
+
+    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    pub fn open(path: &Path) -> Result<DualBundle> {
+        let (file, bytes) = read_file(path)?;
+        DualBundle::from_bytes(&bytes, &file)
+    }
+
+    /// Reads the content of a file; `path` is for messages.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<DualBundle> {
+        let (mut parameters, metadata) = Parameters::from_bytes(bytes, path)?;
+        let refused = |message: String| {
+            Error::artifact(path, message)
+                .with_hint("give a folder or file that `canonym train` wrote with this version")
+        };
+        let entry = |key: &str| {
+            metadata
+                .get(key)
+                .ok_or_else(|| refused(format!("it holds weights, but no entry `{key}` that tells of which model")))
+        };
+        let wrong = |error: serde_json::Error| refused(format!("its settings: {error}"));
+        let manifest: DualManifest = serde_json::from_str(entry(MANIFEST)?).map_err(wrong)?;
+        if manifest.system != SYSTEM || manifest.format > FORMAT {
+            let DualManifest { system, format, .. } = manifest;
+            return Err(refused(format!("it is a `{system}` of format {format}, not a `{SYSTEM}` up to {FORMAT}")));
+        }
+        let mut pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
+        (pieces.normalizer, pieces.longest_word) = (manifest.normalizer, manifest.longest_word);
+        let shared: Vec<String> =
+            parameters.iter().filter_map(|(name, _)| name.strip_prefix(TEXT)).map(str::to_owned).collect();
+        for name in shared {
+            if parameters.find(&format!("{NAME}{name}")).is_err() {
+                let value = parameters.get(&format!("{TEXT}{name}"))?.clone();
+                parameters.add(format!("{NAME}{name}"), value);
+            }
+        }
+        manifest.model.check(&parameters).map_err(|error| refused(error.to_string()))?;
+        if let Ok(voice) = parameters.table(VOICE) {
+            Bundle::from_bytes(voice, path)?;
+        }
+        if manifest.model.bert.vocab_size < pieces.len() {
+            let n = manifest.model.bert.vocab_size;
+            return Err(refused(format!("it has {n} embeddings for {} pieces", pieces.len())));
+        }
+        let learned = learned_in(&metadata, path)?;
+        let bundle = DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
+        bundle.usages().map_err(|error| refused(error.to_string()))?;
+        Ok(bundle)
+    }
+
+    /// The model.
+    pub fn encoder(&self) -> Result<DualEncoder> {
+        DualEncoder::new(&self.manifest.model, &self.parameters)
+    }
+
+    /// A number that differs where vectors of names do: an encoder of texts that learned on leaves them as they are.
+    pub fn names_fingerprint(&self) -> u128 {
+        let DualManifest { model, concepts, normalizer, longest_word, .. } = &self.manifest;
+        let mut hash = Xxh3::new();
+        hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
+        hash.update(self.pieces.to_lines().as_bytes());
+        // A file has them in another order than a model that was just trained.
+        let of_names: BTreeMap<&str, &Matrix> =
+            self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
+        for (name, value) in of_names {
+            hash.update(name.as_bytes());
+            value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
+        }
+        hash.digest128()
+    }
+
+    /// The same with an encoder of names as a further voice.
+    pub fn with_voice(mut self, voice: &Bundle) -> Result<DualBundle> {
+        self.parameters.add_table(VOICE, voice.without_tagger().to_bytes(Precision::Half)?);
+        Ok(self)
+    }
+
+    /// The encoder of names that is a further voice, where it has one.
+    pub fn voice(&self) -> Result<Option<Bundle>> {
+        let Ok(bytes) = self.parameters.table(VOICE) else { return Ok(None) };
+        Bundle::from_bytes(bytes, Path::new(VOICE)).map(Some)
+    }
+
+    /// The same with counts of what names were used for.
+    #[must_use]
+    pub fn with_usages(mut self, usages: &Usages) -> DualBundle {
+        self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
+        self
+    }
+
+    /// What names were used for; nothing where it was not counted.
+    pub fn usages(&self) -> Result<Usages> {
+        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(Usages::default()) };
+        let lines = std::str::from_utf8(bytes).ok();
+        lines.and_then(Usages::from_lines).ok_or_else(|| Error::invalid("what names were used for cannot be read"))
+    }
+
+    /// What divides texts for it.
+    pub fn windower(&self) -> Result<Windower> {
+        Windower::new(self.pieces.clone(), self.manifest.windows)
+    }
+
+    /// The weights of the lexical side.
+    pub fn lexical(&self) -> Result<LexicalModel> {
+        LexicalModel::from_json(&self.manifest.lexical.to_string())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use canonym_core::eval::learned::{Role, Source};
+
+    use super::*;
+    use crate::bundle::{system_in, tests as names};
+    use crate::models::dual_encoder::tests::drawn;
+    use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
+
+    /// A model of ten pieces, drawn at random.
+    pub fn bundle() -> DualBundle {
+        let search = Some(SpanSearch::Exhaustive { longest: 3 });
+        let (model, mut parameters) = drawn(MentionVector::Mean, NameVector::Mean, search);
+        let words = parameters.get("text.embedding.word").unwrap().clone();
+        parameters.add("name.embedding.word", words);
+        let names = ["[UNK]", "[CLS]", "[SEP]", "gout", "liver", "pain", "acute", ".", "ache", "##s", "kidney"];
+        let pieces = Pieces::of(names.map(str::to_owned).to_vec()).unwrap();
+        let manifest = DualManifest {
+            system: SYSTEM.to_owned(),
+            format: FORMAT,
+            model,
+            windows: WindowConfig { pieces: 16, overlap: 4, ..WindowConfig::default() },
+            concepts: ConceptNames::All,
+            normalizer: pieces.normalizer,
+            longest_word: pieces.longest_word,
+            fusion: Fusion::DENSE,
+            lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
+            least_span: 0.5,
+            joint: None,
+            same_sense: 0.0,
+            card: "made up".to_owned(),
+        };
+        DualBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
+    }
+
+    #[test]
+    fn a_bundle_comes_back_from_its_bytes() {
+        let bytes = bundle().to_bytes(Precision::Single).unwrap();
+        let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
+        assert_eq!(back.manifest, bundle().manifest);
+        assert_eq!(back.pieces, bundle().pieces);
+        assert_eq!(back.parameters.len(), bundle().parameters.len());
+        for (name, value) in bundle().parameters.iter() {
+            assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
+        }
+        assert_eq!(system_in(&bytes, Path::new("x")).unwrap().as_deref(), Some(SYSTEM));
+    }
+
+    #[test]
+    fn the_record_of_what_it_learned_from_travels_with_it_and_with_its_voice() {
+        let of = |part: &str, document: u64| {
+            let mut learned = Learned::default();
+            learned.add(Source::new(part, Role::Trained, "shapes/train.jsonl", [document]));
+            Some(learned)
+        };
+        let mut record = of("names", 1);
+        record.as_mut().unwrap().join("", of("tagger", 2).as_ref());
+        let voice = Bundle { learned: record, ..names::bundle() };
+        let bundle = DualBundle { learned: of("dual encoder", 3), ..bundle().with_voice(&voice).unwrap() };
+        let back = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!(back.learned, of("dual encoder", 3));
+        assert_eq!(back.voice().unwrap().unwrap().learned, of("names", 1));
+    }
+
+    #[test]
+    fn a_further_voice_travels_in_the_file() {
+        assert!(bundle().voice().unwrap().is_none());
+        let voice = names::bundle();
+        let with = bundle().with_voice(&voice).unwrap();
+        let bytes = with.to_bytes(Precision::Half).unwrap();
+        let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
+        let heard = back.voice().unwrap().unwrap();
+        assert_eq!((heard.manifest.rescnn, heard.pieces), (voice.manifest.rescnn, voice.pieces));
+        assert_eq!(heard.fingerprint, with.voice().unwrap().unwrap().fingerprint);
+        assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
+        let mut usages = Usages::default();
+        usages.add("gout", Some("A:1"));
+        let counted = bundle().with_usages(&usages);
+        let counted = DualBundle::from_bytes(&counted.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, Usages::default()));
+        let mut damaged = counted;
+        damaged.parameters.add_table(USAGES, vec![b'a', b'\t', 200]);
+        let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
+        assert!(error.to_string().contains("what names were used for cannot be read"), "{error}");
+        let mut damaged = back;
+        damaged.parameters.add_table(VOICE, vec![1, 2, 3]);
+        let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
+        assert!(error.to_string().contains("no complete safetensors file"), "{error}");
+    }
+
+    #[test]
+    fn vectors_of_names_are_those_of_another_encoder_of_texts() {
+        let changed = |change: &dyn Fn(&mut DualBundle)| {
+            let mut bundle = bundle();
+            change(&mut bundle);
+            bundle.names_fingerprint()
+        };
+        let of = |bundle: &mut DualBundle, name: &str| {
+            let row = bundle.parameters.find(name).unwrap();
+            bundle.parameters.at_mut(row).values[0] += 1.0;
+        };
+        let whole = bundle().names_fingerprint();
+        assert_eq!(changed(&|bundle| of(bundle, "text.embedding.position")), whole);
+        assert_ne!(changed(&|bundle| of(bundle, "name.embedding.position")), whole);
+        assert_ne!(changed(&|bundle| bundle.manifest.concepts = ConceptNames::Preferred), whole);
+        // What was written is what was read.
+        let back = DualBundle::from_bytes(&bundle().to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!(back.names_fingerprint(), whole);
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_refused_with_its_reason() {
+        let whole = bundle().to_bytes(Precision::Single).unwrap();
+        let changed = |change: &dyn Fn(&mut DualBundle)| {
+            let mut bundle = bundle();
+            change(&mut bundle);
+            bundle.to_bytes(Precision::Single).unwrap()
+        };
+        let cases = [
+            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
+            (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
+            (changed(&|bundle| bundle.manifest.format = 9), "format 9"),
+            (changed(&|bundle| bundle.manifest.system = "rescnn".to_owned()), "it is a `rescnn`"),
+            (changed(&|bundle| bundle.manifest.model.mention = MentionVector::Ends), "no weight `mention.weight`"),
+            (changed(&|bundle| bundle.parameters.add("spans.weight", Matrix::zeros(2, 3))), "is 2 x 3, not 12 x 3"),
+            (
+                changed(&|bundle| {
+                    bundle.pieces =
+                        Pieces::of((0..20).map(|n| if n == 0 { "[UNK]".to_owned() } else { n.to_string() }).collect())
+                            .unwrap()
+                }),
+                "11 embeddings for 20",
+            ),
+        ];
+        for (bytes, expected) in cases {
+            let message = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

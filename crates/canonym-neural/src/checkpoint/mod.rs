@@ -1,0 +1,156 @@
+//! BERT checkpoints: folders as Hugging Face has them, with `model.safetensors`, `config.json` and a vocabulary.
+//!
+//! [`read_bert`] reads an encoder and [`write_bert`] writes one. [`read_embeddings`] reads what stands before its first layer alone:
+//! embeddings of words, places and types, and their norm.
+
+mod bert;
+
+use std::path::{Path, PathBuf};
+
+use canonym_core::{Error, Result};
+
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tokenizer::Pieces;
+
+pub use bert::{read_bert, write_bert};
+
+/// The file of weights in the folder.
+const WEIGHTS: &str = "model.safetensors";
+
+/// Weights as PyTorch keeps them.
+const PICKLE: &str = "pytorch_model.bin";
+
+/// What stands before the names of tensors in some checkpoints.
+const PREFIXES: [&str; 3] = ["", "bert.", "model."];
+
+/// What to do about a checkpoint that cannot be used.
+const HINT: &str =
+    "give the folder of a BERT whose weights are safetensors; `docs/formats.md` tells how to convert others";
+
+/// What a model needs, what checkpoints call it, and what older ones call it.
+const TENSORS: [(&str, &str, &str); 5] = [
+    ("embedding.word", "word_embeddings.weight", "word_embeddings.weight"),
+    ("embedding.position", "position_embeddings.weight", "position_embeddings.weight"),
+    ("embedding.type", "token_type_embeddings.weight", "token_type_embeddings.weight"),
+    ("embedding.norm.gain", "LayerNorm.weight", "LayerNorm.gamma"),
+    ("embedding.norm.bias", "LayerNorm.bias", "LayerNorm.beta"),
+];
+
+/// Adds the embeddings of a checkpoint to weights and gives its vocabulary; of places the first `n_places` are kept.
+pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Pieces> {
+    let pieces = Pieces::read(folder)?;
+    if !pieces.normalizer.is_uncased() {
+        let hint = "give the folder of an uncased BERT";
+        return Err(Error::artifact(folder, "its vocabulary keeps capitals or accents").with_hint(hint));
+    }
+    let path = weights_in(folder)?;
+    let all = Parameters::read_some(&path, |name| name.contains("embeddings.") && !is_counted(name))?;
+    let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
+    let find = |name: &str| PREFIXES.iter().find_map(|prefix| all.get(&format!("{prefix}embeddings.{name}")).ok());
+    for (ours, theirs, older) in TENSORS {
+        let missing = || refused(format!("it has no tensor `embeddings.{theirs}`"));
+        let value = find(theirs).or_else(|| find(older)).ok_or_else(missing)?;
+        let n_rows = if ours == "embedding.position" { n_places.min(value.n_rows) } else { value.n_rows };
+        let kept = Matrix::new(n_rows, value.n_cols, value.values[..n_rows * value.n_cols].to_vec());
+        parameters.add(ours, kept);
+    }
+    let (n_words, dim) = (parameters.get("embedding.word")?.n_rows, parameters.get("embedding.word")?.n_cols);
+    if n_words < pieces.len() {
+        return Err(refused(format!("it has embeddings of {n_words} pieces, the vocabulary has {}", pieces.len())));
+    }
+    for (ours, theirs, _) in TENSORS {
+        let n_cols = parameters.get(ours)?.n_cols;
+        if n_cols != dim {
+            return Err(refused(format!("`embeddings.{theirs}` is {n_cols} wide, words are {dim} wide")));
+        }
+    }
+    let n_kept = parameters.get("embedding.position")?.n_rows;
+    if n_kept < n_places {
+        return Err(refused(format!("it has {n_kept} places, names have up to {n_places} pieces")));
+    }
+    Ok(pieces)
+}
+
+/// The names of what [`read_embeddings`] adds.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TENSORS.into_iter().map(|(ours, _, _)| ours)
+}
+
+/// Whether a tensor holds places counted from 0, which some checkpoints keep and nobody needs.
+fn is_counted(name: &str) -> bool {
+    name.ends_with("position_ids")
+}
+
+/// The file of weights in a folder; where there is none, an error that tells what is there instead.
+fn weights_in(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join(WEIGHTS);
+    if path.exists() {
+        return Ok(path);
+    }
+    let message = if folder.join(PICKLE).exists() {
+        format!("it has `{PICKLE}`, a pickle, which this program does not open, and no `{WEIGHTS}`")
+    } else if folder.join(format!("{WEIGHTS}.index.json")).exists() {
+        format!("its weights are divided among several files, `{WEIGHTS}` is not there")
+    } else if folder.exists() {
+        format!("it has no `{WEIGHTS}`")
+    } else {
+        "there is no such folder".to_owned()
+    };
+    Err(Error::artifact(folder, message).with_hint(HINT))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::tensor::parameters::Precision;
+
+    fn folder(prefix: &str, gain: &str, n_words: usize) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let mut weights = Parameters::default();
+        for (name, n_rows) in [
+            ("word_embeddings.weight", n_words),
+            ("position_embeddings.weight", 6),
+            ("token_type_embeddings.weight", 2),
+        ] {
+            let values = (0..n_rows * 2).map(|value| value as f32).collect();
+            weights.add(format!("{prefix}embeddings.{name}"), Matrix::new(n_rows, 2, values));
+        }
+        weights.add(format!("{prefix}embeddings.{gain}"), Matrix::new(1, 2, vec![1.0, 1.0]));
+        let bias = if gain.ends_with("gamma") { "LayerNorm.beta" } else { "LayerNorm.bias" };
+        weights.add(format!("{prefix}embeddings.{bias}"), Matrix::zeros(1, 2));
+        weights.add(format!("{prefix}encoder.layer.0.output.dense.weight"), Matrix::zeros(2, 2));
+        weights.write(&folder.path().join(WEIGHTS), Precision::Single, &BTreeMap::new()).unwrap();
+        std::fs::write(folder.path().join("vocab.txt"), "[PAD]\n[UNK]\nliver\n").unwrap();
+        folder
+    }
+
+    #[test]
+    fn embeddings_are_found_under_the_names_of_checkpoints() {
+        for (prefix, gain) in [("", "LayerNorm.weight"), ("bert.", "LayerNorm.gamma")] {
+            let folder = folder(prefix, gain, 3);
+            let mut parameters = Parameters::default();
+            let pieces = read_embeddings(folder.path(), 4, &mut parameters).unwrap();
+            assert_eq!((pieces.rows("Liver"), parameters.len()), (vec![2], 5));
+            assert_eq!(parameters.get("embedding.position").unwrap().n_rows, 4);
+            assert_eq!(parameters.get("embedding.word").unwrap().row(2), [4.0, 5.0]);
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_that_does_not_fit_is_refused() {
+        let refused = |folder: &tempfile::TempDir, n_places| {
+            read_embeddings(folder.path(), n_places, &mut Parameters::default()).unwrap_err().to_string()
+        };
+        assert!(
+            refused(&folder("", "LayerNorm.weight", 2), 4).contains("embeddings of 2 pieces, the vocabulary has 3")
+        );
+        assert!(refused(&folder("", "LayerNorm.weight", 3), 9).contains("has 6 places, names have up to 9"));
+        assert!(
+            refused(&folder("distilled.", "LayerNorm.weight", 3), 4)
+                .contains("no tensor `embeddings.word_embeddings.weight`")
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! The vectors of the names of a knowledge base, computed once and kept in a file.
+//!
+//! The file is named after the fingerprints of the knowledge base and of the model, so that neither can meet the vectors of another. Values
+//! have 16 bits, in the file and in use: what was read back links as what was just computed.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use canonym_core::artifact::{AtomicFile, Container, ContainerWriter, Kind};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::{Error, Result};
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use rayon::prelude::*;
+
+use crate::index::FlatIndex;
+use crate::models::rescnn::names::NameEncoder;
+use crate::tensor::matrix::Matrix;
+
+const KIND: Kind = Kind { tag: *b"VECT", name: "table of vectors", format: 1 };
+
+/// Values that one thread converts at a time.
+const PIECE: usize = 1 << 16;
+
+/// Where vectors are kept and which model makes them.
+#[derive(Debug, Clone)]
+pub struct VectorCache {
+    /// The folder; it is made when it is first needed. Nothing is kept where there is none.
+    pub folder: Option<PathBuf>,
+    /// A number that differs for different models.
+    pub model: u128,
+}
+
+impl VectorCache {
+    /// The file of the vectors of a knowledge base.
+    pub fn file(&self, kb: &KnowledgeBase) -> Option<PathBuf> {
+        let name = format!("{:032x}-{:032x}.vectors", kb.container().fingerprint(), self.model);
+        self.folder.as_ref().map(|folder| folder.join(name))
+    }
+
+    /// The index of the forms of a knowledge base, from its file where there is one. `made` is told why a file could not be written or used;
+    /// linking goes on without.
+    pub fn index(&self, kb: &KnowledgeBase, names: &NameEncoder, made: &mut dyn FnMut(Error)) -> FlatIndex {
+        let encode = || {
+            let mut vectors = names.encode_forms(kb);
+            vectors.normalise_rows();
+            Ok(vectors)
+        };
+        let vectors = self.vectors(kb, (kb.n_forms(), names.encoder.dim()), encode, made);
+        FlatIndex::of_normalised(vectors.expect("names of any length are encoded"))
+    }
+
+    /// Vectors of a knowledge base, rows and columns as given, from the file where there is one, else as `encode` makes them.
+    pub fn vectors(
+        &self,
+        kb: &KnowledgeBase,
+        (n_rows, n_cols): (usize, usize),
+        encode: impl FnOnce() -> Result<Matrix>,
+        made: &mut dyn FnMut(Error),
+    ) -> Result<Matrix> {
+        let file = self.file(kb);
+        if let Some(file) = file.as_deref().filter(|file| file.exists()) {
+            match read(file, n_rows, n_cols) {
+                Ok(vectors) => return Ok(vectors),
+                Err(error) => made(error),
+            }
+        }
+        let vectors = encode()?;
+        let halves: Vec<f16> = vectors.values.par_iter().map(|value| f16::from_f32(*value)).collect();
+        if let Some(file) = file
+            && let Err(error) = write(&file, &halves)
+        {
+            made(error);
+        }
+        Ok(Matrix { values: singles(&halves), ..vectors })
+    }
+}
+
+fn singles(halves: &[f16]) -> Vec<f32> {
+    let mut values = vec![0.0; halves.len()];
+    values.par_chunks_mut(PIECE).zip(halves.par_chunks(PIECE)).for_each(|(to, from)| from.convert_to_f32_slice(to));
+    values
+}
+
+fn write(path: &Path, halves: &[f16]) -> Result<()> {
+    let failed = |error| Error::io("write", path, error);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    }
+    let mut file = AtomicFile::create(path)?;
+    let mut writer = ContainerWriter::new(KIND, BufWriter::new(&mut file)).map_err(failed)?;
+    let bytes: Vec<Vec<u8>> =
+        halves.par_chunks(PIECE).map(|piece| piece.iter().flat_map(|half| half.to_le_bytes()).collect()).collect();
+    writer.section("vectors", bytes.iter().map(Vec::as_slice)).map_err(failed)?;
+    let mut out = writer.finish().map_err(failed)?;
+    out.flush().map_err(failed)?;
+    drop(out);
+    file.commit()
+}
+
+fn read(path: &Path, n_rows: usize, n_cols: usize) -> Result<Matrix> {
+    let container = Container::open(path, KIND)?;
+    let bytes = &container.bytes()[container.range("vectors")?];
+    if bytes.len() != 2 * n_rows * n_cols {
+        let message = format!("it has {} bytes of vectors, {} are expected", bytes.len(), 2 * n_rows * n_cols);
+        return Err(Error::artifact(path, message).with_hint("remove it; it is made again"));
+    }
+    let halves: Vec<f16> = bytes.as_chunks::<2>().0.iter().map(|bytes| f16::from_le_bytes(*bytes)).collect();
+    if halves.iter().any(|half| !half.is_finite()) {
+        return Err(
+            Error::artifact(path, "it holds values that are no numbers").with_hint("remove it; it is made again")
+        );
+    }
+    Ok(Matrix::new(n_rows, n_cols, singles(&halves)))
+}

@@ -1,0 +1,178 @@
+//! Exact search among vectors by cosine.
+
+pub mod cache;
+mod coarse;
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use coarse::Coarse;
+use rayon::prelude::*;
+
+use crate::tensor::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
+
+/// Rows that are compared with a block of queries at a time; their scores stay in the cache.
+const ROWS: usize = 2048;
+
+/// Queries that one thread takes at a time.
+const QUERIES: usize = 128;
+
+/// With so few queries threads share the rows, not the queries.
+const FEW: usize = 32;
+
+/// So few queries are compared with rows of 8 bits first.
+const VERY_FEW: usize = 8;
+
+/// With so many rows; fewer are in the cache of the machine as they are.
+const MANY: usize = 8192;
+
+/// A row that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit {
+    /// The row in the index.
+    pub row: u32,
+    /// The cosine.
+    pub score: f32,
+}
+
+/// Vectors, most often of length 1, compared one by one.
+#[derive(Debug, Clone)]
+pub struct FlatIndex {
+    // Private: every row has length 1, up to rounding, or 0; except where it was made to search by inner products.
+    rows: Matrix,
+    // Private: the same rows in 8 bits, made when they are first needed.
+    coarse: OnceLock<Coarse>,
+}
+
+impl FlatIndex {
+    /// An index over the rows of a matrix; they are normalised.
+    pub fn new(mut rows: Matrix) -> FlatIndex {
+        rows.normalise_rows();
+        FlatIndex { rows, coarse: OnceLock::new() }
+    }
+
+    /// An index over rows that have length 1 already, up to what rounding does.
+    pub fn of_normalised(rows: Matrix) -> FlatIndex {
+        FlatIndex { rows, coarse: OnceLock::new() }
+    }
+
+    /// An index that searches by inner products: the score of a hit is the cosine times the length of its row.
+    pub fn by_inner_product(rows: Matrix) -> FlatIndex {
+        FlatIndex { rows, coarse: OnceLock::new() }
+    }
+
+    /// The vectors.
+    pub fn rows(&self) -> &Matrix {
+        &self.rows
+    }
+
+    /// The nearest `k` rows of each query, best first; of equal ones the first row comes first. Queries need not be normalised.
+    pub fn search(&self, queries: &Matrix, k: usize) -> Vec<Vec<Hit>> {
+        let mut queries = queries.clone();
+        queries.normalise_rows();
+        let n_cols = queries.n_cols.max(1);
+        if queries.n_rows > FEW {
+            let blocks = queries.values.par_chunks(QUERIES * n_cols);
+            let all = 0..self.rows.n_rows;
+            return blocks
+                .flat_map_iter(|block| self.search_block(View::of(block, block.len() / n_cols, n_cols), all.clone(), k))
+                .collect();
+        }
+        if (1..=VERY_FEW).contains(&queries.n_rows) && self.rows.n_rows > MANY {
+            let coarse = self.coarse();
+            return (0..queries.n_rows).map(|query| coarse.search(&self.rows, queries.row(query), k)).collect();
+        }
+        // Too few queries for all threads: each takes some of the rows.
+        let n_blocks = self.rows.n_rows.div_ceil(8 * ROWS);
+        let block = |block: usize| {
+            let rows = block * 8 * ROWS..((block + 1) * 8 * ROWS).min(self.rows.n_rows);
+            self.search_block(queries.view(), rows, k)
+        };
+        let blocks: Vec<Vec<Vec<Hit>>> = (0..n_blocks).into_par_iter().map(block).collect();
+        let merge = |query: usize| {
+            let mut hits: Vec<Hit> = blocks.iter().flat_map(|block| block[query].iter().copied()).collect();
+            // Stable, and blocks come in the order of rows.
+            hits.sort_by(|left, right| right.score.total_cmp(&left.score));
+            hits.truncate(k);
+            hits
+        };
+        (0..queries.n_rows).map(merge).collect()
+    }
+
+    fn coarse(&self) -> &Coarse {
+        match self.coarse.get() {
+            Some(coarse) => coarse,
+            None => {
+                // Made before the lock is taken: its threads may come here, too, while they wait for each other.
+                let made = Coarse::of(&self.rows);
+                self.coarse.get_or_init(|| made)
+            }
+        }
+    }
+
+    fn search_block(&self, queries: View<'_>, all: Range<usize>, k: usize) -> Vec<Vec<Hit>> {
+        let mut best: Vec<Vec<Hit>> = vec![Vec::with_capacity(k + 1); queries.n_rows];
+        let mut scores = vec![0.0; queries.n_rows * ROWS];
+        for first in all.clone().step_by(ROWS) {
+            let n = ROWS.min(all.end - first);
+            let rows = self.rows.view().rows(first, n).transposed();
+            multiply(ViewMut::of(&mut scores, queries.n_rows, n), queries, rows, Into::Replace, Threads::One);
+            for (best, scores) in best.iter_mut().zip(scores.chunks_exact(n)) {
+                let mut limit = limit_of(best, k);
+                for (row, score) in scores.iter().enumerate() {
+                    if *score > limit {
+                        insert(best, Hit { row: (first + row) as u32, score: *score }, k);
+                        limit = limit_of(best, k);
+                    }
+                }
+            }
+        }
+        best
+    }
+}
+
+/// What a score has to be greater than.
+fn limit_of(best: &[Hit], k: usize) -> f32 {
+    if best.len() < k { f32::NEG_INFINITY } else { best.last().map_or(f32::INFINITY, |hit| hit.score) }
+}
+
+fn insert(best: &mut Vec<Hit>, hit: Hit, k: usize) {
+    let place = best.partition_point(|other| other.score >= hit.score);
+    best.insert(place, hit);
+    best.truncate(k);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::random::{self, SplitMix64};
+
+    #[test]
+    fn search_gives_the_nearest_in_order_and_ties_by_row() {
+        let mut rng = SplitMix64::new(5);
+        let rows = Matrix::new(5000, 8, (0..40_000).map(|_| random::normal(&mut rng)).collect());
+        let queries = Matrix::new(300, 8, (0..2400).map(|_| random::normal(&mut rng)).collect());
+        let index = FlatIndex::new(rows);
+        let found = index.search(&queries, 7);
+        let few = Matrix::new(3, 8, queries.values[..24].to_vec());
+        for (alone, together) in index.search(&few, 7).iter().flatten().zip(found.iter().flatten()) {
+            assert!(alone.row == together.row && (alone.score - together.score).abs() < 1e-6);
+        }
+        for (query, hits) in found.iter().enumerate() {
+            let mut unit = Matrix::new(1, 8, queries.row(query).to_vec());
+            unit.normalise_rows();
+            let mut all: Vec<(u32, f32)> = (0..5000)
+                .map(|row| (row as u32, crate::tensor::matrix::dot(unit.row(0), index.rows().row(row))))
+                .collect();
+            all.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+            for (hit, (row, score)) in hits.iter().zip(&all) {
+                assert!(hit.row == *row || (hit.score - score).abs() < 1e-6, "{hit:?} {row} {score}");
+            }
+            assert_eq!(hits.len(), 7);
+        }
+        let same = FlatIndex::new(Matrix::new(3, 1, vec![1.0, 1.0, 1.0]));
+        let rows: Vec<u32> = same.search(&Matrix::new(1, 1, vec![2.0]), 2)[0].iter().map(|hit| hit.row).collect();
+        assert_eq!(rows, [0, 1]);
+        assert!(same.search(&Matrix::new(1, 1, vec![2.0]), 0)[0].is_empty());
+    }
+}

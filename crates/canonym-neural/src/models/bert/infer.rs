@@ -1,0 +1,444 @@
+//! BERT for inference: the same numbers as [`crate::models::bert`], without a tape.
+//!
+//! Sequences are packed into tiles whose rows stay in the cache while they pass through all layers, one tile a thread. Where there is one
+//! tile only, its products, heads and rows are divided among the threads instead, so that a single short text is answered soon.
+//!
+//! Attention goes head by head over blocks of queries: the shares of a block are computed, used and forgotten.
+
+use canonym_core::Result;
+use rayon::prelude::*;
+
+use crate::models::bert::{BertConfig, Sequences};
+use crate::tensor::elementwise::{Activation, Norm, add_and_layer_norm_rows, layer_norm_rows, softmax_rows};
+use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply_in};
+use crate::tensor::panels::Panels;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::segments::Segments;
+
+/// Rows of a tile at most: enough that reading weights costs little beside computing, few enough for the cache.
+const TILE: usize = 256;
+
+/// Rows of a tile at least, where sequences are that many rows together.
+const LEAST_TILE: usize = 128;
+
+/// Tiles that a batch is divided into before tiles grow.
+const MANY_TILES: usize = 4;
+
+/// Queries whose shares are computed together.
+const QUERIES: usize = 128;
+
+/// Rows that one thread takes of what is done row by row, where a tile is divided.
+const ROWS: usize = 32;
+
+/// Makes vectors of pieces and of sequences.
+#[derive(Debug)]
+pub struct BertEncoder {
+    config: BertConfig,
+    words: Matrix,
+    positions: Matrix,
+    types: Matrix,
+    norm: NormWeights,
+    layers: Vec<Layer>,
+    pooler: Option<Linear>,
+}
+
+/// How the pieces of a sequence become one vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// The vector of the first piece, `[CLS]`.
+    First,
+    /// The mean of all.
+    Mean,
+    /// What the pooler makes of the first.
+    Pooler,
+}
+
+#[derive(Debug)]
+struct Layer {
+    attention_input: Linear,
+    attention_output: Linear,
+    attention_norm: NormWeights,
+    inner: Linear,
+    outer: Linear,
+    norm: NormWeights,
+}
+
+#[derive(Debug)]
+struct Linear {
+    weight: Panels,
+    bias: Vec<f32>,
+}
+
+#[derive(Debug)]
+struct NormWeights {
+    gain: Vec<f32>,
+    bias: Vec<f32>,
+    epsilon: f32,
+}
+
+/// Buffers of one tile.
+#[derive(Debug, Default)]
+struct Scratch {
+    rows: Vec<f32>,
+    /// Queries, keys and values; then the inner width.
+    wide: Vec<f32>,
+    /// What each head makes, head by head of each sequence.
+    heads: Vec<f32>,
+    context: Vec<f32>,
+    outer: Vec<f32>,
+}
+
+impl Linear {
+    fn of(parameters: &Parameters, name: &str, compute: Compute) -> Result<Linear> {
+        let weight = Panels::of(parameters.get(&format!("{name}.weight"))?, compute);
+        Ok(Linear { weight, bias: parameters.get(&format!("{name}.bias"))?.values.clone() })
+    }
+
+    /// `input · weight`, without the bias.
+    fn multiply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
+        to.resize(n_rows * self.weight.n_out(), 0.0);
+        self.weight.multiply(View::of(input, n_rows, self.weight.n_in()), to, threads);
+    }
+
+    /// `input · weight + bias`.
+    fn apply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
+        self.multiply(input, n_rows, to, threads);
+        for row in to.chunks_exact_mut(self.bias.len()) {
+            row.iter_mut().zip(&self.bias).for_each(|(x, bias)| *x += bias);
+        }
+    }
+}
+
+impl NormWeights {
+    fn of(parameters: &Parameters, name: &str, epsilon: f32) -> Result<NormWeights> {
+        let gain = parameters.get(&format!("{name}.gain"))?.values.clone();
+        Ok(NormWeights { gain, bias: parameters.get(&format!("{name}.bias"))?.values.clone(), epsilon })
+    }
+
+    fn settings(&self) -> Norm<'_> {
+        Norm { gain: &self.gain, bias: &self.bias, epsilon: self.epsilon }
+    }
+
+    /// Adds what a part of a layer made, and its bias, to the rows that came in, and normalises them.
+    fn add(&self, rows: &mut [f32], made: &[f32], bias: &[f32], threads: Threads) {
+        let size = ROWS * bias.len();
+        match threads {
+            Threads::One => add_and_layer_norm_rows(rows, (made, bias), self.settings()),
+            Threads::All => {
+                let parts = rows.par_chunks_mut(size).zip(made.par_chunks(size));
+                parts.for_each(|(rows, made)| add_and_layer_norm_rows(rows, (made, bias), self.settings()));
+            }
+        }
+    }
+}
+
+impl BertEncoder {
+    /// An encoder with the weights of a scope.
+    pub fn new(config: &BertConfig, parameters: &Parameters, scope: &str) -> Result<BertEncoder> {
+        config.check(parameters, scope)?;
+        let epsilon = config.layer_norm_eps;
+        let layer = |layer: usize| -> Result<Layer> {
+            let linear = |name: &str| Linear::of(parameters, &format!("{scope}layer.{layer}.{name}"), config.compute);
+            let norm = |name: &str| NormWeights::of(parameters, &format!("{scope}layer.{layer}.{name}"), epsilon);
+            Ok(Layer {
+                attention_input: linear("attention.input")?,
+                attention_output: linear("attention.output")?,
+                attention_norm: norm("attention.norm")?,
+                inner: linear("feed_forward.inner")?,
+                outer: linear("feed_forward.outer")?,
+                norm: norm("feed_forward.norm")?,
+            })
+        };
+        let table = |name: &str| parameters.get(&format!("{scope}embedding.{name}")).cloned();
+        Ok(BertEncoder {
+            config: config.clone(),
+            words: table("word")?,
+            positions: table("position")?,
+            types: table("type")?,
+            norm: NormWeights::of(parameters, &format!("{scope}embedding.norm"), epsilon)?,
+            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_>>()?,
+            pooler: Linear::of(parameters, &format!("{scope}pooler"), config.compute).ok(),
+        })
+    }
+
+    /// The width of vectors.
+    pub fn dim(&self) -> usize {
+        self.config.hidden_size
+    }
+
+    /// The vector of each piece, `[rows, hidden]`. It depends on its own sequence alone.
+    pub fn encode(&self, sequences: &Sequences) -> Result<Matrix> {
+        self.config.check_sequences(sequences)?;
+        Ok(self.encode_tiles(sequences, sequences.segments().n_rows(), None))
+    }
+
+    /// The vector of each sequence, `[sequences, hidden]`, not normalised. It does not depend on the other sequences.
+    pub fn encode_pooled(&self, sequences: &Sequences, pooling: Pooling) -> Result<Matrix> {
+        self.config.check_sequences(sequences)?;
+        if pooling == Pooling::Pooler && self.pooler.is_none() {
+            let hint = "take the mean or the first vector, or a checkpoint that was not written for words alone";
+            return Err(canonym_core::Error::invalid("the model has no pooler").with_hint(hint));
+        }
+        Ok(self.encode_tiles(sequences, sequences.len(), Some(pooling)))
+    }
+
+    fn encode_tiles(&self, sequences: &Sequences, n_rows: usize, pooling: Option<Pooling>) -> Matrix {
+        let borders = tiles(sequences.segments());
+        let threads = if borders.len() > 2 { Threads::One } else { Threads::All };
+        let tile = |scratch: &mut Scratch, range: &[usize]| {
+            self.encode_tile(&sequences.slice(range[0]..range[1]), pooling, scratch, threads)
+        };
+        let encoded: Vec<Vec<f32>> = match threads {
+            Threads::One => borders.par_windows(2).map_init(Scratch::default, tile).collect(),
+            Threads::All => borders.windows(2).map(|range| tile(&mut Scratch::default(), range)).collect(),
+        };
+        Matrix::new(n_rows, self.dim(), encoded.concat())
+    }
+
+    fn encode_tile(
+        &self,
+        sequences: &Sequences,
+        pooling: Option<Pooling>,
+        scratch: &mut Scratch,
+        threads: Threads,
+    ) -> Vec<f32> {
+        let Scratch { rows, wide, heads, context, outer } = scratch;
+        let (width, segments) = (self.dim(), sequences.segments());
+        let mut n_rows = segments.n_rows();
+        self.embed(sequences, rows);
+        // Where the first piece is all that is asked for, the last layer is computed of it alone.
+        let first = matches!(pooling, Some(Pooling::First | Pooling::Pooler));
+        for (at, layer) in self.layers.iter().enumerate() {
+            layer.attention_input.apply(rows, n_rows, wide, threads);
+            if first && at + 1 == self.layers.len() {
+                keep_first(rows, width, segments);
+                n_rows = segments.len();
+            }
+            self.attend((wide, segments), n_rows, heads, context, threads);
+            layer.attention_output.multiply(context, n_rows, outer, threads);
+            layer.attention_norm.add(rows, outer, &layer.attention_output.bias, threads);
+            layer.inner.multiply(rows, n_rows, wide, threads);
+            activate(self.config.hidden_act, wide, &layer.inner.bias, threads);
+            layer.outer.multiply(wide, n_rows, outer, threads);
+            layer.norm.add(rows, outer, &layer.outer.bias, threads);
+        }
+        if first && n_rows > segments.len() {
+            keep_first(rows, width, segments);
+        }
+        match pooling {
+            None | Some(Pooling::First) => rows.clone(),
+            Some(Pooling::Mean) => means(rows, width, segments),
+            Some(Pooling::Pooler) => {
+                let pooler = self.pooler.as_ref().expect("it was asked for before");
+                let mut pooled = Vec::new();
+                pooler.multiply(rows, segments.len(), &mut pooled, threads);
+                Activation::Tanh.apply_with_bias(&mut pooled, &pooler.bias);
+                pooled
+            }
+        }
+    }
+
+    fn embed(&self, sequences: &Sequences, rows: &mut Vec<f32>) {
+        rows.clear();
+        let places = sequences.segments().iter().flat_map(|rows| 0..rows.len());
+        for ((piece, of_type), place) in sequences.pieces().iter().zip(sequences.types()).zip(places) {
+            let (word, position) = (self.words.row(*piece as usize), self.positions.row(place));
+            let sums = word.iter().zip(position).zip(self.types.row(*of_type as usize));
+            rows.extend(sums.map(|((word, position), of_type)| word + position + of_type));
+        }
+        layer_norm_rows(rows, self.norm.settings());
+    }
+
+    /// Attention, from queries, keys and values to `context`, of all rows or of the first of each sequence.
+    fn attend(
+        &self,
+        (wide, segments): (&[f32], &Segments),
+        n_rows: usize,
+        heads: &mut Vec<f32>,
+        context: &mut Vec<f32>,
+        threads: Threads,
+    ) {
+        let (width, n_heads, compute) = (self.dim(), self.config.num_attention_heads, self.config.compute);
+        let depth = width / n_heads;
+        let n_queries = |rows: usize| if n_rows == segments.n_rows() { rows } else { 1 };
+        heads.resize(n_rows * width, 0.0);
+        let mut rest = heads.as_mut_slice();
+        let mut jobs = Vec::with_capacity(segments.len() * n_heads);
+        for rows in segments.iter() {
+            for head in 0..n_heads {
+                let out = rest.split_off_mut(..n_queries(rows.len()) * depth).expect("rows of all heads");
+                jobs.push((rows.clone(), head, out));
+            }
+        }
+        let each = |scores: &mut Vec<f32>, (rows, head, out): (std::ops::Range<usize>, usize, &mut [f32])| {
+            let part = |part| {
+                View::of(&wide[rows.start * 3 * width..], rows.len(), 3 * width)
+                    .columns(part * width + head * depth, depth)
+            };
+            let (queries, keys, values) = (part(0), part(1).transposed(), part(2));
+            for (block, out) in out.chunks_mut(QUERIES * depth).enumerate() {
+                let n = out.len() / depth;
+                scores.resize(n * rows.len(), 0.0);
+                let to = ViewMut::of(scores, n, rows.len());
+                multiply_in(compute, to, queries.rows(block * QUERIES, n), keys, Into::Replace, Threads::One);
+                softmax_rows(scores, rows.len(), 1.0 / (depth as f32).sqrt());
+                let shares = View::of(scores, n, rows.len());
+                multiply_in(compute, ViewMut::of(out, n, depth), shares, values, Into::Replace, Threads::One);
+            }
+        };
+        match threads {
+            Threads::One => {
+                let mut scores = Vec::new();
+                jobs.into_iter().for_each(|job| each(&mut scores, job));
+            }
+            Threads::All => jobs.into_par_iter().for_each_init(Vec::new, each),
+        }
+        context.resize(n_rows * width, 0.0);
+        let mut from = heads.as_slice();
+        let mut first = 0;
+        for rows in segments.iter() {
+            let n = n_queries(rows.len());
+            for head in 0..n_heads {
+                let made = from.split_off(..n * depth).expect("rows of all heads");
+                for (row, made) in made.chunks_exact(depth).enumerate() {
+                    context[(first + row) * width + head * depth..][..depth].copy_from_slice(made);
+                }
+            }
+            first += n;
+        }
+    }
+}
+
+/// The borders of tiles, by the lengths of sequences alone.
+fn tiles(segments: &Segments) -> Vec<usize> {
+    let size = segments.n_rows().div_ceil(MANY_TILES).clamp(LEAST_TILE, TILE);
+    let mut borders = vec![0];
+    let mut n_rows = 0;
+    for (at, rows) in segments.iter().enumerate() {
+        if n_rows + rows.len() > size && n_rows > 0 {
+            borders.push(at);
+            n_rows = 0;
+        }
+        n_rows += rows.len();
+    }
+    borders.push(segments.len());
+    borders
+}
+
+/// Keeps the first row of each sequence.
+fn keep_first(rows: &mut Vec<f32>, width: usize, segments: &Segments) {
+    for (at, from) in segments.iter().enumerate() {
+        rows.copy_within(from.start * width..(from.start + 1) * width, at * width);
+    }
+    rows.truncate(segments.len() * width);
+}
+
+fn means(rows: &[f32], width: usize, segments: &Segments) -> Vec<f32> {
+    let mut means = vec![0.0; segments.len() * width];
+    for (to, range) in means.chunks_exact_mut(width).zip(segments.iter()) {
+        let share = 1.0 / range.len() as f32;
+        for row in range {
+            to.iter_mut().zip(&rows[row * width..][..width]).for_each(|(to, x)| *to += x * share);
+        }
+    }
+    means
+}
+
+fn activate(activation: Activation, values: &mut [f32], bias: &[f32], threads: Threads) {
+    match threads {
+        Threads::One => activation.apply_with_bias(values, bias),
+        Threads::All => {
+            values.par_chunks_mut(ROWS * bias.len()).for_each(|part| activation.apply_with_bias(part, bias));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autograd::Tape;
+    use crate::models::bert::tests::drawn_model;
+    use crate::tensor::random::SplitMix64;
+
+    fn sequences(n: usize) -> Sequences {
+        let mut rng = SplitMix64::new(9);
+        let mut sequences = Sequences::default();
+        for _ in 0..n {
+            let mut part =
+                |least: usize| -> Vec<u32> { (0..least + rng.below(20)).map(|_| rng.below(11) as u32).collect() };
+            sequences.push(&[&part(1), &part(0)]);
+        }
+        sequences
+    }
+
+    fn assert_near(left: &Matrix, right: &Matrix, what: &str) {
+        assert_eq!((left.n_rows, left.n_cols), (right.n_rows, right.n_cols), "{what}");
+        for (left, right) in left.values.iter().zip(&right.values) {
+            assert!((left - right).abs() < 1e-5, "{what}: {left} {right}");
+        }
+    }
+
+    #[test]
+    fn the_encoder_gives_what_the_training_graph_gives() {
+        for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Relu] {
+            for n_layers in [0, 1, 3] {
+                let (config, parameters) = drawn_model(n_layers, activation);
+                let encoder = BertEncoder::new(&config, &parameters, "").unwrap();
+                for n in [1, 100] {
+                    let sequences = sequences(n);
+                    let what = format!("{activation:?} {n_layers} {n}");
+                    let mut tape = Tape::new(&parameters);
+                    let rows = config.forward(&mut tape, "", &sequences, None).unwrap();
+                    assert_near(&encoder.encode(&sequences).unwrap(), tape.value(rows), &what);
+                    let pooled = config.pool(&mut tape, "", rows, sequences.segments()).unwrap();
+                    let made = encoder.encode_pooled(&sequences, Pooling::Pooler).unwrap();
+                    assert_near(&made, tape.value(pooled), &what);
+                    let mean = tape.segment_mean(rows, &std::sync::Arc::new(sequences.segments().clone()));
+                    let made = encoder.encode_pooled(&sequences, Pooling::Mean).unwrap();
+                    assert_near(&made, tape.value(mean), &what);
+                    let starts = sequences.segments().iter().map(|rows| rows.start as u32).collect();
+                    let first = tape.gather(rows, starts);
+                    let made = encoder.encode_pooled(&sequences, Pooling::First).unwrap();
+                    assert_near(&made, tape.value(first), &what);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sequence_has_the_same_vector_alone_and_among_others_on_any_number_of_threads() {
+        let (config, parameters) = drawn_model(2, Activation::Gelu);
+        let encoder = BertEncoder::new(&config, &parameters, "").unwrap();
+        let sequences = sequences(200);
+        for pooling in [Pooling::First, Pooling::Mean, Pooling::Pooler] {
+            let together = encoder.encode_pooled(&sequences, pooling).unwrap();
+            for at in 0..sequences.len() {
+                let alone = encoder.encode_pooled(&sequences.slice(at..at + 1), pooling).unwrap();
+                let expected = Matrix::new(1, together.n_cols, together.row(at).to_vec());
+                assert_near(&alone, &expected, &format!("{pooling:?} {at}"));
+            }
+            for n_threads in [1, 3] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+                let alone = |at: usize| encoder.encode_pooled(&sequences.slice(at..at + 1), pooling).unwrap();
+                assert_eq!(pool.install(|| encoder.encode_pooled(&sequences, pooling).unwrap()), together);
+                assert_eq!(pool.install(|| alone(0)), alone(0));
+            }
+        }
+    }
+
+    #[test]
+    fn no_sequence_gives_no_vector_and_a_missing_pooler_is_told() {
+        let (config, parameters) = drawn_model(1, Activation::Gelu);
+        let encoder = BertEncoder::new(&config, &parameters, "").unwrap();
+        assert_eq!(encoder.encode(&Sequences::default()).unwrap().n_rows, 0);
+        let mut without = Parameters::default();
+        parameters
+            .iter()
+            .filter(|(name, _)| !name.starts_with("pooler"))
+            .for_each(|(name, value)| without.add(name, value.clone()));
+        let encoder = BertEncoder::new(&config, &without, "").unwrap();
+        assert_eq!(encoder.encode_pooled(&sequences(2), Pooling::Mean).unwrap().n_rows, 2);
+        let error = encoder.encode_pooled(&sequences(2), Pooling::Pooler).unwrap_err();
+        assert_eq!(error.to_string(), "the model has no pooler");
+    }
+}

@@ -1,0 +1,511 @@
+//! BERT: each piece of a text becomes a vector that knows the others.
+//!
+//! Devlin, Chang, Lee and Toutanova, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", NAACL 2019, on the
+//! encoder of Vaswani et al. 2017; BioBERT, SciBERT, PubMedBERT, SapBERT and MiniLM are of this shape. For sequences of `rows` pieces
+//! together, packed:
+//!
+//! ```text
+//! embeddings        [rows, hidden]        word + position + type, a layer norm, dropout
+//! n layers x        [rows, 3 * hidden]    queries, keys and values
+//!                   [rows, hidden]        attention of each head within its sequence, a linear layer, dropout,
+//!                                         added to what came in, a layer norm
+//!                   [rows, intermediate]  with the activation
+//!                   [rows, hidden]        dropout, added to what came in, a layer norm
+//! pooler            [sequences, hidden]   the first row of each sequence, a linear layer, a tangent
+//! ```
+//!
+//! Nothing is padded. Weights are named below; several encoders share one [`Parameters`] under scopes of their own, such as `mention.`.
+//! `checkpoint` reads and writes them as Hugging Face names them.
+
+pub mod infer;
+
+use std::sync::Arc;
+
+use canonym_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{AttentionConfig, Tape, Var};
+use crate::tensor::elementwise::Activation;
+use crate::tensor::matrix::{Compute, Matrix};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::{self, SplitMix64};
+use crate::tensor::segments::Segments;
+
+/// The deviation of weights that nobody trained yet, as in BERT.
+pub const DEVIATION: f32 = 0.02;
+
+/// The shape of the model, under the names that `config.json` of a checkpoint has; what else stands there is passed over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BertConfig {
+    /// Pieces that have an embedding.
+    pub vocab_size: usize,
+    /// The width of the vector of a piece.
+    pub hidden_size: usize,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Heads of attention, which share the width.
+    pub num_attention_heads: usize,
+    /// The inner width of a layer.
+    pub intermediate_size: usize,
+    /// The activation of the inner width.
+    #[serde(default = "gelu")]
+    pub hidden_act: Activation,
+    /// Dropout of embeddings and of what is added to them.
+    #[serde(default = "tenth")]
+    pub hidden_dropout_prob: f32,
+    /// Dropout of the shares of attention.
+    #[serde(default = "tenth")]
+    pub attention_probs_dropout_prob: f32,
+    /// The longest sequence.
+    #[serde(default = "positions")]
+    pub max_position_embeddings: usize,
+    /// Kinds of parts of a sequence.
+    #[serde(default = "types")]
+    pub type_vocab_size: usize,
+    /// Added to variances in layer norms.
+    #[serde(default = "epsilon")]
+    pub layer_norm_eps: f32,
+    /// In what products are computed.
+    #[serde(default, skip_serializing_if = "Compute::is_f32")]
+    pub compute: Compute,
+}
+
+fn gelu() -> Activation {
+    Activation::Gelu
+}
+
+fn tenth() -> f32 {
+    0.1
+}
+
+fn positions() -> usize {
+    512
+}
+
+fn types() -> usize {
+    2
+}
+
+fn epsilon() -> f32 {
+    crate::autograd::NORM_EPSILON
+}
+
+/// Sequences of pieces, one below the other. Whoever makes them puts `[CLS]` and `[SEP]` where they belong.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sequences {
+    // Private: pieces and types have one row for each of the segments.
+    pieces: Vec<u32>,
+    types: Vec<u32>,
+    segments: Segments,
+}
+
+impl Sequences {
+    /// Packs sequences of one part each.
+    ///
+    /// # Panics
+    /// If one is empty.
+    pub fn pack<'a>(sequences: impl IntoIterator<Item = &'a [u32]>) -> Sequences {
+        let mut packed = Sequences::default();
+        sequences.into_iter().for_each(|sequence| packed.push(&[sequence]));
+        packed
+    }
+
+    /// Adds one sequence of parts; the pieces of the first are of type 0, those of the second of type 1, and so on.
+    ///
+    /// # Panics
+    /// If the parts are empty together: a sequence has at least `[CLS]`.
+    pub fn push(&mut self, parts: &[&[u32]]) {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        assert!(length > 0, "a sequence of one piece or more");
+        for (of_type, part) in parts.iter().enumerate() {
+            self.pieces.extend_from_slice(part);
+            self.types.extend(std::iter::repeat_n(of_type as u32, part.len()));
+        }
+        self.segments.push(length);
+    }
+
+    /// Adds the sequences of another batch.
+    pub fn append(&mut self, other: &Sequences) {
+        self.pieces.extend_from_slice(&other.pieces);
+        self.types.extend_from_slice(&other.types);
+        other.segments.iter().for_each(|rows| self.segments.push(rows.len()));
+    }
+
+    /// The sequences of a range, as a batch of their own.
+    pub fn slice(&self, sequences: std::ops::Range<usize>) -> Sequences {
+        let mut slice = Sequences::default();
+        for sequence in sequences {
+            let rows = self.segments.rows(sequence);
+            slice.pieces.extend_from_slice(&self.pieces[rows.clone()]);
+            slice.types.extend_from_slice(&self.types[rows.clone()]);
+            slice.segments.push(rows.len());
+        }
+        slice
+    }
+
+    /// Rows of the vocabulary.
+    pub fn pieces(&self) -> &[u32] {
+        &self.pieces
+    }
+
+    /// The type of each piece.
+    pub fn types(&self) -> &[u32] {
+        &self.types
+    }
+
+    /// Where each sequence begins.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// The number of sequences.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+}
+
+/// A weight of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weight {
+    /// Its name, without a scope.
+    pub name: String,
+    /// Its rows.
+    pub n_rows: usize,
+    /// Its columns.
+    pub n_cols: usize,
+}
+
+impl BertConfig {
+    /// Every weight, in order; the pooler stands last and is optional.
+    pub fn weights(&self) -> Vec<Weight> {
+        let (width, inner) = (self.hidden_size, self.intermediate_size);
+        let weight = |name: &str, n_rows, n_cols| Weight { name: name.to_owned(), n_rows, n_cols };
+        let norm = |name: &str| ["gain", "bias"].map(|part| weight(&format!("{name}.norm.{part}"), 1, width));
+        let linear = |name: &str, n_in, n_out| {
+            [weight(&format!("{name}.weight"), n_in, n_out), weight(&format!("{name}.bias"), 1, n_out)]
+        };
+        let mut weights = vec![
+            weight("embedding.word", self.vocab_size, width),
+            weight("embedding.position", self.max_position_embeddings, width),
+            weight("embedding.type", self.type_vocab_size, width),
+        ];
+        weights.extend(norm("embedding"));
+        for layer in 0..self.num_hidden_layers {
+            let (attention, feed_forward) = (format!("layer.{layer}.attention"), format!("layer.{layer}.feed_forward"));
+            weights.extend(linear(&format!("{attention}.input"), width, 3 * width));
+            weights.extend(linear(&format!("{attention}.output"), width, width));
+            weights.extend(norm(&attention));
+            weights.extend(linear(&format!("{feed_forward}.inner"), width, inner));
+            weights.extend(linear(&format!("{feed_forward}.outer"), inner, width));
+            weights.extend(norm(&feed_forward));
+        }
+        weights.extend(linear("pooler", width, width));
+        weights
+    }
+
+    /// Adds weights to start from, as BERT draws them, where `parameters` has none of that name.
+    pub fn init(&self, parameters: &mut Parameters, scope: &str, rng: &mut SplitMix64) {
+        for Weight { name, n_rows, n_cols } in self.weights() {
+            let n = n_rows * n_cols;
+            let values = match name.rsplit('.').next() {
+                Some("gain") => vec![1.0; n],
+                Some("bias") => vec![0.0; n],
+                _ => (0..n).map(|_| DEVIATION * random::normal(rng)).collect(),
+            };
+            let name = format!("{scope}{name}");
+            if parameters.find(&name).is_err() {
+                parameters.add(name, Matrix::new(n_rows, n_cols, values));
+            }
+        }
+    }
+
+    /// Checks that the sizes make a network.
+    pub fn check_sizes(&self) -> Result<()> {
+        let sizes = [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("num_attention_heads", self.num_attention_heads),
+            ("intermediate_size", self.intermediate_size),
+            ("max_position_embeddings", self.max_position_embeddings),
+            ("type_vocab_size", self.type_vocab_size),
+        ];
+        let empty = sizes.into_iter().find(|(_, size)| *size == 0).map(|(name, _)| format!("`{name}` is 0"));
+        let uneven = || {
+            let (width, n_heads) = (self.hidden_size, self.num_attention_heads);
+            (width % n_heads != 0).then(|| format!("{n_heads} heads cannot share a width of {width}"))
+        };
+        let rates = [
+            ("hidden_dropout_prob", self.hidden_dropout_prob),
+            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
+        ];
+        let rate = || {
+            let wrong = rates.into_iter().find(|(_, rate)| !(0.0..1.0).contains(rate));
+            wrong.map(|(name, rate)| format!("`{name}` is {rate}"))
+        };
+        match empty.or_else(uneven).or_else(rate) {
+            Some(what) => {
+                let hint = "sizes are at least 1, `hidden_size` a multiple of `num_attention_heads`, dropout from 0 to below 1";
+                Err(Error::invalid(format!("this is no BERT: {what}")).with_hint(hint))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the weights of a scope have the shapes that the config names; the pooler may be missing.
+    pub fn check(&self, parameters: &Parameters, scope: &str) -> Result<()> {
+        self.check_sizes()?;
+        let has_pooler = parameters.find(&format!("{scope}pooler.weight")).is_ok();
+        for Weight { name, n_rows, n_cols } in self.weights() {
+            if has_pooler || !name.starts_with("pooler.") {
+                parameters.shaped(&format!("{scope}{name}"), n_rows, n_cols)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the model knows the pieces and types of sequences and has places enough for them.
+    pub fn check_sequences(&self, sequences: &Sequences) -> Result<()> {
+        let greatest = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0) as usize;
+        let longest = sequences.segments.iter().map(|rows| rows.len()).max().unwrap_or(0);
+        let limits = [
+            ("a piece has row", greatest(&sequences.pieces) + 1, self.vocab_size, "the vocabulary is of another model"),
+            ("a part has type", greatest(&sequences.types) + 1, self.type_vocab_size, "give fewer parts"),
+            ("a sequence has length", longest + 1, self.max_position_embeddings + 1, "divide longer texts"),
+        ];
+        match limits.into_iter().find(|(_, size, limit, _)| size > limit) {
+            Some((what, size, limit, hint)) => {
+                let message = format!("{what} {}, the model goes up to {}", size - 1, limit - 1);
+                Err(Error::invalid(message).with_hint(hint))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The vector of each piece, `[rows, hidden]`; with dropout where there is a generator.
+    pub fn forward(
+        &self,
+        tape: &mut Tape<'_>,
+        scope: &str,
+        sequences: &Sequences,
+        mut rng: Option<&mut SplitMix64>,
+    ) -> Result<Var> {
+        self.check_sequences(sequences)?;
+        let segments = Arc::new(sequences.segments.clone());
+        let attention =
+            AttentionConfig { n_heads: self.num_attention_heads, dropout: self.attention_probs_dropout_prob };
+        let rate = self.hidden_dropout_prob;
+        let before = tape.compute_in(self.compute);
+        let rows = self.embed(tape, scope, sequences)?;
+        let mut rows = tape.dropout(rows, rate, rng.as_deref_mut());
+        for layer in 0..self.num_hidden_layers {
+            let scope = format!("{scope}layer.{layer}.");
+            let input = linear(tape, &format!("{scope}attention.input"), rows)?;
+            let seen = tape.attention(input, attention, &segments, rng.as_deref_mut());
+            let seen = linear(tape, &format!("{scope}attention.output"), seen)?;
+            let seen = tape.dropout(seen, rate, rng.as_deref_mut());
+            rows = tape.add(rows, seen);
+            rows = self.norm(tape, &format!("{scope}attention.norm"), rows)?;
+            let inner = linear(tape, &format!("{scope}feed_forward.inner"), rows)?;
+            let inner = tape.activate(inner, self.hidden_act);
+            let outer = linear(tape, &format!("{scope}feed_forward.outer"), inner)?;
+            let outer = tape.dropout(outer, rate, rng.as_deref_mut());
+            rows = tape.add(rows, outer);
+            rows = self.norm(tape, &format!("{scope}feed_forward.norm"), rows)?;
+        }
+        tape.compute_in(before);
+        Ok(rows)
+    }
+
+    /// The vector of each sequence by the pooler, from the vectors of its pieces: `[rows, hidden]` to `[sequences, hidden]`.
+    pub fn pool(&self, tape: &mut Tape<'_>, scope: &str, rows: Var, segments: &Segments) -> Result<Var> {
+        let first = tape.gather(rows, segments.iter().map(|rows| rows.start as u32).collect());
+        let pooled = linear(tape, &format!("{scope}pooler"), first)?;
+        Ok(tape.activate(pooled, Activation::Tanh))
+    }
+
+    fn embed(&self, tape: &mut Tape<'_>, scope: &str, sequences: &Sequences) -> Result<Var> {
+        let places = sequences.segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
+        let mut sum = None;
+        for (name, rows) in
+            [("word", sequences.pieces.clone()), ("position", places), ("type", sequences.types.clone())]
+        {
+            let table = tape.parameter(&format!("{scope}embedding.{name}"))?;
+            let rows = tape.gather(table, rows);
+            sum = Some(sum.map_or(rows, |sum| tape.add(sum, rows)));
+        }
+        self.norm(tape, &format!("{scope}embedding.norm"), sum.expect("there are three tables"))
+    }
+
+    fn norm(&self, tape: &mut Tape<'_>, name: &str, rows: Var) -> Result<Var> {
+        let (gain, bias) = (tape.parameter(&format!("{name}.gain"))?, tape.parameter(&format!("{name}.bias"))?);
+        Ok(tape.layer_norm(rows, gain, bias, self.layer_norm_eps))
+    }
+}
+
+fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
+    let weight = tape.parameter(&format!("{name}.weight"))?;
+    let bias = tape.parameter(&format!("{name}.bias"))?;
+    Ok(tape.linear(input, weight, Some(bias)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::autograd::differences::{check, drawn};
+    use crate::models::bert::infer::{BertEncoder, Pooling};
+
+    /// A small model with weights that are not near 0.
+    pub(crate) fn drawn_model(n_layers: usize, activation: Activation) -> (BertConfig, Parameters) {
+        let json = format!(
+            r#"{{"vocab_size": 11, "hidden_size": 12, "num_hidden_layers": {n_layers}, "num_attention_heads": 3,
+                "intermediate_size": 10, "max_position_embeddings": 40, "model_type": "bert"}}"#
+        );
+        let config = BertConfig { hidden_act: activation, ..serde_json::from_str(&json).unwrap() };
+        let mut parameters = Parameters::default();
+        let mut rng = SplitMix64::new(8);
+        for Weight { name, n_rows, n_cols } in config.weights() {
+            let mut value = drawn(n_rows, n_cols, &mut rng);
+            let scale = if n_rows == 1 { 0.5 } else { 1.0 / (n_rows.min(12) as f32).sqrt() };
+            let shift = if name.ends_with("gain") { 1.0 } else { 0.0 };
+            value.values.iter_mut().for_each(|value| *value = *value * scale + shift);
+            parameters.add(name, value);
+        }
+        config.check(&parameters, "").unwrap();
+        (config, parameters)
+    }
+
+    #[test]
+    fn products_of_16_bits_change_vectors_and_gradients_little() {
+        let json = r#"{"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "intermediate_size": 96, "max_position_embeddings": 80}"#;
+        let single: BertConfig = serde_json::from_str(json).unwrap();
+        let brain = BertConfig { compute: Compute::Bf16, ..single.clone() };
+        let mut parameters = Parameters::default();
+        single.init(&mut parameters, "", &mut SplitMix64::new(1));
+        let rows: Vec<Vec<u32>> = [70, 3, 40].map(|n| (0..n).map(|at| at * 7 % 50).collect()).into();
+        let sequences = Sequences::pack(rows.iter().map(Vec::as_slice));
+        let far = |left: &Matrix, right: &Matrix| {
+            let length = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>().sqrt();
+            length(&mut left.values.iter().zip(&right.values).map(|(left, right)| left - right))
+                / length(&mut left.values.iter().copied())
+        };
+        let run = |config: &BertConfig| {
+            let mut tape = Tape::new(&parameters);
+            let output = config.forward(&mut tape, "", &sequences, Some(&mut SplitMix64::new(2))).unwrap();
+            let value = tape.value(output).clone();
+            let slopes = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
+            (value, tape.backward(output, slopes))
+        };
+        let ((value, gradients), (near, near_gradients)) = (run(&single), run(&brain));
+        assert!(far(&value, &near) < 0.02, "{}", far(&value, &near));
+        for (row, (name, _)) in parameters.iter().enumerate() {
+            let Some((gradient, near)) = gradients.of(row).zip(near_gradients.of(row)) else { continue };
+            let n_rows = parameters.at(row).n_rows;
+            let (gradient, near) = (&gradient.to_matrix(n_rows), &near.to_matrix(n_rows));
+            // What is added to all keys alike changes nothing, so a third of this gradient is what rounding leaves.
+            let limit = if name.ends_with("attention.input.bias") { 0.5 } else { 0.1 };
+            assert!(far(gradient, near) < limit, "{name}: {}", far(gradient, near));
+        }
+        let encoded = |config| {
+            BertEncoder::new(config, &parameters, "").unwrap().encode_pooled(&sequences, Pooling::Mean).unwrap()
+        };
+        assert!(far(&encoded(&single), &encoded(&brain)) < 0.02);
+        // A sequence has the same vector alone.
+        let encoder = BertEncoder::new(&brain, &parameters, "").unwrap();
+        let alone = encoder.encode_pooled(&sequences.slice(1..2), Pooling::Mean).unwrap();
+        assert_eq!(alone.values, encoded(&brain).row(1));
+        // What was not asked for is not written.
+        assert!(!serde_json::to_string(&single).unwrap().contains("compute"));
+        assert!(serde_json::to_string(&brain).unwrap().contains(r#""compute":"bf16""#));
+    }
+
+    fn sequences() -> Sequences {
+        let mut sequences = Sequences::pack([[1, 2, 3].as_slice(), &[4]]);
+        sequences.push(&[&[5, 6], &[7, 8, 0]]);
+        sequences
+    }
+
+    #[test]
+    fn the_model_has_the_gradient_of_its_differences() {
+        for activation in [Activation::Gelu, Activation::GeluTanh] {
+            let (config, parameters) = drawn_model(2, activation);
+            check(&parameters, |tape| {
+                let rows = config.forward(tape, "", &sequences(), Some(&mut SplitMix64::new(2))).unwrap();
+                let pooled = config.pool(tape, "", rows, sequences().segments()).unwrap();
+                tape.stack(rows, pooled)
+            });
+        }
+    }
+
+    #[test]
+    fn dropout_changes_what_is_trained_and_nothing_else() {
+        let (config, parameters) = drawn_model(1, Activation::Gelu);
+        let value = |config: &BertConfig, seed: Option<u64>| {
+            let mut tape = Tape::new(&parameters);
+            let mut rng = seed.map(SplitMix64::new);
+            let rows = config.forward(&mut tape, "", &sequences(), rng.as_mut()).unwrap();
+            tape.value(rows).clone()
+        };
+        let without = BertConfig { hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0, ..config.clone() };
+        assert_eq!(value(&config, None), value(&without, Some(1)));
+        let hidden = BertConfig { attention_probs_dropout_prob: 0.0, ..config.clone() };
+        let attention = BertConfig { hidden_dropout_prob: 0.0, ..config.clone() };
+        for config in [hidden, attention] {
+            assert_ne!(value(&config, Some(1)), value(&config, None));
+            assert_eq!(value(&config, Some(1)), value(&config, Some(1)));
+        }
+    }
+
+    #[test]
+    fn two_encoders_share_parameters_under_their_scopes() {
+        let (config, _) = drawn_model(1, Activation::Gelu);
+        let mut parameters = Parameters::default();
+        for scope in ["mention.", "entity."] {
+            config.init(&mut parameters, scope, &mut SplitMix64::new(1));
+            config.check(&parameters, scope).unwrap();
+        }
+        assert_eq!(parameters.len(), 2 * config.weights().len());
+        assert_eq!(parameters.get("mention.pooler.weight").unwrap(), parameters.get("entity.pooler.weight").unwrap());
+        let message = config.check(&parameters, "").unwrap_err().to_string();
+        assert_eq!(message, "the model has no weight `embedding.word`");
+    }
+
+    #[test]
+    fn bert_base_has_the_published_number_of_weights() {
+        let json = r#"{"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+            "intermediate_size": 3072}"#;
+        let config: BertConfig = serde_json::from_str(json).unwrap();
+        let n: usize = config.weights().iter().map(|weight| weight.n_rows * weight.n_cols).sum();
+        assert_eq!(n, 109_482_240);
+    }
+
+    #[test]
+    fn what_the_model_cannot_take_is_refused() {
+        let (config, parameters) = drawn_model(1, Activation::Gelu);
+        let refused = |sequences: &Sequences| {
+            config.forward(&mut Tape::new(&parameters), "", sequences, None).unwrap_err().to_string()
+        };
+        let mut parts = Sequences::default();
+        parts.push(&[&[1], &[1], &[1]]);
+        assert_eq!(refused(&parts), "a part has type 2, the model goes up to 1");
+        assert_eq!(refused(&Sequences::pack([[11].as_slice()])), "a piece has row 11, the model goes up to 10");
+        assert_eq!(
+            refused(&Sequences::pack([[1; 41].as_slice()])),
+            "a sequence has length 41, the model goes up to 40"
+        );
+        let wrong = |config: BertConfig| config.check_sizes().unwrap_err().to_string();
+        assert_eq!(
+            wrong(BertConfig { num_attention_heads: 5, ..config.clone() }),
+            "this is no BERT: 5 heads cannot share a width of 12"
+        );
+        assert_eq!(
+            wrong(BertConfig { hidden_dropout_prob: 1.0, ..config.clone() }),
+            "this is no BERT: `hidden_dropout_prob` is 1"
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! A mention with the text around it, as a BERT reads it: `[CLS] left [Ms] mention [Me] right [SEP]`.
+//!
+//! The dual encoder of one mention (Bhowmik et al. 2021) and cross-encoders (Logeswaran et al. 2019) read mentions so. Left text, mention
+//! and right text are divided apart, so borders of the mention are borders of pieces. The two marks are pieces of the vocabulary;
+//! [`add_marks`] appends them where a checkpoint has none.
+//!
+//! ```
+//! use canonym_neural::models::cross_encoder::context::marked_window;
+//! use canonym_neural::tokenizer::Pieces;
+//!
+//! let pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]\n[Me]\nacute\nliver\nfailure").unwrap();
+//! let window = marked_window(&pieces, "acute liver failure", 6..11, 128).unwrap();
+//! assert_eq!((window.rows.as_slice(), window.first, window.last), ([1, 5, 3, 6, 4, 7, 2].as_slice(), 3, 3));
+//! ```
+
+use std::ops::Range;
+
+use canonym_core::{Error, Result};
+
+use crate::models::bert::{BertConfig, DEVIATION};
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::{self, SplitMix64};
+use crate::tokenizer::{BEHIND, FIRST, Pieces};
+
+/// The piece before a mention.
+pub const BEGIN: &str = "[Ms]";
+
+/// The piece behind a mention.
+pub const END: &str = "[Me]";
+
+/// The longest window that is usual, in pieces.
+pub const N_PIECES: usize = 128;
+
+/// Pieces of a window that are no text: `[CLS]`, `[SEP]` and both marks.
+const N_MARKS: usize = 4;
+
+/// Bytes of text that are divided at first for each piece that is looked for.
+const BYTES_A_PIECE: usize = 8;
+
+/// Bytes that are divided at most for each piece: what stands further away, behind blanks or within endless words, is not looked for.
+const MOST_BYTES_A_PIECE: usize = 64;
+
+/// A mention in its context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkedWindow {
+    /// Rows of the vocabulary, from `[CLS]` to `[SEP]`.
+    pub rows: Vec<u32>,
+    /// The place in `rows` of the first piece of the mention, behind `[Ms]`.
+    pub first: usize,
+    /// The place of its last piece, before `[Me]`.
+    pub last: usize,
+}
+
+/// Appends the marks to a vocabulary and their embeddings to the encoder of a scope, drawn as BERT draws them; does nothing where they
+/// exist. For several encoders of one vocabulary it is called once a scope.
+pub fn add_marks(
+    (config, pieces): (&mut BertConfig, &mut Pieces),
+    scope: &str,
+    parameters: &mut Parameters,
+    rng: &mut SplitMix64,
+) -> Result<()> {
+    [BEGIN, END].into_iter().for_each(|mark| _ = pieces.add(mark));
+    let row = parameters.find(&format!("{scope}embedding.word"))?;
+    let table = parameters.at_mut(row);
+    // A checkpoint may have embeddings that no piece uses; the marks take those first.
+    let n_new = pieces.len().saturating_sub(table.n_rows) * table.n_cols;
+    if n_new > 0 {
+        let mut values = std::mem::take(&mut table.values);
+        values.extend((0..n_new).map(|_| DEVIATION * random::normal(rng)));
+        *table = Matrix::new(pieces.len(), table.n_cols, values);
+    }
+    config.vocab_size = table.n_rows;
+    Ok(())
+}
+
+/// The pieces around a mention, at most `n_pieces` (and at least 5) with the mention in their middle. What one side does not need is
+/// left to the other. Of a mention that is longer the first pieces are kept; one without pieces is the unknown piece. `span` is in
+/// bytes; of a discontinuous mention it is the hull.
+pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: usize) -> Result<MarkedWindow> {
+    let outside = || Error::invalid(format!("the text has no mention at {}..{}", span.start, span.end));
+    let mention = text.get(span.clone()).ok_or_else(outside)?;
+    let [first, behind, begin, end] = [FIRST, BEHIND, BEGIN, END].map(|piece| pieces.require(piece));
+    let room = n_pieces.saturating_sub(N_MARKS).max(1);
+    let mut mention = from_left(pieces, mention, room);
+    if mention.is_empty() {
+        mention.push(pieces.unknown);
+    }
+    let room = room - mention.len();
+    let mut left = from_right(pieces, &text[..span.start], room);
+    let mut right = from_left(pieces, &text[span.end..], room);
+    let n_left = left.len().min((room / 2).max(room.saturating_sub(right.len())));
+    left.drain(..left.len() - n_left);
+    right.truncate(room - n_left);
+
+    let mut rows = Vec::with_capacity(left.len() + mention.len() + right.len() + N_MARKS);
+    rows.push(first?);
+    rows.extend(left);
+    rows.push(begin?);
+    let place = rows.len();
+    rows.extend(&mention);
+    rows.push(end?);
+    rows.extend(right);
+    rows.push(behind?);
+    Ok(MarkedWindow { rows, first: place, last: place + mention.len() - 1 })
+}
+
+/// The first `n` pieces of a text.
+fn from_left(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
+    let mut rows = divided(pieces, text, n, |size| {
+        let stretch = &text[..text.floor_char_boundary(size)];
+        (stretch, stretch.rfind(is_blank).map(|end| &stretch[..end]))
+    });
+    rows.truncate(n);
+    rows
+}
+
+/// The last `n` pieces of a text.
+fn from_right(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
+    let mut rows = divided(pieces, text, n, |size| {
+        let stretch = &text[text.ceil_char_boundary(text.len() - size)..];
+        (stretch, stretch.find(is_blank).map(|start| &stretch[start..]))
+    });
+    rows.drain(..rows.len().saturating_sub(n));
+    rows
+}
+
+/// The pieces of a stretch of a text that has at least `n` of them, where one does. `cut` gives the stretch of a size, and the part of it
+/// whose words are those of the text because it is cut at a blank.
+fn divided<'a>(pieces: &Pieces, text: &str, n: usize, cut: impl Fn(usize) -> (&'a str, Option<&'a str>)) -> Vec<u32> {
+    let mut size = n * BYTES_A_PIECE;
+    while n > 0 && size < text.len() {
+        let (stretch, of_words) = cut(size);
+        let is_last = size >= n * MOST_BYTES_A_PIECE;
+        if let Some(words) = of_words.or(is_last.then_some(stretch)) {
+            let rows = pieces.rows(words);
+            if rows.len() >= n || is_last {
+                return rows;
+            }
+        }
+        size *= 2;
+    }
+    if n == 0 { Vec::new() } else { pieces.rows(text) }
+}
+
+fn is_blank(letter: char) -> bool {
+    matches!(letter, ' ' | '\n' | '\r' | '\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::bert::tests::drawn_model;
+    use crate::tensor::elementwise::Activation;
+
+    const WORDS: &str =
+        "[UNK]\n[CLS]\n[SEP]\n[Ms]\n[Me]\nacute\nliver\nfailure\nin\n##flam\nα\n,\n##s\nmuscle\nfever\nmen";
+
+    fn pieces() -> Pieces {
+        Pieces::from_lines(WORDS).unwrap()
+    }
+
+    /// The window with the mention in brackets of its own.
+    fn shown(text: &str, mention: &str, n_pieces: usize) -> String {
+        let start = text.find(mention).unwrap();
+        let pieces = pieces();
+        let window = marked_window(&pieces, text, start..start + mention.len(), n_pieces).unwrap();
+        let names: Vec<&str> = WORDS.lines().collect();
+        let name = |row: &u32| names[*row as usize];
+        assert_eq!((name(&window.rows[window.first - 1]), name(&window.rows[window.last + 1])), (BEGIN, END));
+        assert!(window.rows.len() <= n_pieces.max(5), "{} pieces", window.rows.len());
+        window.rows.iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_mention_stands_between_its_marks_wherever_it_is() {
+        let text = "Acute α-inflam, liver failure";
+        assert_eq!(shown(text, "inflam", 128), "[CLS] acute α [UNK] [Ms] in ##flam [Me] , liver failure [SEP]");
+        assert_eq!(shown(text, "Acute", 128), "[CLS] [Ms] acute [Me] α [UNK] in ##flam , liver failure [SEP]");
+        assert_eq!(shown(text, "failure", 9), "[CLS] in ##flam , liver [Ms] failure [Me] [SEP]");
+        assert_eq!(shown("αliver", "liver", 128), "[CLS] α [Ms] liver [Me] [SEP]");
+        // The mention is divided by itself: within the word this would be a piece of the inside.
+        assert_eq!(shown("livers", "s", 128), "[CLS] liver [Ms] [UNK] [Me] [SEP]");
+    }
+
+    #[test]
+    fn the_window_has_the_mention_in_its_middle_and_gives_one_side_what_the_other_leaves() {
+        let text = "in in in in acute acute fever men men men men";
+        assert_eq!(shown(text, "fever", 9), "[CLS] acute acute [Ms] fever [Me] men men [SEP]");
+        assert_eq!(shown(text, "fever", 10), "[CLS] acute acute [Ms] fever [Me] men men men [SEP]");
+        assert_eq!(
+            shown("in fever men men men men men", "fever", 10),
+            "[CLS] in [Ms] fever [Me] men men men men [SEP]"
+        );
+        assert_eq!(shown("in in in in fever men", "fever", 9), "[CLS] in in in [Ms] fever [Me] men [SEP]");
+    }
+
+    #[test]
+    fn of_a_mention_that_is_longer_than_the_window_the_first_pieces_are_kept() {
+        let text = "in acute liver failure men";
+        assert_eq!(shown(text, "acute liver failure", 6), "[CLS] [Ms] acute liver [Me] [SEP]");
+        assert_eq!(shown(text, "acute liver failure", 0), "[CLS] [Ms] acute [Me] [SEP]");
+        let text = format!("in {} men", "fever ".repeat(1000));
+        assert_eq!(marked_window(&pieces(), &text, 3..text.len() - 4, 128).unwrap().rows.len(), 128);
+    }
+
+    #[test]
+    fn a_mention_without_pieces_is_unknown_and_one_outside_of_the_text_is_refused() {
+        let pieces = pieces();
+        let window = marked_window(&pieces, "in  men", 3..3, 128).unwrap();
+        assert_eq!((window.rows[window.first], window.first, window.last), (pieces.unknown, 3, 3));
+        for span in [(3, 9), (1, 2), (4, 3)].map(|(start, end)| start..end) {
+            assert!(marked_window(&pieces, "α liver", span, 128).is_err());
+        }
+        let without = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap();
+        assert!(marked_window(&without, "liver", 0..5, 128).unwrap_err().to_string().contains("[Ms]"));
+    }
+
+    #[test]
+    fn a_window_in_a_long_text_has_the_pieces_of_the_whole_text() {
+        let pieces = pieces();
+        let words = ["acute", "inflam,", "α", "  ", "livers", "failure\n", "\u{200b}", "é"];
+        let mut rng = SplitMix64::new(4);
+        let mut side = || (0..4000).map(|_| words[rng.below(words.len())]).collect::<Vec<_>>().join(" ");
+        let (left, right) = (side(), side());
+        let text = format!("{left} fever {right}");
+        let start = left.len() + 1;
+        for n_pieces in [5, 9, 40, 128, 129] {
+            let window = marked_window(&pieces, &text, start..start + 5, n_pieces).unwrap();
+            let (before, after) = (pieces.rows(&left), pieces.rows(&right));
+            let room = n_pieces - 5;
+            assert_eq!(window.rows[1..window.first - 1], before[before.len() - room / 2..]);
+            assert_eq!(window.rows[window.last + 2..window.rows.len() - 1], after[..room - room / 2]);
+        }
+    }
+
+    #[test]
+    fn texts_without_blanks_and_texts_of_blanks_alone_are_looked_at_in_part() {
+        let pieces = pieces();
+        for side in ["liver,", "α", " ", "x"].map(|part| part.repeat(1 << 20)) {
+            let text = format!("{side}fever{side}");
+            let window = marked_window(&pieces, &text, side.len()..side.len() + 5, 128).unwrap();
+            assert!((5..=128).contains(&window.rows.len()));
+            assert_eq!(window.rows[window.first..=window.last], [pieces.find("fever").unwrap()]);
+        }
+    }
+
+    #[test]
+    fn marks_are_appended_once_to_the_vocabulary_and_once_to_each_encoder() {
+        let (config, drawn) = drawn_model(1, Activation::Gelu);
+        let mut pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\ne\nf\ng").unwrap();
+        let mut parameters = Parameters::default();
+        for scope in ["mention.", "entity."] {
+            drawn.iter().for_each(|(name, value)| parameters.add(format!("{scope}{name}"), value.clone()));
+        }
+        let before = parameters.get("entity.embedding.word").unwrap().clone();
+        let mut configs = [config.clone(), config];
+        let mut rng = SplitMix64::new(1);
+        for _ in 0..2 {
+            for (config, scope) in configs.iter_mut().zip(["mention.", "entity."]) {
+                add_marks((config, &mut pieces), scope, &mut parameters, &mut rng).unwrap();
+            }
+        }
+        // The table had one row more than the vocabulary, which the first mark takes.
+        assert_eq!((pieces.len(), pieces.find(BEGIN), pieces.find(END)), (12, Some(10), Some(11)));
+        for (config, scope) in configs.iter().zip(["mention.", "entity."]) {
+            config.check(&parameters, scope).unwrap();
+            assert_eq!(config.vocab_size, 12);
+        }
+        let after = parameters.get("entity.embedding.word").unwrap();
+        assert_eq!(after.values[..before.values.len()], before.values);
+        assert!(after.row(11).iter().all(|value| *value != 0.0 && value.abs() < 0.1));
+        assert!(add_marks((&mut configs[0].clone(), &mut pieces), "other.", &mut parameters, &mut rng).is_err());
+    }
+}

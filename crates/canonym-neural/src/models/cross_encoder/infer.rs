@@ -1,0 +1,248 @@
+//! The cross-encoder for inference: the same scores as [`crate::models::cross_encoder`], without a tape, and the [`Reranker`] made of it.
+
+use std::sync::Arc;
+
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::{Candidate, Link, Marked, Reranker};
+use canonym_core::{Error, Result};
+use rayon::prelude::*;
+
+use crate::models::bert::Sequences;
+use crate::models::bert::infer::{BertEncoder, Pooling};
+use crate::models::cross_encoder::context::{BEGIN, END, marked_window};
+use crate::models::cross_encoder::{CrossEncoderConfig, HEAD, SCOPE};
+use crate::tensor::elementwise::softmax;
+use crate::tensor::matrix::dot;
+use crate::tensor::parameters::Parameters;
+use crate::tokenizer::{BEHIND, FIRST, Pieces};
+
+/// Pairs that are read together.
+const BATCH: usize = 512;
+
+/// Scores pairs of a mention in context and a name.
+#[derive(Debug)]
+pub struct PairScorer {
+    config: CrossEncoderConfig,
+    pieces: Pieces,
+    encoder: BertEncoder,
+    weight: Vec<f32>,
+    bias: f32,
+}
+
+impl PairScorer {
+    /// A scorer with these weights and this vocabulary, which has to have the pieces that mark mentions.
+    pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, pieces: &Pieces) -> Result<PairScorer> {
+        config.check(parameters)?;
+        [FIRST, BEHIND, BEGIN, END].into_iter().try_for_each(|piece| pieces.require(piece).map(drop))?;
+        Ok(PairScorer {
+            config: config.clone(),
+            pieces: pieces.clone(),
+            encoder: BertEncoder::new(&config.bert, parameters, SCOPE)?,
+            weight: parameters.get(HEAD[0])?.values.clone(),
+            bias: parameters.get(HEAD[1])?.values[0],
+        })
+    }
+
+    /// The score of each pair. It does not depend on the other pairs.
+    pub fn scores(&self, pairs: &Sequences) -> Result<Vec<f32>> {
+        let mut scores = Vec::with_capacity(pairs.len());
+        for first in (0..pairs.len()).step_by(BATCH) {
+            let batch = pairs.slice(first..pairs.len().min(first + BATCH));
+            let pooled = self.encoder.encode_pooled(&batch, Pooling::Pooler)?;
+            scores.extend((0..pooled.n_rows).map(|row| dot(pooled.row(row), &self.weight) + self.bias));
+        }
+        Ok(scores)
+    }
+}
+
+/// Orders candidates by the scores of a cross-encoder. Each candidate is read as the name that spoke for it, else by its preferred name.
+#[derive(Debug)]
+pub struct CrossEncoder {
+    kb: Arc<KnowledgeBase>,
+    scorer: Arc<PairScorer>,
+}
+
+impl CrossEncoder {
+    /// A reranker of candidates from `kb`.
+    pub fn new(kb: Arc<KnowledgeBase>, scorer: Arc<PairScorer>) -> CrossEncoder {
+        CrossEncoder { kb, scorer }
+    }
+
+    /// The pairs of a mention and its candidates.
+    fn pairs(&self, text: &str, span: std::ops::Range<usize>, candidates: &[Candidate]) -> Result<Sequences> {
+        let mut pairs = Sequences::default();
+        if candidates.is_empty() {
+            return Ok(pairs);
+        }
+        let PairScorer { config, pieces, .. } = self.scorer.as_ref();
+        let window = marked_window(pieces, text, span, config.n_pieces)?;
+        for candidate in candidates {
+            let name = match candidate.name {
+                Some(name) => self.kb.name(name),
+                None => self.kb.preferred_name(candidate.concept),
+            };
+            pairs.push(&[&window.rows, &config.name_rows(pieces, name)?]);
+        }
+        Ok(pairs)
+    }
+}
+
+impl Reranker for CrossEncoder {
+    /// Scores become the shares of a softmax over the candidates of a mention. Equal ones keep their order; none is dropped, and whether
+    /// a linker abstained stays as it was.
+    fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()> {
+        let fits = |(input, links): (&Marked<'_>, &Vec<Link>)| input.mentions.len() == links.len();
+        if inputs.len() != links.len() || !inputs.iter().zip(links.iter()).all(fits) {
+            return Err(Error::invalid("links to be ordered are not those of the mentions"));
+        }
+        let asked: Vec<(&str, std::ops::Range<usize>)> = inputs
+            .iter()
+            .flat_map(|input| input.mentions.iter().map(|mention| (input.document.text.as_str(), mention.hull())))
+            .map(|(text, hull)| (text, hull.start as usize..hull.end as usize))
+            .collect();
+        let mut all: Vec<&mut Link> = links.iter_mut().flatten().collect();
+        let mut first = 0;
+        while first < all.len() {
+            // Mentions of about one batch at a time, so that memory is bounded by pairs and not by documents.
+            let mut n_pairs = 0;
+            let until = |link: &&mut Link| {
+                n_pairs += link.candidates.len();
+                n_pairs >= BATCH
+            };
+            let last = all[first..].iter().position(until).map_or(all.len(), |place| first + place + 1);
+            let each: Vec<Sequences> = (&asked[first..last], &all[first..last])
+                .into_par_iter()
+                .map(|((text, span), link)| self.pairs(text, span.clone(), &link.candidates))
+                .collect::<Result<_>>()?;
+            let mut together = Sequences::default();
+            each.iter().for_each(|pairs| together.append(pairs));
+            let scores = self.scorer.scores(&together)?;
+            let mut rest = scores.as_slice();
+            for (link, pairs) in all[first..last].iter_mut().zip(&each) {
+                let (own, others) = rest.split_at(pairs.len());
+                order(&mut link.candidates, own);
+                rest = others;
+            }
+            first = last;
+        }
+        Ok(())
+    }
+}
+
+/// Orders candidates by their scores, which become shares.
+fn order(candidates: &mut [Candidate], scores: &[f32]) {
+    if candidates.is_empty() {
+        return;
+    }
+    let mut shares = scores.to_vec();
+    softmax(&mut shares);
+    candidates.iter_mut().zip(shares).for_each(|(candidate, share)| candidate.score = share);
+    candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autograd::Tape;
+    use crate::models::cross_encoder::tests::drawn_cross_encoder;
+    use canonym_core::kb::format::Meta;
+    use canonym_core::kb::{ConceptId, ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+    use canonym_core::text::{Document, Mention, Span};
+
+    const NAMES: [&str; 6] = ["liver", "kidney disease", "fatty liver disease", "cold", "livers", "kidney cold"];
+
+    fn kb() -> Arc<KnowledgeBase> {
+        let mut builder = KnowledgeBaseBuilder::new();
+        for (row, name) in NAMES.iter().enumerate() {
+            let names = vec![NameRecord { text: (*name).to_owned(), scope: Scope::Preferred }];
+            builder.add(ConceptRecord { id: format!("S{row}"), names, ..ConceptRecord::default() }).unwrap();
+        }
+        Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "small.kb").unwrap())
+    }
+
+    fn cross_encoder() -> CrossEncoder {
+        let (config, parameters, pieces) = drawn_cross_encoder();
+        CrossEncoder::new(kb(), Arc::new(PairScorer::new(&config, &parameters, &pieces).unwrap()))
+    }
+
+    fn document(text: &str) -> Document {
+        Document { text: text.to_owned(), ..Document::default() }
+    }
+
+    fn link(n: u32) -> Link {
+        let candidates = (0..n).map(|row| Candidate { concept: ConceptId(row), name: None, score: 0.1 });
+        Link { candidates: candidates.collect(), nil: n == 2 }
+    }
+
+    fn assert_near(left: &Link, right: &Link) {
+        assert_eq!((left.nil, left.candidates.len()), (right.nil, right.candidates.len()));
+        for (left, right) in left.candidates.iter().zip(&right.candidates) {
+            assert_eq!(left.concept, right.concept);
+            assert!((left.score - right.score).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn scores_are_those_of_the_training_graph() {
+        let (config, parameters, pieces) = drawn_cross_encoder();
+        let scorer = PairScorer::new(&config, &parameters, &pieces).unwrap();
+        let mut pairs = Sequences::default();
+        for (row, name) in (0..BATCH + 40).zip(NAMES.iter().cycle()) {
+            let window = [1, 3, 5 + row as u32 % 5, 4, 2];
+            pairs.push(&[&window, &config.name_rows(&pieces, name).unwrap()]);
+        }
+        let mut tape = Tape::new(&parameters);
+        let expected = config.forward(&mut tape, &pairs, None).unwrap();
+        let scores = scorer.scores(&pairs).unwrap();
+        for (score, expected) in scores.iter().zip(&tape.value(expected).values) {
+            assert!((score - expected).abs() < 1e-5, "{score} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_batch_of_mentions_is_ordered_as_each_alone_on_any_number_of_threads() {
+        let cross_encoder = cross_encoder();
+        let documents =
+            ["fatty livers and kidney disease", "a cold", "", "kidney cold fatty fatty fatty liver"].map(document);
+        let spans: [&[(usize, usize)]; 4] = [&[(0, 12), (17, 23), (24, 31)], &[(2, 6)], &[], &[(7, 11)]];
+        let mentions = spans.map(|spans| {
+            spans.iter().map(|(start, end)| Mention::contiguous(Span::new(*start, *end))).collect::<Vec<_>>()
+        });
+        let inputs: Vec<Marked<'_>> =
+            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        let before = vec![vec![link(6), link(0), link(2)], vec![link(4)], vec![], vec![link(5)]];
+        let mut together = before.clone();
+        cross_encoder.rerank(&inputs, &mut together).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut again = before.clone();
+        pool.install(|| cross_encoder.rerank(&inputs, &mut again)).unwrap();
+        assert_eq!(again, together);
+        for ((input, before), together) in inputs.iter().zip(&before).zip(&together) {
+            for (at, expected) in together.iter().enumerate() {
+                let input = Marked { mentions: &input.mentions[at..at + 1], ..*input };
+                let mut alone = [vec![before[at].clone()]];
+                cross_encoder.rerank(&[input], &mut alone).unwrap();
+                assert_near(&alone[0][0], expected);
+                let sum: f32 = expected.candidates.iter().map(|candidate| candidate.score).sum();
+                assert!(expected.candidates.is_empty() || (sum - 1.0).abs() < 1e-5);
+                assert!(expected.candidates.is_sorted_by(|left, right| left.score >= right.score));
+            }
+        }
+        let mut of_others = vec![vec![link(1)]; 4];
+        assert!(cross_encoder.rerank(&inputs, &mut of_others).is_err());
+    }
+
+    #[test]
+    fn candidates_of_equal_scores_keep_their_order() {
+        let mut link = link(3);
+        order(&mut link.candidates, &[1.0, 2.0, 1.0]);
+        assert_eq!(link.candidates.iter().map(|candidate| candidate.concept.0).collect::<Vec<_>>(), [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_vocabulary_without_marks_is_refused() {
+        let (config, parameters, _) = drawn_cross_encoder();
+        let pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]").unwrap();
+        assert!(PairScorer::new(&config, &parameters, &pieces).unwrap_err().to_string().contains("[Me]"));
+    }
+}

@@ -1,0 +1,239 @@
+//! The dual encoder without a tape: the same numbers as [`crate::models::dual_encoder`], faster.
+
+use canonym_core::Result;
+
+use crate::models::bert::Sequences;
+use crate::models::bert::infer::{BertEncoder, Pooling};
+use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NAME_LENGTH, NameVector, SPANS, TEXT};
+use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::segments::Segments;
+
+/// Pieces of windows that are encoded together, so that what is kept of them stays small.
+const PIECES: usize = 1 << 14;
+
+/// Reads texts and names.
+#[derive(Debug)]
+pub struct DualEncoder {
+    /// The shape of the model.
+    pub config: DualEncoderConfig,
+    texts: BertEncoder,
+    names: BertEncoder,
+    ends: Option<Linear>,
+    spans: Option<Linear>,
+}
+
+#[derive(Debug)]
+struct Linear {
+    weight: Matrix,
+    bias: Vec<f32>,
+}
+
+/// The vectors of all pieces of windows.
+#[derive(Debug)]
+pub struct Read {
+    rows: Matrix,
+    segments: Segments,
+}
+
+impl Linear {
+    fn of(parameters: &Parameters, name: &str) -> Result<Linear> {
+        let bias = parameters.get(&format!("{name}.bias"))?.values.clone();
+        Ok(Linear { weight: parameters.get(&format!("{name}.weight"))?.clone(), bias })
+    }
+
+    fn apply(&self, input: &Matrix) -> Matrix {
+        let values = self.bias.iter().copied().cycle().take(input.n_rows * self.bias.len()).collect();
+        let mut output = Matrix::new(input.n_rows, self.bias.len(), values);
+        multiply(output.view_mut(), input.view(), self.weight.view(), Into::Add, Threads::All);
+        output
+    }
+}
+
+impl DualEncoder {
+    /// The encoder that weights make.
+    pub fn new(config: &DualEncoderConfig, parameters: &Parameters) -> Result<DualEncoder> {
+        config.check(parameters)?;
+        let linear = |wanted: bool, name: &str| wanted.then(|| Linear::of(parameters, name)).transpose();
+        Ok(DualEncoder {
+            config: config.clone(),
+            texts: BertEncoder::new(&config.bert, parameters, TEXT)?,
+            names: BertEncoder::new(&config.bert, parameters, NAME)?,
+            ends: linear(config.mention == MentionVector::Ends, ENDS)?,
+            spans: linear(config.search.is_some(), SPANS)?,
+        })
+    }
+
+    /// The width of vectors.
+    pub fn dim(&self) -> usize {
+        self.config.bert.hidden_size
+    }
+
+    /// The vectors of names, each a sequence from `[CLS]` to `[SEP]`.
+    pub fn encode_names<T: AsRef<[u32]>>(&self, names: &[T]) -> Result<Matrix> {
+        let pooling = match self.config.name {
+            NameVector::Pooler => Pooling::Pooler,
+            NameVector::First => Pooling::First,
+            NameVector::Mean | NameVector::Direction => Pooling::Mean,
+        };
+        // Sequences of like length fill tiles evenly.
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by_key(|row| names[*row].as_ref().len());
+        let sorted = Sequences::pack(order.iter().map(|row| names[*row].as_ref()));
+        let made = self.names.encode_pooled(&sorted, pooling)?;
+        let mut vectors = Matrix::zeros(names.len(), self.dim());
+        for (from, to) in order.into_iter().enumerate() {
+            vectors.row_mut(to).copy_from_slice(made.row(from));
+        }
+        if self.config.name == NameVector::Direction {
+            vectors.normalise_rows();
+            vectors.values.iter_mut().for_each(|value| *value *= NAME_LENGTH);
+        }
+        Ok(vectors)
+    }
+
+    /// Reads windows.
+    pub fn read<T: AsRef<[u32]>>(&self, windows: &[T]) -> Result<Read> {
+        let sequences = Sequences::pack(windows.iter().map(AsRef::as_ref));
+        Ok(Read { rows: self.texts.encode(&sequences)?, segments: sequences.segments().clone() })
+    }
+
+    /// The vectors of mentions in windows that were read: window, first and last place of each.
+    pub fn mention_vectors(&self, read: &Read, mentions: &[(usize, usize, usize)]) -> Matrix {
+        let dim = self.dim();
+        let mut values = Vec::new();
+        for (window, first, last) in mentions {
+            let start = read.segments.rows(*window).start;
+            match self.config.mention {
+                MentionVector::Ends => {
+                    values.extend_from_slice(read.rows.row(start + first));
+                    values.extend_from_slice(read.rows.row(start + last));
+                }
+                MentionVector::First => values.extend_from_slice(read.rows.row(start)),
+                MentionVector::Mean => {
+                    let share = 1.0 / (last + 1 - first) as f32;
+                    let begin = values.len();
+                    values.resize(begin + dim, 0.0);
+                    for row in start + first..start + last + 1 {
+                        values[begin..].iter_mut().zip(read.rows.row(row)).for_each(|(to, x)| *to += x * share);
+                    }
+                }
+            }
+        }
+        match &self.ends {
+            Some(ends) => ends.apply(&Matrix::new(mentions.len(), 2 * dim, values)),
+            None => Matrix::new(mentions.len(), dim, values),
+        }
+    }
+
+    /// The vectors of mentions, each given by its window and its first and last place there, in order. Windows are read in groups, so that
+    /// many can be given.
+    pub fn encode_mentions<T: AsRef<[u32]>>(
+        &self,
+        windows: &[T],
+        mentions: &[(usize, usize, usize)],
+    ) -> Result<Matrix> {
+        if self.config.mention == MentionVector::First {
+            let sequences = Sequences::pack(windows.iter().map(AsRef::as_ref));
+            let first = self.texts.encode_pooled(&sequences, Pooling::First)?;
+            let values = mentions.iter().flat_map(|(window, ..)| first.row(*window).iter().copied()).collect();
+            return Ok(Matrix::new(mentions.len(), self.dim(), values));
+        }
+        let mut by_window: Vec<usize> = (0..mentions.len()).collect();
+        by_window.sort_by_key(|mention| mentions[*mention].0);
+        let mut vectors = Matrix::zeros(mentions.len(), self.dim());
+        let mut at = 0;
+        for group in groups(windows) {
+            let read = self.read(&windows[group.clone()])?;
+            let end = at + by_window[at..].partition_point(|mention| mentions[*mention].0 < group.end);
+            let moved = |mention: &usize| {
+                let (window, first, last) = mentions[*mention];
+                (window - group.start, first, last)
+            };
+            let inside: Vec<(usize, usize, usize)> = by_window[at..end].iter().map(moved).collect();
+            let made = self.mention_vectors(&read, &inside);
+            for (from, mention) in by_window[at..end].iter().enumerate() {
+                vectors.row_mut(*mention).copy_from_slice(made.row(from));
+            }
+            at = end;
+        }
+        Ok(vectors)
+    }
+
+    /// Three scores for each piece of each window, `[CLS]` and `[SEP]` left out; nothing where the model does not search.
+    pub fn span_scores(&self, read: &Read) -> Vec<Vec<f32>> {
+        let Some(spans) = &self.spans else { return vec![Vec::new(); read.segments.len()] };
+        let scores = spans.apply(&read.rows);
+        let inner = |rows: std::ops::Range<usize>| scores.values[3 * (rows.start + 1)..3 * (rows.end - 1)].to_vec();
+        read.segments.iter().map(inner).collect()
+    }
+}
+
+/// Stretches of windows that have no more than [`PIECES`] together, or are one.
+pub(crate) fn groups<T: AsRef<[u32]>>(windows: &[T]) -> Vec<std::ops::Range<usize>> {
+    let mut groups = Vec::new();
+    let (mut start, mut n_pieces) = (0, 0);
+    for (at, window) in windows.iter().enumerate() {
+        if n_pieces > 0 && n_pieces + window.as_ref().len() > PIECES {
+            groups.push(start..at);
+            (start, n_pieces) = (at, 0);
+        }
+        n_pieces += window.as_ref().len();
+    }
+    if start < windows.len() {
+        groups.push(start..windows.len());
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autograd::Tape;
+    use crate::models::dual_encoder::Place;
+    use crate::models::dual_encoder::tests::{KINDS, drawn};
+
+    fn assert_near(left: &[f32], right: &[f32]) {
+        assert_eq!(left.len(), right.len());
+        left.iter().zip(right).for_each(|(left, right)| assert!((left - right).abs() < 1e-5, "{left} {right}"));
+    }
+
+    #[test]
+    fn the_encoder_gives_what_the_training_graph_gives() {
+        let windows: [&[u32]; 3] = [&[1, 2, 3, 4, 5], &[6, 7, 8], &[1, 9, 9, 2]];
+        let mentions = [(2, 1, 2), (0, 1, 3), (0, 2, 2), (1, 1, 1)];
+        let starts = [0, 5, 8];
+        let places = mentions.map(|(window, first, last)| {
+            let start = starts[window];
+            Place { window: start, first: start + first, last: start + last }
+        });
+        let names: [&[u32]; 4] = [&[1, 2, 3], &[4], &[5, 6], &[7, 8, 9, 1]];
+        for (mention, name, search) in KINDS {
+            let (config, parameters) = drawn(mention, name, search);
+            let encoder = DualEncoder::new(&config, &parameters).unwrap();
+            let mut tape = Tape::new(&parameters);
+            let seen = config.read_windows(&mut tape, &Sequences::pack(windows), &places, None).unwrap();
+            let expected = tape.value(seen.mentions.unwrap()).values.clone();
+            assert_near(&encoder.encode_mentions(&windows, &mentions).unwrap().values, &expected);
+            let read = encoder.read(&windows).unwrap();
+            assert_near(&encoder.mention_vectors(&read, &mentions).values, &expected);
+            let vectors = config.read_names(&mut tape, &Sequences::pack(names), None).unwrap();
+            assert_near(&encoder.encode_names(&names).unwrap().values, &tape.value(vectors).values);
+            let scores = encoder.span_scores(&read);
+            if let Some(spans) = seen.spans {
+                assert_near(&scores[1], &tape.value(spans).values[3 * 6..3 * 7]);
+                assert_eq!(scores.iter().map(Vec::len).collect::<Vec<_>>(), [9, 3, 6]);
+            } else {
+                assert!(scores.iter().all(Vec::is_empty));
+            }
+        }
+    }
+
+    #[test]
+    fn windows_are_read_in_groups_that_lose_none() {
+        let windows = vec![vec![1u32; 5000]; 8];
+        assert_eq!(groups(&windows), [0..3, 3..6, 6..8]);
+        assert_eq!(groups(&[vec![1u32; 3 * PIECES]]), std::iter::once(0..1).collect::<Vec<_>>());
+        assert!(groups::<Vec<u32>>(&[]).is_empty());
+    }
+}

@@ -1,0 +1,334 @@
+//! The dual encoder: mentions in their text and concepts by their names become vectors, and their product says how well they fit.
+//!
+//! Bhowmik, Stratos and de Melo, "Fast and Effective Biomedical Entity Linking Using a Dual Encoder", LOUHI 2021. One encoder reads texts,
+//! one reads names; both are BERTs with weights of their own. The collective model reads a text once for all of its mentions:
+//!
+//! ```text
+//! text      [rows, hidden]       the vector of each piece of `[CLS] … [SEP]`
+//! mention   [mentions, hidden]   from its first and last piece by a linear layer (equation 1), or the mean of its pieces (section 3.4)
+//! name      [names, hidden]      the pooler over `[CLS] … [SEP]`
+//! score     [mentions, names]    the inner product
+//! spans     [rows, 3]            what speaks for a mention that begins, ends, goes on here (equation 4); or tags O, B, I
+//! ```
+//!
+//! The logit of a span is the begin of its first piece, the end of its last and the sum of all its pieces' insides. The single-mention
+//! model reads a window of text for each mention, marked by `[Ms]` and `[Me]`, and takes the first vector.
+//!
+//! Different from the paper: the layer of equation 1 begins as the mean of both ends, not at random, so that what the encoders know of names
+//! counts from the first step; `[CLS]` and `[SEP]` are in no span.
+
+pub mod infer;
+pub mod spans;
+pub mod windows;
+
+use std::sync::Arc;
+
+use canonym_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{Tape, Var};
+use crate::models::bert::{BertConfig, Sequences};
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::{self, SplitMix64};
+use crate::tensor::segments::Segments;
+
+/// Before the names of the weights of the encoder of texts.
+pub const TEXT: &str = "text.";
+
+/// Before those of the encoder of names.
+pub const NAME: &str = "name.";
+
+/// The layer that makes one vector of both ends of a mention.
+pub const ENDS: &str = "mention";
+
+/// The layer that scores begins, ends and insides of mentions, or tags.
+pub const SPANS: &str = "spans";
+
+/// The length of vectors of names that are but directions. Those of mentions have lengths of about 6, so shares of a softmax can be sharp.
+pub const NAME_LENGTH: f32 = 4.0;
+
+/// The deviation of weights of [`SPANS`] at first.
+const DEVIATION: f32 = 0.02;
+
+/// The shape of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DualEncoderConfig {
+    /// The shape of both encoders.
+    pub bert: BertConfig,
+    /// How a mention becomes a vector.
+    pub mention: MentionVector,
+    /// How a name becomes a vector.
+    pub name: NameVector,
+    /// How mentions are found; they have to be given where it is `None`.
+    pub search: Option<SpanSearch>,
+}
+
+/// How a mention becomes a vector.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MentionVector {
+    /// Its first and last piece, by a linear layer.
+    #[default]
+    Ends,
+    /// The mean of its pieces.
+    Mean,
+    /// The first piece of its window, which has markers around the mention.
+    First,
+}
+
+/// How a name becomes a vector.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NameVector {
+    /// What the pooler makes of the first piece, as in the published code.
+    #[default]
+    Pooler,
+    /// The first piece, as in the paper.
+    First,
+    /// The mean of its pieces, as encoders of sentences are trained.
+    Mean,
+    /// The mean of its pieces at length [`NAME_LENGTH`], so that no name is near to everything because it is long.
+    Direction,
+}
+
+/// How mentions are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanSearch {
+    /// Every span of at most so many pieces has a probability.
+    Exhaustive {
+        /// Pieces of a span at most.
+        longest: usize,
+    },
+    /// A tag for each word: outside, begin, inside.
+    Tags,
+}
+
+/// The rows of a mention in a packed batch, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The first row of its window.
+    pub window: usize,
+    /// The row of its first piece.
+    pub first: usize,
+    /// The row of its last piece.
+    pub last: usize,
+}
+
+/// What the encoder of texts makes of windows.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// The vector of each mention.
+    pub mentions: Option<Var>,
+    /// Three scores for each piece, where mentions are searched for.
+    pub spans: Option<Var>,
+}
+
+impl DualEncoderConfig {
+    /// Adds weights to start from where `parameters` has none of that name, and takes away poolers that are not used.
+    pub fn init(&self, parameters: &mut Parameters, rng: &mut SplitMix64) {
+        for (scope, pools) in [(TEXT, false), (NAME, self.name == NameVector::Pooler)] {
+            self.bert.init(parameters, scope, rng);
+            if !pools {
+                *parameters = ["weight", "bias"]
+                    .iter()
+                    .fold(std::mem::take(parameters), |all, part| all.without(&format!("{scope}pooler.{part}")));
+            }
+        }
+        let dim = self.bert.hidden_size;
+        if self.mention == MentionVector::Ends && parameters.find(&format!("{ENDS}.weight")).is_err() {
+            let mut weight = Matrix::zeros(2 * dim, dim);
+            (0..2 * dim).for_each(|row| weight.row_mut(row)[row % dim] = 0.5);
+            parameters.add(format!("{ENDS}.weight"), weight);
+            parameters.add(format!("{ENDS}.bias"), Matrix::zeros(1, dim));
+        }
+        if self.search.is_some() && parameters.find(&format!("{SPANS}.weight")).is_err() {
+            let values = (0..3 * dim).map(|_| DEVIATION * random::normal(rng)).collect();
+            parameters.add(format!("{SPANS}.weight"), Matrix::new(dim, 3, values));
+            parameters.add(format!("{SPANS}.bias"), Matrix::zeros(1, 3));
+        }
+    }
+
+    /// Checks that weights have the shapes that the config names.
+    pub fn check(&self, parameters: &Parameters) -> Result<()> {
+        let dim = self.bert.hidden_size;
+        self.bert.check(parameters, TEXT)?;
+        self.bert.check(parameters, NAME)?;
+        if self.name == NameVector::Pooler {
+            parameters.shaped(&format!("{NAME}pooler.weight"), dim, dim)?;
+            parameters.shaped(&format!("{NAME}pooler.bias"), 1, dim)?;
+        }
+        if self.mention == MentionVector::Ends {
+            parameters.shaped(&format!("{ENDS}.weight"), 2 * dim, dim)?;
+            parameters.shaped(&format!("{ENDS}.bias"), 1, dim)?;
+        }
+        if let Some(SpanSearch::Exhaustive { longest: 0 }) = self.search {
+            let error = Error::invalid("spans of no piece cannot be searched for");
+            return Err(error.with_hint("`longest` is 1 or more; the paper has 10"));
+        }
+        if self.search.is_some() {
+            parameters.shaped(&format!("{SPANS}.weight"), dim, 3)?;
+            parameters.shaped(&format!("{SPANS}.bias"), 1, 3)?;
+        }
+        Ok(())
+    }
+
+    /// The vectors of mentions in packed windows, and the scores of pieces.
+    pub fn read_windows(
+        &self,
+        tape: &mut Tape<'_>,
+        windows: &Sequences,
+        places: &[Place],
+        rng: Option<&mut SplitMix64>,
+    ) -> Result<Seen> {
+        let rows = self.bert.forward(tape, TEXT, windows, rng)?;
+        let spans = match self.search {
+            Some(_) => Some(linear(tape, SPANS, rows)?),
+            None => None,
+        };
+        if places.is_empty() {
+            return Ok(Seen { mentions: None, spans });
+        }
+        let row = |row: usize| row as u32;
+        let mentions = match self.mention {
+            MentionVector::Ends => {
+                let first = tape.gather(rows, places.iter().map(|place| row(place.first)).collect());
+                let last = tape.gather(rows, places.iter().map(|place| row(place.last)).collect());
+                let ends = tape.concat(&[first, last]);
+                linear(tape, ENDS, ends)?
+            }
+            MentionVector::Mean => {
+                let each = places.iter().flat_map(|place| place.first..place.last + 1).map(row).collect();
+                let pieces = tape.gather(rows, each);
+                let segments = Segments::of_lengths(places.iter().map(|place| place.last + 1 - place.first));
+                tape.segment_mean(pieces, &Arc::new(segments))
+            }
+            MentionVector::First => tape.gather(rows, places.iter().map(|place| row(place.window)).collect()),
+        };
+        Ok(Seen { mentions: Some(mentions), spans })
+    }
+
+    /// The vectors of names, `[sequences, hidden]`.
+    pub fn read_names(&self, tape: &mut Tape<'_>, names: &Sequences, rng: Option<&mut SplitMix64>) -> Result<Var> {
+        let rows = self.bert.forward(tape, NAME, names, rng)?;
+        match self.name {
+            NameVector::Pooler => self.bert.pool(tape, NAME, rows, names.segments()),
+            NameVector::First => Ok(tape.gather(rows, names.segments().iter().map(|rows| rows.start as u32).collect())),
+            NameVector::Mean => Ok(tape.segment_mean(rows, &Arc::new(names.segments().clone()))),
+            NameVector::Direction => {
+                let means = tape.segment_mean(rows, &Arc::new(names.segments().clone()));
+                let directions = tape.directions(means);
+                let n_values = tape.value(directions).values.len();
+                Ok(tape.scale(directions, vec![NAME_LENGTH; n_values]))
+            }
+        }
+    }
+}
+
+fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
+    let weight = tape.parameter(&format!("{name}.weight"))?;
+    let bias = tape.parameter(&format!("{name}.bias"))?;
+    Ok(tape.linear(input, weight, Some(bias)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::autograd::differences::check;
+    use crate::models::bert::tests::drawn_model;
+    use crate::tensor::elementwise::Activation;
+
+    /// A small model with weights that are not near 0.
+    pub(crate) fn drawn(
+        mention: MentionVector,
+        name: NameVector,
+        search: Option<SpanSearch>,
+    ) -> (DualEncoderConfig, Parameters) {
+        let (bert, weights) = drawn_model(1, Activation::Gelu);
+        let mut parameters = Parameters::default();
+        for (scope, sign) in [(TEXT, 1.0), (NAME, -1.0)] {
+            for (name, value) in weights.iter() {
+                let mut value = value.clone();
+                if !name.ends_with("gain") {
+                    value.values.iter_mut().for_each(|value| *value *= sign);
+                }
+                parameters.add(format!("{scope}{name}"), value);
+            }
+        }
+        let config = DualEncoderConfig { bert, mention, name, search };
+        config.init(&mut parameters, &mut SplitMix64::new(4));
+        for name in [ENDS, SPANS].map(|name| format!("{name}.weight")) {
+            if let Ok(row) = parameters.find(&name) {
+                let mut rng = SplitMix64::new(3);
+                parameters.at_mut(row).values.iter_mut().for_each(|value| *value += 0.3 * random::normal(&mut rng));
+            }
+        }
+        config.check(&parameters).unwrap();
+        (config, parameters)
+    }
+
+    pub(crate) const KINDS: [(MentionVector, NameVector, Option<SpanSearch>); 4] = [
+        (MentionVector::Ends, NameVector::Pooler, None),
+        (MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 4 })),
+        (MentionVector::First, NameVector::First, Some(SpanSearch::Tags)),
+        (MentionVector::Mean, NameVector::Direction, None),
+    ];
+
+    #[test]
+    fn the_model_has_the_gradient_of_its_differences() {
+        let windows = Sequences::pack([[1, 2, 3, 4, 5].as_slice(), &[6, 7, 8]]);
+        let places = [(0, 1, 2), (0, 2, 2), (5, 5, 7)].map(|(window, first, last)| Place { window, first, last });
+        let names = Sequences::pack([[3, 4].as_slice(), &[9]]);
+        for (mention, name, search) in KINDS {
+            let (config, parameters) = drawn(mention, name, search);
+            check(&parameters, |tape| {
+                let seen = config.read_windows(tape, &windows, &places, Some(&mut SplitMix64::new(2))).unwrap();
+                let vectors = config.read_names(tape, &names, Some(&mut SplitMix64::new(5))).unwrap();
+                let mut all = tape.stack(seen.mentions.unwrap(), vectors);
+                if let Some(spans) = seen.spans {
+                    let n_rows = tape.value(spans).n_rows;
+                    let fill = tape.input(Matrix::zeros(n_rows, config.bert.hidden_size - 3));
+                    let wide = tape.concat(&[spans, fill]);
+                    all = tape.stack(all, wide);
+                }
+                all
+            });
+        }
+    }
+
+    #[test]
+    fn a_mention_begins_as_the_mean_of_its_ends() {
+        let (bert, _) = drawn_model(1, Activation::Gelu);
+        let config = DualEncoderConfig { bert, mention: MentionVector::Ends, name: NameVector::First, search: None };
+        let mut parameters = Parameters::default();
+        config.init(&mut parameters, &mut SplitMix64::new(1));
+        let mut tape = Tape::new(&parameters);
+        let windows = Sequences::pack([[1, 2, 3, 4].as_slice()]);
+        let place = Place { window: 0, first: 1, last: 2 };
+        let seen = config.read_windows(&mut tape, &windows, &[place], None).unwrap();
+        let rows = config.bert.forward(&mut tape, TEXT, &windows, None).unwrap();
+        let (first, last) = (tape.value(rows).row(1).to_vec(), tape.value(rows).row(2).to_vec());
+        let mention = tape.value(seen.mentions.unwrap());
+        for ((first, last), mention) in first.iter().zip(&last).zip(&mention.values) {
+            assert!((0.5 * (first + last) - mention).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_refused() {
+        let (config, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
+        let refused = |config: DualEncoderConfig| config.check(&parameters).unwrap_err().to_string();
+        let searching =
+            |longest| DualEncoderConfig { search: Some(SpanSearch::Exhaustive { longest }), ..config.clone() };
+        assert_eq!(refused(searching(3)), "the model has no weight `spans.weight`");
+        assert_eq!(refused(searching(0)), "spans of no piece cannot be searched for");
+        let mut narrow = parameters.clone();
+        narrow.add("mention.weight", Matrix::zeros(3, 12));
+        assert_eq!(
+            config.check(&narrow).unwrap_err().to_string(),
+            "the weight `mention.weight` is 3 x 12, not 24 x 12"
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! From three scores a piece to mentions: every span has a probability, or every word a tag.
+//!
+//! The logit of a span from piece `s` to piece `e` is `begin(s) + end(e) + Σ inside(s..=e)` (Bhowmik et al. 2021, equation 4).
+
+use crate::tensor::elementwise::softmax;
+
+/// The columns of the scores of a piece.
+const BEGIN: usize = 0;
+const END: usize = 1;
+const INSIDE: usize = 2;
+
+/// The tags, in the order of their scores.
+pub const OUTSIDE_TAG: usize = 0;
+/// The first word of a mention.
+pub const BEGIN_TAG: usize = 1;
+/// A later word of a mention.
+pub const INSIDE_TAG: usize = 2;
+
+/// A span of pieces that may be a mention, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Its first piece.
+    pub first: usize,
+    /// Its last piece.
+    pub last: usize,
+    /// The probability that it is a mention.
+    pub probability: f32,
+}
+
+/// The probability that a logit stands for.
+pub fn sigmoid(logit: f32) -> f32 {
+    1.0 / (1.0 + (-logit).exp())
+}
+
+/// Tells of every span of at most `longest` pieces its logit; `scores` has three values a piece, those of one window without `[CLS]` and
+/// `[SEP]`. Spans come in the order of their first and then of their last piece.
+pub fn each_span(scores: &[f32], longest: usize, mut tell: impl FnMut(usize, usize, f32)) {
+    let n = scores.len() / 3;
+    for first in 0..n {
+        let mut inside = 0.0;
+        for last in first..n.min(first + longest) {
+            inside += scores[3 * last + INSIDE];
+            tell(first, last, scores[3 * first + BEGIN] + scores[3 * last + END] + inside);
+        }
+    }
+}
+
+/// The number of spans that [`each_span`] tells of.
+pub fn n_spans(n_pieces: usize, longest: usize) -> usize {
+    (0..n_pieces).map(|first| longest.min(n_pieces - first)).sum()
+}
+
+/// Adds to the gradient of scores those of the logits of all spans, in the order of [`each_span`].
+pub fn each_span_back(slopes: &[f32], longest: usize, gradient: &mut [f32]) {
+    let n = gradient.len() / 3;
+    let mut slopes = slopes.iter();
+    // A span adds to the insides of all its pieces: at each border the sum of those that begin or have ended is noted.
+    let mut change = vec![0.0f32; n + 1];
+    for first in 0..n {
+        for (last, slope) in (first..n.min(first + longest)).zip(slopes.by_ref()) {
+            gradient[3 * first + BEGIN] += slope;
+            gradient[3 * last + END] += slope;
+            change[first] += slope;
+            change[last + 1] -= slope;
+        }
+    }
+    let mut running = 0.0f64;
+    for (piece, change) in change[..n].iter().enumerate() {
+        running += f64::from(*change);
+        gradient[3 * piece + INSIDE] += running as f32;
+    }
+}
+
+/// The spans of a window whose probability is `least` or more, in the order of [`each_span`].
+pub fn likely_spans(scores: &[f32], longest: usize, least: f32) -> Vec<Found> {
+    let mut found = Vec::new();
+    each_span(scores, longest, |first, last, logit| {
+        let probability = sigmoid(logit);
+        if probability >= least {
+            found.push(Found { first, last, probability });
+        }
+    });
+    found
+}
+
+/// The mentions that the best tags make, with the least probability of their tags; `begins_word` says of each piece whether a word begins
+/// there. An inside without a begin before it begins a mention.
+pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut is_open = false;
+    for (piece, begins) in begins_word.iter().enumerate() {
+        if !begins {
+            if let Some(open) = found.last_mut().filter(|_| is_open) {
+                open.last = piece;
+            }
+            continue;
+        }
+        let mut shares = [0, 1, 2].map(|tag| scores[3 * piece + tag]);
+        softmax(&mut shares);
+        let tag = (0..3).rev().max_by(|left, right| shares[*left].total_cmp(&shares[*right])).unwrap_or(OUTSIDE_TAG);
+        match (tag, found.last_mut().filter(|_| is_open)) {
+            (INSIDE_TAG, Some(open)) => {
+                open.last = piece;
+                open.probability = open.probability.min(shares[INSIDE_TAG]);
+            }
+            (OUTSIDE_TAG, _) => is_open = false,
+            _ => {
+                is_open = true;
+                found.push(Found { first: piece, last: piece, probability: shares[tag] });
+            }
+        }
+    }
+    found
+}
+
+/// Of spans that overlap the most likely ones; of equal ones the first. Rows of `found`, in order.
+pub fn flat(found: &[Found]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by(|left, right| found[*right].probability.total_cmp(&found[*left].probability).then(left.cmp(right)));
+    let n_pieces = found.iter().map(|one| one.last + 1).max().unwrap_or(0);
+    let mut is_taken = vec![false; n_pieces];
+    let mut kept = Vec::new();
+    for row in order {
+        let pieces = found[row].first..found[row].last + 1;
+        if !is_taken[pieces.clone()].contains(&true) {
+            is_taken[pieces].fill(true);
+            kept.push(row);
+        }
+    }
+    kept.sort_unstable();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::random::{self, SplitMix64};
+
+    /// Begins, ends and insides of three pieces.
+    const SCORES: [f32; 9] = [0.1, 0.0, 1.0, 0.2, 0.5, -1.0, 0.3, -0.5, 2.0];
+
+    #[test]
+    fn the_logit_of_a_span_is_its_begin_its_end_and_its_insides() {
+        let mut logits = Vec::new();
+        each_span(&SCORES, 3, |first, last, logit| logits.push((first, last, (logit * 1e4).round() / 1e4)));
+        assert_eq!(logits.len(), n_spans(3, 3));
+        for expected in [(0, 0, 1.1), (0, 1, 0.6), (1, 2, 0.7), (0, 2, 1.6)] {
+            assert!(logits.contains(&expected), "{expected:?} {logits:?}");
+        }
+        assert!((sigmoid(1.6) - 0.8320).abs() < 1e-4);
+        assert_eq!(n_spans(5, 2), 9);
+        assert_eq!(likely_spans(&SCORES, 3, 0.83).len(), 2);
+        assert_eq!(likely_spans(&SCORES, 3, 0.0).len(), 6);
+    }
+
+    #[test]
+    fn the_gradient_of_scores_is_that_of_differences() {
+        let mut rng = SplitMix64::new(7);
+        let scores: Vec<f32> = (0..21).map(|_| random::normal(&mut rng)).collect();
+        let slopes: Vec<f32> = (0..n_spans(7, 3)).map(|_| random::normal(&mut rng)).collect();
+        let value = |scores: &[f32]| {
+            let (mut sum, mut row) = (0.0f64, 0);
+            each_span(scores, 3, |_, _, logit| {
+                sum += f64::from(logit) * f64::from(slopes[row]);
+                row += 1;
+            });
+            sum
+        };
+        let mut gradient = vec![0.0; 21];
+        each_span_back(&slopes, 3, &mut gradient);
+        for (at, own) in gradient.iter().enumerate() {
+            let moved = |by: f32| {
+                let mut moved = scores.clone();
+                moved[at] += by;
+                value(&moved)
+            };
+            let slope = (moved(0.1) - moved(-0.1)) / 0.2;
+            assert!((slope - f64::from(*own)).abs() < 1e-4, "{at}: {slope} {own}");
+        }
+    }
+
+    #[test]
+    fn tags_make_mentions_and_pieces_inside_words_follow() {
+        // O, B, its second piece, I, O, I, B.
+        let best = [0, 1, 0, 2, 0, 2, 1];
+        let scores: Vec<f32> =
+            best.iter().flat_map(|best| [0, 1, 2].map(|tag| if tag == *best { 2.0 } else { 0.0 })).collect();
+        let words = [true, true, false, true, true, true, true];
+        let found: Vec<(usize, usize)> =
+            tagged_spans(&scores, &words).iter().map(|one| (one.first, one.last)).collect();
+        assert_eq!(found, [(1, 3), (5, 5), (6, 6)]);
+    }
+
+    #[test]
+    fn of_overlapping_spans_the_likeliest_stay() {
+        let spans = [(0, 2, 0.6), (2, 3, 0.9), (4, 4, 0.5), (4, 5, 0.5)];
+        let found = spans.map(|(first, last, probability)| Found { first, last, probability });
+        assert_eq!(flat(&found), [1, 2]);
+        assert!(flat(&[]).is_empty());
+    }
+}

@@ -1,0 +1,357 @@
+//! From a text to the sequences that the encoder of texts reads, and back from pieces to bytes.
+//!
+//! A text that is too long is read in windows. They end where sentences end and overlap; a mention is decided in the window where most text
+//! stands around it. The published protocol, which cuts a text behind every eighth mention, is there for comparison.
+
+use std::ops::Range;
+
+use canonym_core::text::Span;
+use canonym_core::text::sentences::sentences;
+use canonym_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::models::cross_encoder::context::{MarkedWindow, marked_window};
+use crate::tokenizer::{BEHIND, FIRST, Piece, Pieces};
+
+/// How texts are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowConfig {
+    /// Pieces of a window at most, `[CLS]` and `[SEP]` included.
+    pub pieces: usize,
+    /// Pieces that a window shares with the one before, where both end at ends of sentences; at most half a window.
+    pub overlap: usize,
+    /// Where it is given, a window ends behind so many mentions, as published; it needs mentions that are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mentions: Option<usize>,
+    /// Whether each mention has a window of its own, with markers around it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub marked: bool,
+}
+
+impl Default for WindowConfig {
+    fn default() -> WindowConfig {
+        WindowConfig { pieces: 512, overlap: 128, mentions: None, marked: false }
+    }
+}
+
+/// A text as sequences.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Windows {
+    /// The rows of each window, from `[CLS]` to `[SEP]`.
+    pub rows: Vec<Vec<u32>>,
+    /// The pieces of the text that each window holds; its first piece is at place 1. Empty where windows are marked.
+    pub ranges: Vec<Range<usize>>,
+    /// The pieces of the text. Empty where windows are marked.
+    pub pieces: Vec<Piece>,
+    /// Where each mention stands; `None` where its text has no pieces. A marked one always stands somewhere.
+    pub places: Vec<Option<InWindow>>,
+}
+
+/// A mention in a window, both ends included; places count from 0, which is `[CLS]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InWindow {
+    /// The window.
+    pub window: usize,
+    /// The place of its first piece.
+    pub first: usize,
+    /// The place of its last piece.
+    pub last: usize,
+}
+
+/// Divides texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Windower {
+    /// The vocabulary.
+    pub pieces: Pieces,
+    /// How long windows are.
+    pub config: WindowConfig,
+    // Private: rows of the vocabulary.
+    first: u32,
+    behind: u32,
+}
+
+impl Windower {
+    /// One with a vocabulary that has `[CLS]` and `[SEP]`.
+    pub fn new(pieces: Pieces, config: WindowConfig) -> Result<Windower> {
+        if config.pieces < 8 || config.mentions == Some(0) {
+            let message = format!("windows of {} pieces and {:?} mentions", config.pieces, config.mentions);
+            let hint = "a window has 8 pieces or more, such as 512, and 1 mention or more, such as 8";
+            return Err(Error::invalid(message).with_hint(hint));
+        }
+        let (first, behind) = (pieces.require(FIRST)?, pieces.require(BEHIND)?);
+        Ok(Windower { pieces, config, first, behind })
+    }
+
+    /// A name as a sequence, cut to `n_pieces`.
+    pub fn name(&self, name: &str, n_pieces: usize) -> Vec<u32> {
+        let mut rows = vec![self.first];
+        rows.extend(self.pieces.rows(name).into_iter().take(n_pieces.saturating_sub(2)));
+        rows.push(self.behind);
+        rows
+    }
+
+    /// The windows of a text with given mentions, whose ends are ends of pieces.
+    pub fn with_mentions(&self, text: &str, mentions: &[Span]) -> Result<Windows> {
+        if self.config.marked {
+            return self.marked(text, mentions);
+        }
+        let pieces = divide(&self.pieces, text, mentions);
+        let inside: Vec<Option<Range<usize>>> = mentions.iter().map(|span| pieces_of(&pieces, *span)).collect();
+        let ranges = match self.config.mentions {
+            Some(most) => {
+                let mut known: Vec<Range<usize>> = inside.iter().flatten().cloned().collect();
+                known.sort_by_key(|range| (range.start, range.end));
+                chunks(pieces.len(), &known, self.config.pieces - 2, most)
+            }
+            None => self.ranges(text, &pieces),
+        };
+        let place = |range: &Option<Range<usize>>| range.as_ref().and_then(|range| home(range, &ranges, pieces.len()));
+        let places = inside.iter().map(place).collect();
+        Ok(self.windows(pieces, ranges, places))
+    }
+
+    /// The windows of a text whose mentions are to be found. `borders` are ends of pieces even so; there are none but where gold
+    /// boundaries may leak, as in the published evaluation.
+    pub fn without_mentions(&self, text: &str, borders: &[Span]) -> Windows {
+        let pieces = divide(&self.pieces, text, borders);
+        let ranges = self.ranges(text, &pieces);
+        self.windows(pieces, ranges, Vec::new())
+    }
+
+    fn windows(&self, pieces: Vec<Piece>, ranges: Vec<Range<usize>>, places: Vec<Option<InWindow>>) -> Windows {
+        let rows = |range: &Range<usize>| {
+            let inner = pieces[range.clone()].iter().map(|piece| piece.row);
+            std::iter::once(self.first).chain(inner).chain([self.behind]).collect()
+        };
+        Windows { rows: ranges.iter().map(rows).collect(), ranges, pieces, places }
+    }
+
+    fn marked(&self, text: &str, mentions: &[Span]) -> Result<Windows> {
+        let mut windows = Windows::default();
+        for span in mentions {
+            let MarkedWindow { rows, first, last } =
+                marked_window(&self.pieces, text, span.start as usize..span.end as usize, self.config.pieces)?;
+            windows.places.push(Some(InWindow { window: windows.rows.len(), first, last }));
+            windows.rows.push(rows);
+        }
+        Ok(windows)
+    }
+
+    /// Stretches of whole sentences that overlap.
+    fn ranges(&self, text: &str, pieces: &[Piece]) -> Vec<Range<usize>> {
+        let most = self.config.pieces - 2;
+        if pieces.len() <= most {
+            return std::iter::once(0..pieces.len()).filter(|range| !range.is_empty()).collect();
+        }
+        let overlap = self.config.overlap.min(most / 2);
+        let units = units(text, pieces, most - overlap);
+        let mut ranges = Vec::new();
+        let mut first = 0;
+        loop {
+            let start = units[first].start;
+            let next = units[first..].partition_point(|unit| unit.end - start <= most) + first;
+            let end = units[next - 1].end;
+            ranges.push(start..end);
+            if next == units.len() {
+                return ranges;
+            }
+            // A unit has at most what a window has beside the overlap, so the next one always holds a new unit.
+            first = units[..next].partition_point(|unit| unit.start + overlap < end).max(first + 1);
+        }
+    }
+}
+
+/// Sentences as ranges of pieces; longer ones than `most` are cut.
+fn units(text: &str, pieces: &[Piece], most: usize) -> Vec<Range<usize>> {
+    let mut units = Vec::new();
+    let mut start = 0;
+    for sentence in sentences(text) {
+        let end = start + pieces[start..].partition_point(|piece| piece.start < sentence.end as usize);
+        while start < end {
+            let cut = end.min(start + most.max(1));
+            units.push(start..cut);
+            start = cut;
+        }
+    }
+    while start < pieces.len() {
+        let cut = pieces.len().min(start + most.max(1));
+        units.push(start..cut);
+        start = cut;
+    }
+    units
+}
+
+/// The pieces of a text, no one of which crosses an end of a mention.
+pub fn divide(pieces: &Pieces, text: &str, mentions: &[Span]) -> Vec<Piece> {
+    let mut borders: Vec<usize> = mentions.iter().flat_map(|span| [span.start as usize, span.end as usize]).collect();
+    borders.push(text.len());
+    borders.sort_unstable();
+    borders.dedup();
+    let mut divided = Vec::new();
+    let mut start = 0;
+    for border in borders {
+        let moved = |piece: Piece| Piece { row: piece.row, start: piece.start + start, end: piece.end + start };
+        divided.extend(pieces.pieces(&text[start..border]).into_iter().map(moved));
+        start = border;
+    }
+    divided
+}
+
+/// The pieces that stand in a span, if any.
+pub fn pieces_of(pieces: &[Piece], span: Span) -> Option<Range<usize>> {
+    let start = pieces.partition_point(|piece| piece.end <= span.start as usize);
+    let end = pieces.partition_point(|piece| piece.start < span.end as usize);
+    (start < end).then_some(start..end)
+}
+
+/// The window that holds a mention with most text on its shorter side; what is longer than any window is cut.
+pub(crate) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: usize) -> Option<InWindow> {
+    let around = |window: &Range<usize>| {
+        let inside = mention.end.min(window.end).saturating_sub(mention.start.max(window.start));
+        // Nothing is missing where the text ends, too.
+        let left = if window.start == 0 { n_pieces } else { mention.start.saturating_sub(window.start) };
+        let right = if window.end == n_pieces { n_pieces } else { window.end.saturating_sub(mention.end) };
+        (inside, left.min(right))
+    };
+    // Begins and ends of windows both grow, so those that hold some of it stand together.
+    let from = windows.partition_point(|window| window.end <= mention.start);
+    let to = windows.partition_point(|window| window.start < mention.end);
+    // Of equal ones the first.
+    let near = windows.iter().enumerate().take(to).skip(from);
+    let (at, window) = near.rev().max_by_key(|(_, window)| around(window))?;
+    let (first, last) = (mention.start.max(window.start), mention.end.min(window.end));
+    (first < last).then(|| InWindow { window: at, first: first - window.start + 1, last: last - window.start })
+}
+
+/// The windows of the published protocol: a window goes to the end of its last mention, which is the eighth, or the last one that fits. The
+/// rest of the text belongs to the last window, as far as it fits. Where the text between mentions is longer than a window, it is cut
+/// before the next mention, so that no mention is lost.
+fn chunks(n_pieces: usize, mentions: &[Range<usize>], most: usize, n_mentions: usize) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut start = 0;
+    let mut end = 0;
+    let mut n = 0;
+    for mention in mentions {
+        if n > 0 && mention.end > end && (n == n_mentions || mention.end - start > most) {
+            ranges.push(start..end);
+            // A mention that overlaps the one before is read whole.
+            start = end.min(mention.start);
+            n = 0;
+        }
+        while mention.end - start > most && mention.start > start {
+            let cut = (start + most).min(mention.start);
+            ranges.push(start..cut);
+            start = cut;
+        }
+        end = end.max(mention.end).min(start + most);
+        n += 1;
+    }
+    while start < n_pieces {
+        let cut = n_pieces.min(start + most);
+        ranges.push(start..cut);
+        start = cut;
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canonym_core::eval::bootstrap::SplitMix64;
+
+    fn windower(config: WindowConfig) -> Windower {
+        let names = ["[UNK]", "[CLS]", "[SEP]", "[Ms]", "[Me]", "a", "b", ".", "##a", "##b", "A", "B"];
+        Windower::new(Pieces::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap()
+    }
+
+    fn span(start: usize, end: usize) -> Span {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    /// A text of sentences of 4 pieces: `a b a .`.
+    fn text(n_sentences: usize) -> String {
+        "A b a. ".repeat(n_sentences)
+    }
+
+    #[test]
+    fn a_short_text_is_one_window_whatever_its_mentions() {
+        let windower = windower(WindowConfig::default());
+        let made = windower.with_mentions("ab b", &[span(1, 2), span(3, 4)]).unwrap();
+        // The border within the word divides it.
+        assert_eq!(made.rows, [[1, 5, 6, 6, 2]]);
+        assert_eq!(made.places[0], Some(InWindow { window: 0, first: 2, last: 2 }));
+        assert_eq!(made.places[1], Some(InWindow { window: 0, first: 3, last: 3 }));
+        assert_eq!(windower.without_mentions("ab b", &[]).rows, [[1, 5, 9, 6, 2]]);
+        assert_eq!(windower.with_mentions("a  b", &[span(1, 2)]).unwrap().places, [None]);
+        assert_eq!(windower.without_mentions(" ", &[]), Windows::default());
+        assert_eq!(windower.name("ab a b", 4), [1, 5, 9, 2]);
+    }
+
+    #[test]
+    fn windows_of_long_texts_end_with_sentences_cover_all_and_overlap() {
+        let windower = windower(WindowConfig { pieces: 22, overlap: 8, ..WindowConfig::default() });
+        let made = windower.without_mentions(&text(20), &[]);
+        assert_eq!(made.pieces.len(), 80);
+        assert_eq!(made.ranges[0], 0..20);
+        assert_eq!(made.ranges[1], 12..32);
+        assert_eq!(made.ranges.last().unwrap().end, 80);
+        for pair in made.ranges.windows(2) {
+            assert!(pair[0].start < pair[1].start && pair[1].start <= pair[0].end && pair[0].end < pair[1].end);
+        }
+        // A sentence without end is cut.
+        let endless = windower.without_mentions(&"a ".repeat(100), &[]);
+        assert!(endless.ranges.iter().all(|range| range.len() <= 20));
+        assert_eq!(endless.ranges.last().unwrap().end, 100);
+    }
+
+    #[test]
+    fn a_mention_is_read_where_most_stands_around_it() {
+        let windows = [0..20, 12..32, 24..40];
+        let at = |range: Range<usize>| home(&range, &windows, 40).unwrap();
+        assert_eq!(at(0..2), InWindow { window: 0, first: 1, last: 2 });
+        assert_eq!(at(13..14).window, 0);
+        assert_eq!(at(18..19).window, 1);
+        assert_eq!(at(30..31).window, 2);
+        // Longer than any window: as much of it as one holds.
+        assert_eq!(at(5..35), InWindow { window: 1, first: 1, last: 20 });
+        assert_eq!(home(&(0..1), &[], 0), None);
+    }
+
+    #[test]
+    fn windows_of_the_published_protocol_end_with_mentions_and_lose_none() {
+        let mentions = [2..4, 5..6, 9..12, 12..13];
+        assert_eq!(chunks(20, &mentions, 100, 2), [0..6, 6..20]);
+        assert_eq!(chunks(20, &mentions, 10, 8), [0..6, 6..16, 16..20]);
+        assert_eq!(chunks(20, &mentions, 100, 8), vec![0..20; 1]);
+        let far = vec![15..18; 1];
+        assert_eq!(chunks(20, &far, 10, 8), [0..10, 10..20]);
+        assert_eq!(chunks(22, &far, 10, 8), [0..10, 10..20, 20..22]);
+        assert_eq!(chunks(0, &[], 10, 8), []);
+        let mut rng = SplitMix64::new(3);
+        for _ in 0..300 {
+            let n = rng.below(9);
+            let mut mention = |_| {
+                let at = rng.below(60);
+                at..at + 1 + rng.below(5)
+            };
+            let mut mentions: Vec<Range<usize>> = (0..n).map(&mut mention).collect();
+            mentions.sort_by_key(|range| (range.start, range.end));
+            let ranges = chunks(70, &mentions, 12, 3);
+            assert!(ranges.iter().all(|range| !range.is_empty() && range.len() <= 12), "{mentions:?} {ranges:?}");
+            for mention in &mentions {
+                let whole = ranges.iter().any(|range| range.start <= mention.start && mention.end <= range.end);
+                assert!(whole, "{mention:?} {mentions:?} {ranges:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn marked_windows_are_one_a_mention() {
+        let windower = windower(WindowConfig { pieces: 8, marked: true, ..WindowConfig::default() });
+        let made = windower.with_mentions("a b a b a b a b", &[span(6, 7), span(0, 1)]).unwrap();
+        assert_eq!(made.rows.len(), 2);
+        assert!(made.rows.iter().all(|rows| rows.len() <= 8 && rows.contains(&3) && rows.contains(&4)));
+        assert_eq!(made.places.iter().map(|place| place.unwrap().window).collect::<Vec<_>>(), [0, 1]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Labels of mentions, and the probabilities of whole mentions from the scores of their tokens.
+//!
+//! A token is outside of mentions (O), begins one (B), is inside (I), ends one (L), or is one alone (U). A sequence of labels is possible
+//! where every mention that begins also ends. Scores of possible sequences are sums over their tokens, and probabilities are shares of the
+//! sum over all possible sequences: a conditional random field (Lafferty et al. 2001) whose transitions are allowed or not and have no
+//! weights. Sums over sequences are taken forwards and backwards, scaled at each token.
+
+/// The number of labels.
+pub const N_LABELS: usize = 5;
+/// Outside of mentions.
+pub const OUTSIDE: usize = 0;
+/// The first of several tokens.
+pub const BEGIN: usize = 1;
+/// Neither the first nor the last of several tokens.
+pub const INSIDE: usize = 2;
+/// The last of several tokens.
+pub const LAST: usize = 3;
+/// The only token.
+pub const UNIT: usize = 4;
+
+/// Mentions begun with less than this probability, or less likely than this, are not looked at.
+const LEAST: f32 = 1e-3;
+
+/// The most tokens of a mention.
+pub const MAX_TOKENS: usize = 40;
+
+/// A mention by its tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Marked {
+    /// The first token.
+    pub first: usize,
+    /// The last token.
+    pub last: usize,
+    /// How likely it is that exactly these tokens are a mention.
+    pub probability: f32,
+}
+
+/// Sums over the possible sequences of one text in one layer of types.
+#[derive(Debug, Clone, Default)]
+pub struct Lattice {
+    /// Shares of labels at each token, each divided by the scale of the token.
+    emitted: Vec<[f32; N_LABELS]>,
+    /// Sequences that end before a token with no mention open, for each token and the end.
+    free_before: Vec<f32>,
+    /// The same with a mention open.
+    open_before: Vec<f32>,
+    /// Sequences that go on behind a token with no mention open, for each token.
+    free_after: Vec<f32>,
+    /// The same with a mention open.
+    open_after: Vec<f32>,
+    /// The logarithm of the sum over all sequences.
+    log_sum: f64,
+}
+
+impl Lattice {
+    /// The sums of a text with these scores, one row a token.
+    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> Lattice {
+        let n = scores.len();
+        let mut lattice = Lattice {
+            emitted: Vec::with_capacity(n),
+            free_before: Vec::with_capacity(n + 1),
+            open_before: Vec::with_capacity(n + 1),
+            free_after: vec![1.0; n],
+            open_after: vec![0.0; n],
+            log_sum: 0.0,
+        };
+        let (mut free, mut open) = (1.0f32, 0.0f32);
+        lattice.free_before.push(free);
+        lattice.open_before.push(open);
+        let mut left = n;
+        for scores in scores {
+            left -= 1;
+            let greatest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            // A label that is out of the question still is possible: sums stay above zero.
+            let mut emitted = scores.map(|score| (score - greatest).max(-40.0).exp());
+            let next_free = free * (emitted[OUTSIDE] + emitted[UNIT]) + open * emitted[LAST];
+            // Nothing may be open at the end.
+            let next_open = if left == 0 { 0.0 } else { free * emitted[BEGIN] + open * emitted[INSIDE] };
+            let scale = next_free + next_open;
+            lattice.log_sum += f64::from(greatest) + f64::from(scale.ln());
+            (free, open) = (next_free / scale, next_open / scale);
+            emitted.iter_mut().for_each(|share| *share /= scale);
+            lattice.emitted.push(emitted);
+            lattice.free_before.push(free);
+            lattice.open_before.push(open);
+        }
+        for at in (1..n).rev() {
+            let emitted = &lattice.emitted[at];
+            let (free, open) = (lattice.free_after[at], lattice.open_after[at]);
+            lattice.free_after[at - 1] = (emitted[OUTSIDE] + emitted[UNIT]) * free + emitted[BEGIN] * open;
+            lattice.open_after[at - 1] = emitted[LAST] * free + emitted[INSIDE] * open;
+        }
+        lattice
+    }
+
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.emitted.len()
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.emitted.is_empty()
+    }
+
+    /// The logarithm of the sum over all possible sequences.
+    pub fn log_sum(&self) -> f64 {
+        self.log_sum
+    }
+
+    /// How likely each label is at a token.
+    pub fn labels(&self, at: usize) -> [f32; N_LABELS] {
+        let emitted = &self.emitted[at];
+        let (free, open) = (self.free_before[at], self.open_before[at]);
+        let (free_after, open_after) = (self.free_after[at], self.open_after[at]);
+        [
+            free * emitted[OUTSIDE] * free_after,
+            free * emitted[BEGIN] * open_after,
+            open * emitted[INSIDE] * open_after,
+            open * emitted[LAST] * free_after,
+            free * emitted[UNIT] * free_after,
+        ]
+    }
+
+    /// How likely it is that exactly the tokens from `first` to `last` are a mention.
+    pub fn mention(&self, first: usize, last: usize) -> f32 {
+        if first > last || last >= self.len() {
+            return 0.0;
+        }
+        let free = self.free_before[first];
+        if first == last {
+            return free * self.emitted[first][UNIT] * self.free_after[first];
+        }
+        let inside: f32 = self.emitted[first + 1..last].iter().map(|emitted| emitted[INSIDE]).product();
+        free * self.emitted[first][BEGIN] * inside * self.emitted[last][LAST] * self.free_after[last]
+    }
+
+    /// Adds every mention that is at least as likely as `least`, in the order of their first and last tokens.
+    pub fn mentions(&self, least: f32, found: &mut Vec<Marked>) {
+        let least = least.max(LEAST);
+        for first in 0..self.len() {
+            let free = self.free_before[first];
+            let alone = free * self.emitted[first][UNIT] * self.free_after[first];
+            if alone >= least {
+                found.push(Marked { first, last: first, probability: alone });
+            }
+            let mut begun = free * self.emitted[first][BEGIN];
+            if begun * self.open_after[first] < least {
+                continue;
+            }
+            for last in first + 1..self.len().min(first + MAX_TOKENS) {
+                let probability = begun * self.emitted[last][LAST] * self.free_after[last];
+                if probability >= least {
+                    found.push(Marked { first, last, probability });
+                }
+                begun *= self.emitted[last][INSIDE];
+                if begun * self.open_after[last] < least {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The labels of a text of `n` tokens with these mentions, first and last token of each. Of mentions that overlap the longest stays.
+pub fn labels_of(n: usize, mentions: &[(usize, usize)]) -> Vec<u8> {
+    let mut labels = vec![OUTSIDE as u8; n];
+    let mut longest_first = mentions.to_vec();
+    longest_first.sort_by_key(|(first, last)| (std::cmp::Reverse(last - first), *first));
+    for (first, last) in longest_first {
+        if labels[first..=last].iter().any(|label| *label != OUTSIDE as u8) {
+            continue;
+        }
+        labels[first..=last].fill(INSIDE as u8);
+        labels[first] = if first == last { UNIT } else { BEGIN } as u8;
+        if first < last {
+            labels[last] = LAST as u8;
+        }
+    }
+    labels
+}
+
+/// Of mentions that overlap the likelier one; in text order.
+pub fn likeliest(mut mentions: Vec<Marked>) -> Vec<Marked> {
+    mentions.sort_by(|left, right| right.probability.total_cmp(&left.probability).then(left.first.cmp(&right.first)));
+    let mut kept: Vec<Marked> = Vec::new();
+    for mention in mentions {
+        if kept.iter().all(|other| mention.last < other.first || mention.first > other.last) {
+            kept.push(mention);
+        }
+    }
+    kept.sort_by_key(|mention| mention.first);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::random::{self, SplitMix64};
+
+    fn drawn(n: usize) -> Vec<[f32; N_LABELS]> {
+        let mut rng = SplitMix64::new(5);
+        (0..n).map(|_| std::array::from_fn(|_| random::normal(&mut rng))).collect()
+    }
+
+    /// Every possible sequence of labels, with the exponent of its score.
+    fn sequences(scores: &[[f32; N_LABELS]]) -> Vec<(Vec<usize>, f64)> {
+        let mut found = vec![(Vec::new(), 1.0f64)];
+        for row in scores {
+            let mut longer = Vec::new();
+            for (labels, share) in &found {
+                let open = matches!(labels.last(), Some(&BEGIN | &INSIDE));
+                let next: &[usize] = if open { &[INSIDE, LAST] } else { &[OUTSIDE, BEGIN, UNIT] };
+                for label in next {
+                    let labels: Vec<usize> = labels.iter().copied().chain([*label]).collect();
+                    longer.push((labels, share * f64::from(row[*label]).exp()));
+                }
+            }
+            found = longer;
+        }
+        found.retain(|(labels, _)| !matches!(labels.last(), Some(&BEGIN | &INSIDE)));
+        found
+    }
+
+    #[test]
+    fn sums_are_those_over_every_possible_sequence() {
+        for n in [1, 2, 5] {
+            let scores = drawn(n);
+            let all = sequences(&scores);
+            let sum: f64 = all.iter().map(|(_, share)| share).sum();
+            let lattice = Lattice::new(scores.iter().copied());
+            assert!((lattice.log_sum() - sum.ln()).abs() < 1e-5);
+            let share = |wanted: &dyn Fn(&[usize]) -> bool| {
+                all.iter().filter(|(labels, _)| wanted(labels)).map(|(_, share)| share).sum::<f64>() / sum
+            };
+            for at in 0..n {
+                for (label, probability) in lattice.labels(at).into_iter().enumerate() {
+                    assert!((f64::from(probability) - share(&|labels| labels[at] == label)).abs() < 1e-5);
+                }
+            }
+            let mut found = Vec::new();
+            lattice.mentions(0.0, &mut found);
+            for mention in &found {
+                let expected = share(&|labels| {
+                    let inside = &labels[mention.first..=mention.last];
+                    match inside {
+                        [UNIT] => true,
+                        [BEGIN, inside @ .., LAST] => inside.iter().all(|label| *label == INSIDE),
+                        _ => false,
+                    }
+                });
+                assert!((f64::from(mention.probability) - expected).abs() < 1e-5);
+                assert!((mention.probability - lattice.mention(mention.first, mention.last)).abs() < 1e-6);
+            }
+            let pairs = (0..n).flat_map(|first| (first..n).map(move |last| (first, last)));
+            let likely = pairs.filter(|(first, last)| lattice.mention(*first, *last) >= LEAST);
+            assert_eq!(found.len(), likely.count());
+        }
+    }
+
+    #[test]
+    fn of_mentions_that_overlap_labels_tell_of_the_longest_and_the_likeliest_is_kept() {
+        assert_eq!(labels_of(5, &[(0, 0), (0, 2), (4, 4)]), [1, 2, 3, 0, 4]);
+        let mark = |first, last, probability| Marked { first, last, probability };
+        let kept = likeliest(vec![mark(0, 2, 0.3), mark(0, 0, 0.6), mark(2, 3, 0.5)]);
+        assert_eq!(kept, [mark(0, 0, 0.6), mark(2, 3, 0.5)]);
+    }
+}

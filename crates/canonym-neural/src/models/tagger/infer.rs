@@ -1,0 +1,376 @@
+//! The tagger without gradients: words are tabulated, the rest is a few products a text.
+
+use canonym_core::Result;
+
+use super::crf::{Lattice, Marked, N_LABELS, likeliest};
+use super::features::{N_BITS, View, Words};
+use crate::autograd::{NORM_EPSILON, write_neighbours};
+use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
+use crate::tensor::elementwise::{self, layer_norm_rows};
+use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::segments::Segments;
+
+/// A product with a bias.
+#[derive(Debug, Clone)]
+struct Linear {
+    weight: Matrix,
+    bias: Vec<f32>,
+}
+
+impl Linear {
+    fn new(parameters: &Parameters, name: &str) -> Result<Linear> {
+        let bias = parameters.get(&format!("{name}.bias"))?.values.clone();
+        Ok(Linear { weight: parameters.get(&format!("{name}.weight"))?.clone(), bias })
+    }
+
+    fn apply(&self, input: &Matrix) -> Matrix {
+        let mut output = Matrix::zeros(input.n_rows, self.weight.n_cols);
+        output.values.chunks_exact_mut(self.weight.n_cols).for_each(|row| row.copy_from_slice(&self.bias));
+        multiply(output.view_mut(), input.view(), self.weight.view(), Into::Add, Threads::One);
+        output
+    }
+}
+
+/// Gain and bias of a normalisation.
+#[derive(Debug, Clone)]
+struct Norm {
+    gain: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Norm {
+    fn new(parameters: &Parameters, name: &str) -> Result<Norm> {
+        let values = |part: &str| Ok(parameters.get(&format!("{name}.{part}"))?.values.clone());
+        Ok(Norm { gain: values("gain")?, bias: values("bias")? })
+    }
+
+    fn apply(&self, input: &Matrix) -> Matrix {
+        let mut output = input.clone();
+        layer_norm_rows(
+            &mut output.values,
+            elementwise::Norm { gain: &self.gain, bias: &self.bias, epsilon: NORM_EPSILON },
+        );
+        output
+    }
+}
+
+/// A tagger that is ready to read.
+#[derive(Debug, Clone)]
+pub struct Tagger {
+    config: TaggerConfig,
+    n_layers: usize,
+    parameters: Parameters,
+    projection: Linear,
+    blocks: Vec<(Norm, Linear, Linear)>,
+    share: (Norm, Linear),
+    norm: Norm,
+    labels: Linear,
+}
+
+/// Words that are tabulated together.
+const WORDS: usize = 16;
+
+/// Tokens of a text that are read at a time, so that memory does not grow with its length.
+const WINDOW: usize = 4096;
+
+/// Tokens on either side that are read along: farther than the blocks see, and longer than a mention.
+const MARGIN: usize = 64;
+
+/// What the tagger says of one text.
+#[derive(Debug, Clone, Default)]
+pub struct Tagged {
+    // Private: in text order, their own tokens one behind the other.
+    windows: Vec<Window>,
+}
+
+/// A part of a text, with its margins.
+#[derive(Debug, Clone)]
+struct Window {
+    /// The tokens that mentions of this window begin with.
+    own: std::ops::Range<usize>,
+    /// The first token that was read.
+    start: usize,
+    /// The sums of the layers that were asked for.
+    layers: Vec<Option<Lattice>>,
+}
+
+impl Tagged {
+    /// How likely it is that exactly these tokens are a mention of a layer; 0 where the layer was not asked for.
+    pub fn mention(&self, layer: usize, first: usize, last: usize) -> f32 {
+        let at = self.windows.partition_point(|window| window.own.end <= first);
+        let Some(window) = self.windows.get(at) else { return 0.0 };
+        let lattice = window.layers[layer].as_ref().filter(|_| first <= last);
+        lattice.map_or(0.0, |lattice| lattice.mention(first - window.start, last - window.start))
+    }
+
+    /// Adds every mention of a layer that is at least as likely as `least`, in the order of their first and last tokens.
+    pub fn mentions(&self, layer: usize, least: f32, found: &mut Vec<Marked>) {
+        for window in &self.windows {
+            let Some(lattice) = &window.layers[layer] else { continue };
+            let mut here = Vec::new();
+            lattice.mentions(least, &mut here);
+            let placed = here.into_iter().map(|mark| Marked {
+                first: mark.first + window.start,
+                last: mark.last + window.start,
+                ..mark
+            });
+            found.extend(placed.filter(|mark| window.own.contains(&mark.first)));
+        }
+    }
+
+    /// Mentions of a layer that are at least as likely as `least`, of those that overlap the likelier one, in text order.
+    pub fn likeliest(&self, layer: usize, least: f32) -> Vec<Marked> {
+        let mut found = Vec::new();
+        self.mentions(layer, least, &mut found);
+        likeliest(found)
+    }
+}
+
+/// The words that were met so far as the first block reads them.
+#[derive(Debug, Clone, Default)]
+pub struct WordRows {
+    values: Vec<f32>,
+}
+
+impl Tagger {
+    /// The tagger of these weights, which must fit the config.
+    pub fn new(config: &TaggerConfig, parameters: &Parameters, n_layers: usize) -> Result<Tagger> {
+        let block = |block: usize| {
+            let name = |part: &str| format!("block.{block}.{part}");
+            let norm = Norm::new(parameters, &name("norm"))?;
+            Ok((norm, Linear::new(parameters, &name("convolution"))?, Linear::new(parameters, &name("output"))?))
+        };
+        let mut kept = Parameters::default();
+        for name in ["word", "gram", "shape", "before", "after", "bit"] {
+            let name = format!("embedding.{name}");
+            kept.add(name.clone(), parameters.get(&name)?.clone());
+        }
+        Ok(Tagger {
+            config: config.clone(),
+            n_layers,
+            parameters: kept,
+            projection: Linear::new(parameters, "projection")?,
+            blocks: (0..config.distances.len()).map(block).collect::<Result<_>>()?,
+            share: (Norm::new(parameters, "share.norm")?, Linear::new(parameters, "share")?),
+            norm: Norm::new(parameters, "norm")?,
+            labels: Linear::new(parameters, "labels")?,
+        })
+    }
+
+    /// Tags a text that was seen with `words`, on one thread, in the layers that are `wanted`; `rows` are those of [`Tagger::tabulate`].
+    pub fn tag(&self, view: &View, (words, rows): (&Words, &WordRows), wanted: impl Fn(usize) -> bool) -> Tagged {
+        let n = view.tokens.len();
+        let window = |first: usize| {
+            let own = first..n.min(first + WINDOW);
+            let read = own.start.saturating_sub(MARGIN)..n.min(own.end + MARGIN);
+            let scores = match read.len() == n {
+                true => self.scores(view, words, rows),
+                false => self.scores(&view.part(read.clone()), words, rows),
+            };
+            let of_layer = |layer: usize| {
+                let row = |row: usize| -> [f32; N_LABELS] {
+                    let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
+                    std::array::from_fn(|label| row[label])
+                };
+                wanted(layer).then(|| Lattice::new((0..scores.n_rows).map(row)))
+            };
+            Window { own, start: read.start, layers: (0..self.n_layers).map(of_layer).collect() }
+        };
+        Tagged { windows: (0..n).step_by(WINDOW).map(window).collect() }
+    }
+
+    /// Scores of labels, `[tokens, layers * labels]`.
+    pub fn scores(&self, view: &View, words: &Words, known: &WordRows) -> Matrix {
+        let mut rows = self.embed(view, known);
+        let segments = Segments::of_lengths([view.tokens.len()]);
+        for (block, ((norm, convolution, output), distance)) in
+            self.blocks.iter().zip(&self.config.distances).enumerate()
+        {
+            if block == self.config.share_after {
+                self.share(&mut rows, view, words);
+            }
+            let distance = *distance as isize;
+            let normal = norm.apply(&rows);
+            let mut near = Matrix::zeros(rows.n_rows, 3 * rows.n_cols);
+            let offsets: (&[isize], &[bool]) = (&[-distance, 0, distance], &[true; 3]);
+            write_neighbours((&normal.values, normal.n_cols), &mut near.values, offsets, &segments);
+            let mut inner = convolution.apply(&near);
+            inner.values.iter_mut().for_each(|value| *value = value.max(0.0));
+            add_bias(&mut rows, &output.bias);
+            multiply(rows.view_mut(), inner.view(), output.weight.view(), Into::Add, Threads::One);
+        }
+        self.labels.apply(&self.norm.apply(&rows))
+    }
+
+    fn embed(&self, view: &View, known: &WordRows) -> Matrix {
+        let width = self.config.width;
+        let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
+        let (before, after, bit) = (table("embedding.before"), table("embedding.after"), table("embedding.bit"));
+        let mut rows = Matrix::zeros(view.tokens.len(), width);
+        for (at, to) in rows.values.chunks_exact_mut(width).enumerate() {
+            to.copy_from_slice(&known.values[view.words[at] as usize * width..][..width]);
+            add(to, before.row(view.gaps[at] as usize));
+            add(to, after.row(view.gaps[at + 1] as usize));
+            let bits = view.bits[at];
+            (0..N_BITS).filter(|place| bits & (1 << place) != 0).for_each(|place| add(to, bit.row(place)));
+        }
+        rows
+    }
+
+    /// Adds the rows of words that are new to `known`, which belongs to `words` and to this tagger.
+    pub fn tabulate(&self, words: &Words, known: &mut WordRows) {
+        let n_known = known.values.len() / self.config.width;
+        let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
+        let (own, gram, shape) = (table("embedding.word"), table("embedding.gram"), table("embedding.shape"));
+        // Products of one size round alike, so the row of a word does not depend on the words that are new with it.
+        for first in (n_known..words.len()).step_by(WORDS) {
+            let mut input = Matrix::zeros(WORDS, own.n_cols + gram.n_cols + shape.n_cols);
+            let n = WORDS.min(words.len() - first);
+            for place in 0..n {
+                let word = words.get((first + place) as u32);
+                let to = input.row_mut(place);
+                to[..own.n_cols].copy_from_slice(own.row(word.row as usize));
+                let share = 1.0 / word.grams.len().max(1) as f32;
+                let grams = &mut to[own.n_cols..][..gram.n_cols];
+                for row in &word.grams {
+                    grams.iter_mut().zip(gram.row(*row as usize)).for_each(|(to, from)| *to += share * from);
+                }
+                to[own.n_cols + gram.n_cols..].copy_from_slice(shape.row(word.shape as usize));
+            }
+            let rows = self.projection.apply(&input);
+            known.values.extend_from_slice(&rows.values[..n * rows.n_cols]);
+        }
+    }
+
+    fn share(&self, rows: &mut Matrix, view: &View, words: &Words) {
+        let normal = self.share.0.apply(rows);
+        let mut packed = Packed::default();
+        let mut segments = Segments::default();
+        group_tokens(view, words, 0, (&mut packed.by_group, &mut packed.group_of, &mut segments));
+        let mut means = Matrix::zeros(segments.len(), rows.n_cols);
+        for (group, uses) in segments.iter().enumerate() {
+            let share = 1.0 / uses.len() as f32;
+            for at in uses {
+                let from = normal.row(packed.by_group[at] as usize);
+                means.row_mut(group).iter_mut().zip(from).for_each(|(to, from)| *to += share * from);
+            }
+        }
+        let shared = self.share.1.apply(&means);
+        for (at, group) in packed.group_of.iter().enumerate() {
+            add(rows.row_mut(at), shared.row(*group as usize));
+        }
+    }
+}
+
+fn add(to: &mut [f32], from: &[f32]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+fn add_bias(rows: &mut Matrix, bias: &[f32]) {
+    let n_cols = bias.len();
+    rows.values.chunks_exact_mut(n_cols).for_each(|row| add(row, bias));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autograd::Tape;
+    use crate::models::tagger::features::{Viewer, Vocabulary};
+    use crate::models::tagger::gazetteer::Gazetteer;
+    use crate::tensor::random::SplitMix64;
+
+    const TEXTS: [&str; 3] = [
+        "Liver disease (LD) after aspirin. Liver disease was seen; LD resolved.",
+        "Aspirin",
+        "IL-2 and TNFα in 12 patients, aspirin-induced asthma: liver.",
+    ];
+
+    fn viewer() -> Viewer {
+        let gazetteer = Gazetteer::build([("liver disease", 1), ("aspirin", 2)]);
+        Viewer { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
+    }
+
+    #[test]
+    fn it_agrees_with_the_graph_that_is_trained_and_texts_do_not_touch_each_other() {
+        let config = TaggerConfig {
+            word_dim: 6,
+            n_grams: 50,
+            gram_dim: 5,
+            shape_dim: 4,
+            width: 12,
+            distances: vec![1, 2, 1],
+            share_after: 1,
+            ..TaggerConfig::default()
+        };
+        let (viewer, mut words) = (viewer(), Words::default());
+        let views: Vec<View> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
+        let mut parameters = Parameters::default();
+        config.init(&mut parameters, viewer.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
+        config.check(&parameters, viewer.vocabulary.n_rows(), 2).unwrap();
+        let mut tape = Tape::new(&parameters);
+        let output = config.forward(&mut tape, &Packed::new(&views.iter().collect::<Vec<_>>(), &words), None).unwrap();
+        let expected = tape.value(output);
+        let tagger = Tagger::new(&config, &parameters, 2).unwrap();
+        let mut rows = WordRows::default();
+        tagger.tabulate(&words, &mut rows);
+        let mut first = 0;
+        for view in &views {
+            let scores = tagger.scores(view, &words, &rows);
+            for (at, value) in scores.values.iter().enumerate() {
+                let other = expected.values[first * 10 + at];
+                assert!((value - other).abs() < 1e-5, "{value} {other}");
+            }
+            first += scores.n_rows;
+            let tagged = tagger.tag(view, (&words, &rows), |layer| layer == 1);
+            assert!(tagged.mention(1, 0, 0) > 0.0 && tagged.mention(0, 0, 0) == 0.0);
+        }
+        assert_eq!(first, expected.n_rows);
+        // To the last bit, whatever was read before.
+        let (mut alone, mut few) = (Words::default(), WordRows::default());
+        let view = viewer.view(TEXTS[2], &mut alone);
+        tagger.tabulate(&alone, &mut few);
+        assert_eq!(tagger.scores(&view, &alone, &few), tagger.scores(&views[2], &words, &rows));
+        let empty = viewer.view("…", &mut words);
+        assert!(tagger.tag(&empty, (&words, &rows), |_| true).likeliest(0, 0.0).is_empty());
+        assert_eq!(tagger.tag(&empty, (&words, &rows), |_| true).mention(0, 0, 0), 0.0);
+        assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
+    }
+
+    #[test]
+    fn a_long_text_is_read_in_windows_and_mentions_come_once() {
+        let config = TaggerConfig {
+            word_dim: 6,
+            n_grams: 50,
+            gram_dim: 5,
+            shape_dim: 4,
+            width: 12,
+            distances: vec![1, 2],
+            // Uses of a word learn from each other within a window; a text without repeats is read as a whole would be.
+            share_after: 9,
+            ..TaggerConfig::default()
+        };
+        let (viewer, mut words) = (viewer(), Words::default());
+        let mut parameters = Parameters::default();
+        config.init(&mut parameters, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(4));
+        let tagger = Tagger::new(&config, &parameters, 1).unwrap();
+        let view = viewer.view(&"liver disease after aspirin in asthma ".repeat(1000), &mut words);
+        let mut rows = WordRows::default();
+        tagger.tabulate(&words, &mut rows);
+        let tagged = tagger.tag(&view, (&words, &rows), |_| true);
+        assert_eq!((view.tokens.len(), tagged.windows.len()), (6000, 2));
+        let scores = tagger.scores(&view, &words, &rows);
+        let whole = Lattice::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
+        for first in [0, 5, 4094, 4095, 4096, 4097, 5999] {
+            for last in first..6000.min(first + 3) {
+                let (windowed, whole) = (tagged.mention(0, first, last), whole.mention(first, last));
+                assert!((windowed - whole).abs() < 1e-4, "{first} {last} {windowed} {whole}");
+            }
+        }
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        tagged.mentions(0, 0.01, &mut found);
+        whole.mentions(0.01, &mut expected);
+        let spans = |marks: &[Marked]| marks.iter().map(|mark| (mark.first, mark.last)).collect::<Vec<_>>();
+        assert_eq!(spans(&found), spans(&expected));
+    }
+}

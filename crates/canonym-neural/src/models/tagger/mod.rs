@@ -1,0 +1,322 @@
+//! The tagger: residual convolutions over words, with scores of labels for each layer of types.
+//!
+//! The blocks follow ResCNN (Lai et al. 2021) without its wide kernels: a convolution over three neighbours, at growing distances (Strubell et
+//! al. 2017), a ReLU and a projection, added to what came in, which is normalised first. A word is the embedding of itself, of its runs
+//! of letters (Bojanowski et al. 2017) and of its shape, so that it can be tabulated; what stands around it and the names that it is part
+//! of are added. Half way up every use of a word in a text learns from the others.
+
+pub mod crf;
+pub mod features;
+pub mod gazetteer;
+pub mod infer;
+pub mod typed;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use canonym_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{NORM_EPSILON, Tape, Var};
+use crate::models::tagger::crf::N_LABELS;
+use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, View, Words};
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::{self, SplitMix64};
+use crate::tensor::segments::Segments;
+
+/// Sizes of the tagger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TaggerConfig {
+    /// Columns of an embedding of a word.
+    pub word_dim: usize,
+    /// Buckets for runs of letters.
+    pub n_grams: usize,
+    /// Columns of an embedding of a run of letters.
+    pub gram_dim: usize,
+    /// Columns of an embedding of a shape.
+    pub shape_dim: usize,
+    /// Columns between blocks.
+    pub width: usize,
+    /// The distance of the neighbours that each block sees.
+    pub distances: Vec<usize>,
+    /// How many blocks come before uses of a word learn from each other.
+    pub share_after: usize,
+    /// The share of values that is left out in training, of inputs and in blocks.
+    pub dropout: f32,
+    /// The share of words whose own embedding is left out in training.
+    pub word_dropout: f32,
+    /// The share of texts whose bits are left out in training.
+    pub bit_dropout: f32,
+}
+
+impl Default for TaggerConfig {
+    fn default() -> TaggerConfig {
+        TaggerConfig {
+            word_dim: 96,
+            n_grams: 16384,
+            gram_dim: 96,
+            shape_dim: 16,
+            width: 192,
+            distances: vec![1, 2, 4, 1, 2],
+            share_after: 3,
+            dropout: 0.2,
+            word_dropout: 0.2,
+            bit_dropout: 0.1,
+        }
+    }
+}
+
+/// Texts as the tagger reads them: the rows of what is gathered for each.
+#[derive(Debug, Clone, Default)]
+pub struct Packed {
+    /// Distinct words: rows of the vocabulary.
+    pub rows: Vec<u32>,
+    /// Their shapes.
+    pub shapes: Vec<u32>,
+    /// The runs of letters of all of them.
+    pub grams: Vec<u32>,
+    /// Where the runs of each word begin.
+    pub gram_segments: Arc<Segments>,
+    /// The distinct word of each token.
+    pub word_of: Vec<u32>,
+    /// What stands before each token.
+    pub before: Vec<u32>,
+    /// What stands behind each token.
+    pub after: Vec<u32>,
+    /// The bits of each token.
+    pub bits: Vec<u64>,
+    /// Tokens ordered so that uses of a word in a text stand together.
+    pub by_group: Vec<u32>,
+    /// Where the uses of each word begin.
+    pub group_segments: Arc<Segments>,
+    /// The group of each token.
+    pub group_of: Vec<u32>,
+    /// Where each text begins.
+    pub segments: Arc<Segments>,
+}
+
+impl Packed {
+    /// Packs texts that were seen with `words`. Texts without tokens must be left out.
+    pub fn new(views: &[&View], words: &Words) -> Packed {
+        let mut packed = Packed::default();
+        let mut number_of: HashMap<u32, u32> = HashMap::new();
+        let (mut gram_segments, mut segments, mut group_segments) =
+            (Segments::default(), Segments::default(), Segments::default());
+        for view in views {
+            let first = packed.word_of.len();
+            for (at, number) in view.words.iter().enumerate() {
+                let next = number_of.len() as u32;
+                let row = *number_of.entry(*number).or_insert_with(|| {
+                    let word = words.get(*number);
+                    packed.rows.push(word.row);
+                    packed.shapes.push(word.shape);
+                    packed.grams.extend_from_slice(&word.grams);
+                    gram_segments.push(word.grams.len());
+                    next
+                });
+                packed.word_of.push(row);
+                packed.before.push(view.gaps[at]);
+                packed.after.push(view.gaps[at + 1]);
+            }
+            packed.bits.extend_from_slice(&view.bits);
+            segments.push(view.words.len());
+            group_tokens(view, words, first, (&mut packed.by_group, &mut packed.group_of, &mut group_segments));
+        }
+        packed.gram_segments = Arc::new(gram_segments);
+        packed.segments = Arc::new(segments);
+        packed.group_segments = Arc::new(group_segments);
+        packed
+    }
+
+    /// The number of tokens.
+    pub fn n_tokens(&self) -> usize {
+        self.word_of.len()
+    }
+}
+
+/// Brings the uses of each word of a text together.
+pub fn group_tokens(
+    view: &View,
+    words: &Words,
+    first: usize,
+    (by_group, group_of, segments): (&mut Vec<u32>, &mut Vec<u32>, &mut Segments),
+) {
+    let groups: Vec<u32> = view.words.iter().map(|number| words.get(*number).group).collect();
+    let mut order: Vec<u32> = (0..groups.len() as u32).collect();
+    order.sort_by_key(|at| (groups[*at as usize], *at));
+    group_of.resize(first + groups.len(), 0);
+    for run in order.chunk_by(|left, right| groups[*left as usize] == groups[*right as usize]) {
+        for at in run {
+            group_of[first + *at as usize] = segments.len() as u32;
+            by_group.push((first + *at as usize) as u32);
+        }
+        segments.push(run.len());
+    }
+}
+
+impl TaggerConfig {
+    /// Weights to start from, for a vocabulary of `n_words` rows and `n_layers` layers of types.
+    pub fn init(&self, parameters: &mut Parameters, n_words: usize, n_layers: usize, rng: &mut SplitMix64) {
+        let mut drawn = |name: &str, n_rows: usize, n_cols: usize, deviation: f32| {
+            let values = (0..n_rows * n_cols).map(|_| deviation * random::normal(rng)).collect();
+            parameters.add(name, Matrix::new(n_rows, n_cols, values));
+        };
+        drawn("embedding.word", n_words, self.word_dim, 0.3);
+        drawn("embedding.gram", self.n_grams, self.gram_dim, 0.6);
+        drawn("embedding.shape", N_SHAPES, self.shape_dim, 0.3);
+        drawn("embedding.before", N_GAPS, self.width, 0.1);
+        drawn("embedding.after", N_GAPS, self.width, 0.1);
+        drawn("embedding.bit", N_BITS, self.width, 0.1);
+        parameters.add_linear("projection", self.word_dim + self.gram_dim + self.shape_dim, self.width, rng);
+        for block in 0..self.distances.len() {
+            self.init_norm(parameters, &format!("block.{block}.norm"));
+            parameters.add_linear(&format!("block.{block}.convolution"), 3 * self.width, self.width, rng);
+            parameters.add_linear(&format!("block.{block}.output"), self.width, self.width, rng);
+        }
+        self.init_norm(parameters, "share.norm");
+        parameters.add_linear("share", self.width, self.width, rng);
+        self.init_norm(parameters, "norm");
+        parameters.add_linear("labels", self.width, n_layers * N_LABELS, rng);
+    }
+
+    fn init_norm(&self, parameters: &mut Parameters, name: &str) {
+        parameters.add(format!("{name}.gain"), Matrix::new(1, self.width, vec![1.0; self.width]));
+        parameters.add(format!("{name}.bias"), Matrix::zeros(1, self.width));
+    }
+
+    /// Adds layers of types; each begins as one of the layers before, or with weights of 0.
+    pub fn widen(&self, parameters: &mut Parameters, like: &[Option<usize>]) {
+        for name in ["labels.weight", "labels.bias"] {
+            let Ok(narrow) = parameters.get(name) else { continue };
+            let n_known = narrow.n_cols;
+            let mut wide = Matrix::zeros(narrow.n_rows, n_known + like.len() * N_LABELS);
+            for row in 0..narrow.n_rows {
+                let (known, added) = wide.row_mut(row).split_at_mut(n_known);
+                known.copy_from_slice(narrow.row(row));
+                for (to, like) in added.chunks_exact_mut(N_LABELS).zip(like) {
+                    if let Some(like) = like {
+                        to.copy_from_slice(&known[like * N_LABELS..][..N_LABELS]);
+                    }
+                }
+            }
+            parameters.add(name, wide);
+        }
+    }
+
+    /// Checks that the sizes make a network.
+    pub fn check_sizes(&self) -> Result<()> {
+        let sizes = [self.word_dim, self.n_grams, self.gram_dim, self.shape_dim, self.width, self.distances.len()];
+        if sizes.contains(&0) || self.distances.contains(&0) {
+            return Err(
+                Error::invalid("this is no tagger: a size is 0").with_hint("sizes and distances are at least 1")
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that the weights have the shapes that the config names, for `n_layers` layers of types and a vocabulary of `n_words` rows.
+    pub fn check(&self, parameters: &Parameters, n_words: usize, n_layers: usize) -> Result<()> {
+        self.check_sizes()?;
+        let mut expected = Parameters::default();
+        let small = TaggerConfig { n_grams: 1, ..self.clone() };
+        small.init(&mut expected, 1, n_layers, &mut SplitMix64::new(0));
+        for (name, value) in expected.iter() {
+            let n_rows = match name {
+                "embedding.word" => n_words,
+                "embedding.gram" => self.n_grams,
+                _ => value.n_rows,
+            };
+            parameters.shaped(name, n_rows, value.n_cols)?;
+        }
+        Ok(())
+    }
+
+    /// Scores of labels, `[tokens, layers * labels]`; with dropout where there is a generator.
+    pub fn forward(&self, tape: &mut Tape<'_>, packed: &Packed, mut rng: Option<&mut SplitMix64>) -> Result<Var> {
+        let words = self.words(tape, packed, rng.as_deref_mut())?;
+        let words = tape.gather(words, packed.word_of.clone());
+        let before = gathered(tape, "embedding.before", packed.before.clone())?;
+        let after = gathered(tape, "embedding.after", packed.after.clone())?;
+        let bits = self.bits(packed, rng.as_deref_mut());
+        let bits = tape.input(bits);
+        let weight = tape.parameter("embedding.bit")?;
+        let bits = tape.linear(bits, weight, None);
+        let mut rows = [before, after, bits].into_iter().fold(words, |sum, part| tape.add(sum, part));
+        rows = tape.dropout(rows, self.dropout, rng.as_deref_mut());
+        for (block, distance) in self.distances.iter().enumerate() {
+            if block == self.share_after {
+                rows = share(tape, rows, packed)?;
+            }
+            let distance = *distance as isize;
+            let normal = norm(tape, &format!("block.{block}.norm"), rows)?;
+            let near = tape.neighbours(normal, &[-distance, 0, distance], &packed.segments);
+            let inner = linear(tape, &format!("block.{block}.convolution"), near)?;
+            let inner = tape.relu(inner);
+            let inner = tape.dropout(inner, self.dropout, rng.as_deref_mut());
+            let output = linear(tape, &format!("block.{block}.output"), inner)?;
+            rows = tape.add(rows, output);
+        }
+        let rows = norm(tape, "norm", rows)?;
+        linear(tape, "labels", rows)
+    }
+
+    /// The distinct words, `[words, width]`.
+    fn words(&self, tape: &mut Tape<'_>, packed: &Packed, rng: Option<&mut SplitMix64>) -> Result<Var> {
+        let mut rows = packed.rows.clone();
+        if let Some(rng) = rng {
+            rows.iter_mut().filter(|_| random::unit(rng) < self.word_dropout).for_each(|row| *row = 0);
+        }
+        let own = gathered(tape, "embedding.word", rows)?;
+        let grams = gathered(tape, "embedding.gram", packed.grams.clone())?;
+        let grams = tape.segment_mean(grams, &packed.gram_segments);
+        let shapes = gathered(tape, "embedding.shape", packed.shapes.clone())?;
+        let all = tape.concat(&[own, grams, shapes]);
+        linear(tape, "projection", all)
+    }
+
+    /// The bits of each token as columns of 0 and 1.
+    fn bits(&self, packed: &Packed, rng: Option<&mut SplitMix64>) -> Matrix {
+        let mut bits = Matrix::zeros(packed.n_tokens(), N_BITS);
+        let blind: Vec<bool> = match rng {
+            Some(rng) => packed.segments.iter().map(|_| random::unit(rng) < self.bit_dropout).collect(),
+            None => vec![false; packed.segments.len()],
+        };
+        for (tokens, _) in packed.segments.iter().zip(blind).filter(|(_, blind)| !blind) {
+            for token in tokens {
+                let of_token = packed.bits[token];
+                let row = bits.row_mut(token);
+                (0..N_BITS).filter(|bit| of_token & (1 << bit) != 0).for_each(|bit| row[bit] = 1.0);
+            }
+        }
+        bits
+    }
+}
+
+/// Adds to each token what all uses of its word in the text have in common.
+fn share(tape: &mut Tape<'_>, rows: Var, packed: &Packed) -> Result<Var> {
+    let normal = norm(tape, "share.norm", rows)?;
+    let ordered = tape.gather(normal, packed.by_group.clone());
+    let means = tape.segment_mean(ordered, &packed.group_segments);
+    let shared = linear(tape, "share", means)?;
+    let shared = tape.gather(shared, packed.group_of.clone());
+    Ok(tape.add(rows, shared))
+}
+
+fn gathered(tape: &mut Tape<'_>, table: &str, rows: Vec<u32>) -> Result<Var> {
+    let table = tape.parameter(table)?;
+    Ok(tape.gather(table, rows))
+}
+
+fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
+    let weight = tape.parameter(&format!("{name}.weight"))?;
+    let bias = tape.parameter(&format!("{name}.bias"))?;
+    Ok(tape.linear(input, weight, Some(bias)))
+}
+
+fn norm(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
+    let gain = tape.parameter(&format!("{name}.gain"))?;
+    let bias = tape.parameter(&format!("{name}.bias"))?;
+    Ok(tape.layer_norm(input, gain, bias, NORM_EPSILON))
+}

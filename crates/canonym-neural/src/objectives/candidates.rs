@@ -1,0 +1,432 @@
+//! The right names among the candidates of each query become likely: the objective of BioSyn (Sung et al. 2020).
+//!
+//! The candidates of a query are the best of a sparse search by characters, which stay the same, and the best of a dense search, which is
+//! made again before each round. A score is the inner product of both vectors plus a learned weight times the inner product of their
+//! TF-IDF vectors; the loss is `−ln Σ P` over the candidates that are right, P the share of a candidate by softmax of scores. Gradients go
+//! through queries and candidates. Queries without a right candidate teach nothing and are left out.
+
+use canonym_core::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{Tape, Var};
+use crate::index::FlatIndex;
+use crate::models::rescnn::infer::ResCnnEncoder;
+use crate::models::rescnn::{ResCnnConfig, Tokens};
+use crate::objectives::anchors::{Names, PART, accuracy_at_1, anchors_at};
+use crate::objectives::sparse::{Grams, SparseIndex};
+use crate::tensor::matrix::{Matrix, dot};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::SplitMix64;
+use crate::tokenizer::Pieces;
+use crate::train::Objective;
+use crate::train::losses::{Loss, marginal_likelihood, through_normalisation};
+
+/// The name of the learned weight of the sparse side; it is no part of the model.
+pub const SPARSE_WEIGHT: &str = "sparse.weight";
+
+/// How candidates are chosen and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CandidateConfig {
+    /// Queries of a batch.
+    pub batch: usize,
+    /// Candidates of a query.
+    pub n_candidates: usize,
+    /// The share of candidates that come from the dense search.
+    pub dense_ratio: f32,
+    /// What the sparse side weighs at first.
+    pub sparse_weight: f32,
+    /// The size of a step of that weight at its greatest.
+    pub sparse_rate: f32,
+    /// Where it is given, vectors are compared by their cosine times this, which is nearer to how they are searched afterwards; else by
+    /// their inner product, as published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cosine_scale: Option<f32>,
+}
+
+impl Default for CandidateConfig {
+    fn default() -> CandidateConfig {
+        CandidateConfig {
+            batch: 16,
+            n_candidates: 20,
+            dense_ratio: 0.5,
+            sparse_weight: 0.0,
+            sparse_rate: 0.01,
+            cosine_scale: None,
+        }
+    }
+}
+
+/// The candidates of one query.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Found {
+    /// Rows of names.
+    rows: Vec<u32>,
+    /// The sparse score of each.
+    sparse: Vec<f32>,
+    /// Whether each means all that the query means.
+    right: Vec<bool>,
+}
+
+/// The objective.
+#[derive(Debug)]
+pub struct Candidates<'a> {
+    model: &'a ResCnnConfig,
+    config: CandidateConfig,
+    unknown: u32,
+    seed: u64,
+    /// What is searched for.
+    anchors: &'a Names,
+    /// What is found.
+    names: &'a Names,
+    index: SparseIndex,
+    /// The sparse vector of each anchor, and the names that it is nearest to.
+    sparse: Vec<(Grams, Vec<u32>)>,
+    found: Vec<Found>,
+    held_out: Option<(&'a Names, &'a Names)>,
+}
+
+/// The rows of one batch: queries, then the candidates of each.
+#[derive(Debug)]
+pub struct Batch {
+    parts: Vec<Tokens>,
+    sparse: Vec<Vec<f32>>,
+    right: Vec<Vec<bool>>,
+}
+
+impl<'a> Candidates<'a> {
+    /// An objective over anchors and names. The sparse side sees the text that `pieces` make; a word that the vocabulary cannot divide is
+    /// nothing to it.
+    pub fn new(
+        model: &'a ResCnnConfig,
+        config: CandidateConfig,
+        (anchors, names): (&'a Names, &'a Names),
+        pieces: &Pieces,
+        seed: u64,
+    ) -> Candidates<'a> {
+        let text = |rows: &Vec<u32>| pieces.text(rows);
+        let index = SparseIndex::new(&names.pieces.iter().map(text).collect::<Vec<_>>());
+        let vectors: Vec<Grams> = anchors.pieces.iter().map(|rows| index.vector(&text(rows))).collect();
+        let n_dense = (config.n_candidates as f32 * config.dense_ratio) as usize;
+        let nearest = index.search(&vectors, config.n_candidates.saturating_sub(n_dense));
+        let config = CandidateConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
+        let sparse = vectors.into_iter().zip(nearest).collect();
+        let unknown = pieces.unknown;
+        Candidates { model, config, unknown, seed, anchors, names, index, sparse, found: Vec::new(), held_out: None }
+    }
+
+    /// Measures accuracy@1 on held-out anchors when the run is evaluated, by cosine alone, as vectors are searched afterwards.
+    pub fn with_held_out(self, held_out: Option<(&'a Names, &'a Names)>) -> Candidates<'a> {
+        Candidates { held_out, ..self }
+    }
+
+    /// Adds the weight of the sparse side, whose steps have a size of their own beside those of `learning_rate`.
+    pub fn add_weight(&self, parameters: &mut Parameters, learning_rate: f32) -> Result<()> {
+        parameters.add(SPARSE_WEIGHT, Matrix::new(1, 1, vec![self.config.sparse_weight]));
+        let factor = if learning_rate > 0.0 { self.config.sparse_rate / learning_rate } else { 0.0 };
+        parameters.pace(SPARSE_WEIGHT, factor)
+    }
+
+    /// The candidates of an anchor: those of the sparse search first, then those of the dense one that are not among them.
+    fn candidates(&self, anchor: usize, dense: impl Iterator<Item = u32>) -> Found {
+        let (grams, sparse) = &self.sparse[anchor];
+        let mut rows = sparse.clone();
+        for row in dense {
+            if rows.len() == self.config.n_candidates {
+                break;
+            }
+            if !sparse.contains(&row) {
+                rows.push(row);
+            }
+        }
+        let gold = &self.anchors.concepts[anchor];
+        let right = |row: &u32| gold.iter().all(|concept| self.names.concepts[*row as usize].contains(concept));
+        Found {
+            sparse: rows.iter().map(|row| self.index.score(grams, *row)).collect(),
+            right: rows.iter().map(right).collect(),
+            rows,
+        }
+    }
+}
+
+impl Objective for Candidates<'_> {
+    type Batch = Batch;
+
+    fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+        let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
+        let names = encoder.encode(&self.names.pieces);
+        let index = match self.config.cosine_scale {
+            Some(_) => FlatIndex::new(names),
+            None => FlatIndex::by_inner_product(names),
+        };
+        let dense = index.search(&encoder.encode(&self.anchors.pieces), self.config.n_candidates);
+        let one = |(anchor, hits): (usize, Vec<crate::index::Hit>)| {
+            self.candidates(anchor, hits.into_iter().map(|hit| hit.row))
+        };
+        self.found = dense.into_iter().enumerate().map(one).collect();
+        Ok(())
+    }
+
+    fn batch(&self, step: u64, _rng: &mut SplitMix64) -> Batch {
+        let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
+        let kept: Vec<usize> = anchors.into_iter().filter(|anchor| self.found[*anchor].right.contains(&true)).collect();
+        let mut pieces: Vec<&[u32]> = kept.iter().map(|anchor| self.anchors.pieces[*anchor].as_slice()).collect();
+        for anchor in &kept {
+            pieces.extend(self.found[*anchor].rows.iter().map(|row| self.names.pieces[*row as usize].as_slice()));
+        }
+        let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
+        // What is filled up is filled up to the longest of the whole batch.
+        let part = if self.model.pads { pieces.len().max(1) } else { PART };
+        Batch {
+            parts: pieces.chunks(part).map(pack).collect(),
+            sparse: kept.iter().map(|anchor| self.found[*anchor].sparse.clone()).collect(),
+            right: kept.iter().map(|anchor| self.found[*anchor].right.clone()).collect(),
+        }
+    }
+
+    fn n_parts(&self, batch: &Batch) -> usize {
+        batch.parts.len()
+    }
+
+    /// Vectors, and beside each the weight of the sparse side.
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
+        let tokens = &batch.parts[part];
+        let vectors = self.model.forward(tape, tokens, Some(rng))?;
+        let weight = tape.parameter(SPARSE_WEIGHT)?;
+        let weights = tape.gather(weight, vec![0; tokens.segments.len()]);
+        Ok(tape.concat(&[vectors, weights]))
+    }
+
+    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
+        score_and_judge(batch, values, self.config.cosine_scale)
+    }
+
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
+        let Some((queries, names)) = self.held_out else { return Ok(None) };
+        Ok(Some(accuracy_at_1(&ResCnnEncoder::new(self.model, parameters, self.unknown)?, queries, names)))
+    }
+}
+
+/// The marginal likelihood of a batch, and the gradient of its vectors and of the weight in their last column.
+fn score_and_judge(batch: &Batch, values: &Matrix, cosine_scale: Option<f32>) -> Loss {
+    let (n_queries, n_candidates) = (batch.right.len(), batch.right.first().map_or(0, Vec::len));
+    if n_queries == 0 {
+        return Loss { value: 0.0, gradient: Matrix::zeros(values.n_rows, values.n_cols) };
+    }
+    let dim = values.n_cols - 1;
+    let sparse_weight = values.row(0)[dim];
+    let flat = values.values.chunks_exact(values.n_cols).flat_map(|row| row[..dim].iter().copied()).collect();
+    let vectors = Matrix::new(values.n_rows, dim, flat);
+    let mut compared = vectors.clone();
+    if cosine_scale.is_some() {
+        compared.normalise_rows();
+    }
+    let scale = cosine_scale.unwrap_or(1.0);
+    let row_of = |query: usize, place: usize| n_queries + query * n_candidates + place;
+    let mut scores = Matrix::zeros(n_queries, n_candidates);
+    for query in 0..n_queries {
+        for (place, score) in scores.row_mut(query).iter_mut().enumerate() {
+            let dense = dot(compared.row(query), compared.row(row_of(query, place)));
+            *score = scale * dense + sparse_weight * batch.sparse[query][place];
+        }
+    }
+    let loss = marginal_likelihood(&scores, &batch.right);
+    let mut gradient = Matrix::zeros(values.n_rows, dim);
+    let mut of_weight = 0.0;
+    for query in 0..n_queries {
+        for (place, slope) in loss.gradient.row(query).iter().enumerate() {
+            of_weight += slope * batch.sparse[query][place];
+            for (to, from) in [(query, row_of(query, place)), (row_of(query, place), query)] {
+                let add = |(to, from): (&mut f32, &f32)| *to += slope * from;
+                gradient.row_mut(to).iter_mut().zip(compared.row(from)).for_each(add);
+            }
+        }
+    }
+    if let Some(scale) = cosine_scale {
+        through_normalisation(&mut gradient, &vectors, &compared, scale);
+    }
+    let mut with_weight = Matrix::zeros(values.n_rows, values.n_cols);
+    (0..values.n_rows).for_each(|row| with_weight.row_mut(row)[..dim].copy_from_slice(gradient.row(row)));
+    // The weight stands beside every vector; its whole gradient goes through the first.
+    with_weight.row_mut(0)[dim] = of_weight;
+    Loss { value: loss.value, gradient: with_weight }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::random;
+    use crate::train::optimise::{AdamConfig, Schedule};
+    use crate::train::{Progress, Run, RunConfig};
+
+    /// Shapes and what people call them: no word of a phrase is in the name of its shape.
+    const SHAPES: [(&str, [&str; 3]); 6] = [
+        ("circle", ["ring thing", "wheel", "round ring"]),
+        ("square", ["box face", "tile", "even box"]),
+        ("triangle", ["wedge roof", "tent side", "pointed wedge"]),
+        ("cube", ["dice", "block", "sugar block"]),
+        ("sphere", ["ball", "globe", "marble ball"]),
+        ("cone", ["funnel", "party hat", "hat of sand"]),
+    ];
+
+    struct Made {
+        pieces: Pieces,
+        anchors: Names,
+        names: Names,
+    }
+
+    fn made() -> Made {
+        let texts: Vec<&str> =
+            SHAPES.iter().flat_map(|(name, phrases)| std::iter::once(*name).chain(*phrases)).collect();
+        let pieces = Pieces::learn(texts.iter().copied().cycle().take(2 * texts.len()), 90);
+        let mut made = Made { anchors: Names::default(), names: Names::default(), pieces };
+        for (concept, (name, phrases)) in SHAPES.iter().enumerate() {
+            made.names.pieces.push(made.pieces.rows(name));
+            made.names.concepts.push(vec![concept as u32]);
+            for phrase in phrases {
+                made.anchors.pieces.push(made.pieces.rows(phrase));
+                made.anchors.concepts.push(vec![concept as u32]);
+            }
+        }
+        made
+    }
+
+    fn model() -> ResCnnConfig {
+        ResCnnConfig { width: 12, n_filters: 5, hidden: 9, n_blocks: 1, ..Default::default() }
+    }
+
+    const CONFIG: CandidateConfig = CandidateConfig {
+        batch: 6,
+        n_candidates: 4,
+        dense_ratio: 0.5,
+        sparse_weight: 0.0,
+        sparse_rate: 0.01,
+        cosine_scale: None,
+    };
+
+    fn begin(objective: &Candidates<'_>, pieces: &Pieces) -> Run {
+        let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
+        let config =
+            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
+        let mut parameters = Parameters::default();
+        model().init(&mut parameters, pieces.len(), 8, &mut SplitMix64::new(6));
+        objective.add_weight(&mut parameters, adam.learning_rate).unwrap();
+        Run::new(config, 11, parameters)
+    }
+
+    #[test]
+    fn candidates_are_the_sparse_ones_and_then_new_ones_of_the_dense_search() {
+        let made = made();
+        let model = model();
+        let objective = Candidates::new(&model, CONFIG, (&made.anchors, &made.names), &made.pieces, 11);
+        for anchor in 0..made.anchors.pieces.len() {
+            let sparse = &objective.sparse[anchor].1;
+            assert!(sparse.len() <= 2);
+            let found = objective.candidates(anchor, [0, 1, 2, 3, 4, 5].into_iter());
+            assert_eq!((found.rows.len(), &found.rows[..sparse.len()]), (4, sparse.as_slice()));
+            let mut rows = found.rows.clone();
+            rows.sort_unstable();
+            rows.dedup();
+            assert_eq!(rows.len(), 4);
+            for (row, right) in found.rows.iter().zip(&found.right) {
+                assert_eq!(*right, made.names.concepts[*row as usize] == made.anchors.concepts[anchor]);
+            }
+        }
+        // A query of two concepts is answered by a name of both alone.
+        let anchors = Names { pieces: vec![made.pieces.rows("ball")], concepts: vec![vec![4, 5]] };
+        let names = Names { concepts: vec![vec![4], vec![4, 5], vec![4, 5, 1], vec![1]], ..made.names.clone() };
+        let names = Names { pieces: names.pieces[..4].to_vec(), ..names };
+        let objective = Candidates::new(&model, CONFIG, (&anchors, &names), &made.pieces, 11);
+        let found = objective.candidates(0, 0..4);
+        let right: Vec<u32> =
+            found.rows.iter().zip(&found.right).filter(|(_, right)| **right).map(|(row, _)| *row).collect();
+        assert_eq!(right.iter().copied().collect::<std::collections::BTreeSet<_>>(), [1, 2].into());
+    }
+
+    #[test]
+    fn the_gradient_of_vectors_and_of_the_sparse_weight_is_that_of_differences() {
+        let mut rng = SplitMix64::new(3);
+        let batch = Batch {
+            parts: Vec::new(),
+            sparse: vec![vec![0.9, 0.1, 0.4], vec![0.2, 0.8, 0.0]],
+            right: vec![vec![true, false, true], vec![false, true, false]],
+        };
+        // Two queries, three candidates of each; the last column is the one weight.
+        let values = |rng: &mut SplitMix64| {
+            let mut values = Matrix::new(8, 5, (0..40).map(|_| random::normal(rng)).collect());
+            (0..8).for_each(|row| values.row_mut(row)[4] = 0.7);
+            values
+        };
+        let values = values(&mut rng);
+        for cosine_scale in [None, Some(3.0)] {
+            let loss = score_and_judge(&batch, &values, cosine_scale);
+            assert!(loss.value > 0.0);
+            for at in 0..40 {
+                let moved = |by: f32| {
+                    let mut moved = values.clone();
+                    moved.values[at] += by;
+                    score_and_judge(&batch, &moved, cosine_scale).value
+                };
+                let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+                let own = f64::from(loss.gradient.values[at]);
+                assert!((slope - own).abs() < 2e-3, "{cosine_scale:?} {at}: {slope} {own}");
+            }
+        }
+        let nothing = Batch { parts: Vec::new(), sparse: Vec::new(), right: Vec::new() };
+        assert_eq!(score_and_judge(&nothing, &Matrix::default(), None).value, 0.0);
+    }
+
+    #[test]
+    fn training_finds_the_names_of_phrases_and_learns_what_the_sparse_side_is_worth() {
+        let made = made();
+        let model = model();
+        for cosine_scale in [None, Some(10.0)] {
+            let config = CandidateConfig { n_candidates: 6, cosine_scale, ..CONFIG };
+            let both = (&made.anchors, &made.names);
+            let mut objective = Candidates::new(&model, config, both, &made.pieces, 11).with_held_out(Some(both));
+            let mut run = begin(&objective, &made.pieces);
+            let before = objective.evaluate(&run.parameters).unwrap().unwrap();
+            let mut losses = Vec::new();
+            run.train(&mut objective, &mut |_, progress| {
+                losses.extend(match progress {
+                    Progress::Step { loss, .. } => Some(loss),
+                    Progress::Round { .. } => None,
+                });
+                Ok(())
+            })
+            .unwrap();
+            let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+            assert!(mean(&losses[48..]) < 0.7 * mean(&losses[..12]), "{losses:?}");
+            let after = objective.evaluate(&run.parameters).unwrap().unwrap();
+            assert!(after > before && after > 0.6, "{before} {after}");
+            let weight = run.parameters.get(SPARSE_WEIGHT).unwrap().values[0];
+            assert!(weight != 0.0 && weight.abs() <= 0.6, "{weight}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.safetensors");
+        let made = made();
+        let model = model();
+        let new = || Candidates::new(&model, CONFIG, (&made.anchors, &made.names), &made.pieces, 11);
+        let mut whole = begin(&new(), &made.pieces);
+        whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
+
+        let mut killed = begin(&new(), &made.pieces);
+        let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
+            Progress::Round { .. } => run.save(&path, "this"),
+            // In the middle of a round.
+            Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
+            Progress::Step { .. } => Ok(()),
+        });
+        assert_eq!(stopped.unwrap_err().to_string(), "killed");
+        let mut resumed = begin(&new(), &made.pieces);
+        resumed.resume(&path, "this").unwrap();
+        assert_eq!(resumed.n_made, 30);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| resumed.train(&mut new(), &mut |_, _| Ok(()))).unwrap();
+        assert_eq!(resumed, whole);
+    }
+}

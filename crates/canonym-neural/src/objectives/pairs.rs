@@ -1,0 +1,313 @@
+//! The right name among the candidates of a mention in context becomes likely: the objective of cross-encoders.
+//!
+//! The candidates of a mention are those of a linker and stay the same. Each is read together with the mention and gets a score; the loss
+//! is the cross entropy `−ln P` of the right one, P its share by softmax over the candidates of the mention, and the mean is over the
+//! mentions of a batch. A mention whose right concept is not among its candidates teaches nothing and is left out; Bhowmik et al. 2021
+//! also report a cross-encoder, marked †, whose candidates were given the right one: whoever makes the examples decides.
+
+use canonym_core::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{Tape, Var};
+use crate::models::bert::Sequences;
+use crate::models::cross_encoder::CrossEncoderConfig;
+use crate::models::cross_encoder::infer::PairScorer;
+use crate::objectives::anchors::anchors_at;
+use crate::tensor::elementwise::softmax;
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::SplitMix64;
+use crate::tokenizer::Pieces;
+use crate::train::Objective;
+use crate::train::losses::Loss;
+
+/// The size of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PairsConfig {
+    /// Mentions of a batch.
+    pub batch: usize,
+}
+
+impl Default for PairsConfig {
+    fn default() -> PairsConfig {
+        PairsConfig { batch: 4 }
+    }
+}
+
+/// A mention and its candidates.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Question {
+    /// The pieces of the mention in its context.
+    pub window: Vec<u32>,
+    /// Rows of names, best first.
+    pub candidates: Vec<u32>,
+    /// The place of the right one among them; `None` where it is not.
+    pub right: Option<usize>,
+}
+
+/// Mentions, and the names that their candidates are read as.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Questions {
+    /// The mentions.
+    pub mentions: Vec<Question>,
+    /// The pieces of each name, `[SEP]` included.
+    pub names: Vec<Vec<u32>>,
+}
+
+impl Questions {
+    /// The pairs of a mention with its candidates.
+    fn pairs(&self, mention: usize) -> Sequences {
+        let Question { window, candidates, .. } = &self.mentions[mention];
+        let mut pairs = Sequences::default();
+        candidates.iter().for_each(|row| pairs.push(&[window, &self.names[*row as usize]]));
+        pairs
+    }
+
+    /// The share of mentions whose right candidate has the highest score; of equal ones the first counts. Mentions without a right
+    /// candidate count as wrong.
+    pub fn accuracy(&self, scorer: &PairScorer) -> Result<f64> {
+        let mut n_right = 0;
+        for (at, mention) in self.mentions.iter().enumerate() {
+            let Some(right) = mention.right else { continue };
+            let scores = scorer.scores(&self.pairs(at))?;
+            n_right += usize::from(best(&scores) == Some(right));
+        }
+        Ok(n_right as f64 / self.mentions.len().max(1) as f64)
+    }
+}
+
+/// The place of the greatest score; of equal ones the first.
+fn best(scores: &[f32]) -> Option<usize> {
+    (0..scores.len()).max_by(|left, right| scores[*left].total_cmp(&scores[*right]).then(right.cmp(left)))
+}
+
+/// The objective.
+#[derive(Debug)]
+pub struct Pairs<'a> {
+    model: &'a CrossEncoderConfig,
+    config: PairsConfig,
+    questions: &'a Questions,
+    /// Mentions that have a right candidate.
+    taught: Vec<usize>,
+    seed: u64,
+    held_out: Option<(&'a Questions, &'a Pieces)>,
+}
+
+/// The mentions of one batch.
+#[derive(Debug)]
+pub struct Batch {
+    /// The pairs of each mention, one a part.
+    parts: Vec<Sequences>,
+    /// The place of the right one of each.
+    right: Vec<usize>,
+}
+
+impl<'a> Pairs<'a> {
+    /// An objective over mentions and their candidates.
+    pub fn new(model: &'a CrossEncoderConfig, config: PairsConfig, questions: &'a Questions, seed: u64) -> Pairs<'a> {
+        let is_taught = |at: &usize| questions.mentions[*at].right.is_some();
+        let taught: Vec<usize> = (0..questions.mentions.len()).filter(is_taught).collect();
+        let config = PairsConfig { batch: config.batch.min(taught.len()).max(1) };
+        Pairs { model, config, questions, taught, seed, held_out: None }
+    }
+
+    /// Measures [`Questions::accuracy`] of held-out mentions when the run is evaluated.
+    pub fn with_held_out(self, held_out: Option<(&'a Questions, &'a Pieces)>) -> Pairs<'a> {
+        Pairs { held_out, ..self }
+    }
+
+    /// Mentions that are learned from.
+    pub fn n_taught(&self) -> usize {
+        self.taught.len()
+    }
+}
+
+impl Objective for Pairs<'_> {
+    type Batch = Batch;
+
+    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn batch(&self, step: u64, _rng: &mut SplitMix64) -> Batch {
+        if self.taught.is_empty() {
+            return Batch { parts: Vec::new(), right: Vec::new() };
+        }
+        let places = anchors_at(self.taught.len(), self.seed, step, self.config.batch);
+        let mentions: Vec<usize> = places.into_iter().map(|place| self.taught[place]).collect();
+        let right = |mention: &usize| self.questions.mentions[*mention].right.expect("others are not taught");
+        Batch {
+            right: mentions.iter().map(right).collect(),
+            parts: mentions.iter().map(|mention| self.questions.pairs(*mention)).collect(),
+        }
+    }
+
+    fn n_parts(&self, batch: &Batch) -> usize {
+        batch.parts.len()
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
+        self.model.forward(tape, &batch.parts[part], Some(rng))
+    }
+
+    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
+        let groups: Vec<(usize, usize)> =
+            batch.parts.iter().zip(&batch.right).map(|(pairs, right)| (pairs.len(), *right)).collect();
+        cross_entropy(&groups, values)
+    }
+
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
+        let Some((questions, pieces)) = self.held_out else { return Ok(None) };
+        let scorer = PairScorer::new(self.model, parameters, pieces)?;
+        questions.accuracy(&scorer).map(Some)
+    }
+}
+
+/// The mean cross entropy of groups of scores that stand below each other, `[scores, 1]`: each group has a length and the place of the
+/// right one.
+fn cross_entropy(groups: &[(usize, usize)], scores: &Matrix) -> Loss {
+    let n = groups.len().max(1);
+    let mut gradient = Matrix::zeros(scores.n_rows, scores.n_cols);
+    let mut value = 0.0;
+    let mut at = 0;
+    for (length, right) in groups {
+        let to = &mut gradient.values[at..at + length];
+        to.copy_from_slice(&scores.values[at..at + length]);
+        softmax(to);
+        value -= f64::from(to[*right].max(f32::MIN_POSITIVE)).ln();
+        to[*right] -= 1.0;
+        to.iter_mut().for_each(|slope| *slope /= n as f32);
+        at += length;
+    }
+    Loss { value: value / n as f64, gradient }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::cross_encoder::context::marked_window;
+    use crate::models::cross_encoder::tests::drawn_cross_encoder;
+    use crate::tensor::random;
+    use crate::train::optimise::{AdamConfig, Schedule};
+    use crate::train::{Progress, Run, RunConfig};
+
+    #[test]
+    fn the_loss_is_that_of_the_formula_and_its_gradient_that_of_differences() {
+        let scores = Matrix::new(3, 1, vec![2.0, 1.0, 0.0]);
+        let loss = cross_entropy(&[(3, 1)], &scores);
+        let expected = (1.0f64.exp() + 1.0 + (-1.0f64).exp()).ln();
+        assert!((loss.value - expected).abs() < 1e-6, "{}", loss.value);
+        let mut rng = SplitMix64::new(3);
+        let scores = Matrix::new(7, 1, (0..7).map(|_| random::normal(&mut rng)).collect());
+        let groups = [(3, 2), (1, 0), (3, 0)];
+        let loss = cross_entropy(&groups, &scores);
+        for at in 0..7 {
+            let moved = |by: f32| {
+                let mut moved = scores.clone();
+                moved.values[at] += by;
+                cross_entropy(&groups, &moved).value
+            };
+            let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+            assert!((slope - f64::from(loss.gradient.values[at])).abs() < 1e-4, "{at}");
+        }
+        assert_eq!(cross_entropy(&[], &Matrix::default()).value, 0.0);
+    }
+
+    /// Mentions of which the words beside tell which name is meant.
+    fn made() -> (CrossEncoderConfig, Parameters, Pieces, Questions) {
+        let (config, _, pieces) = drawn_cross_encoder();
+        let mut parameters = Parameters::default();
+        config.init(&mut parameters, &mut SplitMix64::new(6));
+        let names = ["liver", "kidney", "cold"].map(|name| config.name_rows(&pieces, name).unwrap()).to_vec();
+        let window = |text: &str| {
+            let start = text.find("disease").unwrap();
+            marked_window(&pieces, text, start..start + 7, config.n_pieces).unwrap().rows
+        };
+        let question = |text: &str, candidates: &[u32], right: Option<usize>| Question {
+            window: window(text),
+            candidates: candidates.to_vec(),
+            right,
+        };
+        let mentions = vec![
+            question("fatty disease", &[0, 1, 2], Some(0)),
+            question("kidney kidney disease", &[2, 1], Some(1)),
+            question("cold disease cold", &[1, 0, 2], Some(2)),
+            question("disease", &[1, 2], None),
+            question("fatty fatty disease", &[1, 0], Some(1)),
+        ];
+        (config, parameters, pieces, Questions { mentions, names })
+    }
+
+    fn begin(parameters: Parameters) -> Run {
+        let adam = AdamConfig { learning_rate: 1e-2, schedule: Schedule::Constant, ..Default::default() };
+        let config =
+            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
+        Run::new(config, 11, parameters)
+    }
+
+    const CONFIG: PairsConfig = PairsConfig { batch: 3 };
+
+    #[test]
+    fn mentions_without_a_right_candidate_teach_nothing_and_count_as_wrong() {
+        let (config, parameters, pieces, questions) = made();
+        let objective = Pairs::new(&config, CONFIG, &questions, 11);
+        assert_eq!(objective.taught, [0, 1, 2, 4]);
+        for step in 0..8 {
+            let batch = objective.batch(step, &mut SplitMix64::new(1));
+            assert_eq!((batch.parts.len(), batch.right.len()), (3, 3));
+        }
+        let scorer = PairScorer::new(&config, &parameters, &pieces).unwrap();
+        assert!(questions.accuracy(&scorer).unwrap() <= 0.8);
+        let mut nothing = questions.clone();
+        nothing.mentions.iter_mut().for_each(|mention| mention.right = None);
+        assert_eq!(nothing.accuracy(&scorer).unwrap(), 0.0);
+        assert!(Pairs::new(&config, CONFIG, &nothing, 11).batch(0, &mut SplitMix64::new(1)).parts.is_empty());
+        assert_eq!((best(&[1.0, 2.0, 2.0]), best(&[])), (Some(1), None));
+    }
+
+    #[test]
+    fn training_finds_names_by_the_words_beside_a_mention() {
+        let (config, parameters, pieces, questions) = made();
+        let mut objective = Pairs::new(&config, CONFIG, &questions, 11).with_held_out(Some((&questions, &pieces)));
+        let mut run = begin(parameters);
+        let mut losses = Vec::new();
+        run.train(&mut objective, &mut |_, progress| {
+            losses.extend(match progress {
+                Progress::Step { loss, .. } => Some(loss),
+                Progress::Round { .. } => None,
+            });
+            Ok(())
+        })
+        .unwrap();
+        let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+        assert!(mean(&losses[48..]) < 0.5 * mean(&losses[..12]), "{losses:?}");
+        // By chance it would be 0.33; one of the five has no right candidate.
+        assert!(objective.evaluate(&run.parameters).unwrap().unwrap() > 0.5);
+    }
+
+    #[test]
+    fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.safetensors");
+        let (config, parameters, pieces, questions) = made();
+        let new = || Pairs::new(&config, CONFIG, &questions, 11).with_held_out(Some((&questions, &pieces)));
+        let mut whole = begin(parameters.clone());
+        whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
+
+        let mut killed = begin(parameters.clone());
+        let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
+            Progress::Round { .. } => run.save(&path, "this"),
+            // In the middle of a round.
+            Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
+            Progress::Step { .. } => Ok(()),
+        });
+        assert_eq!(stopped.unwrap_err().to_string(), "killed");
+        let mut resumed = begin(parameters);
+        resumed.resume(&path, "this").unwrap();
+        assert_eq!(resumed.n_made, 30);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| resumed.train(&mut new(), &mut |_, _| Ok(()))).unwrap();
+        assert_eq!(resumed, whole);
+    }
+}

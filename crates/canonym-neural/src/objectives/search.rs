@@ -1,0 +1,112 @@
+//! The loss of the search for mentions: every span is one or is not, or every word has a tag.
+
+use std::ops::Range;
+
+use crate::autograd::softmax;
+use crate::models::dual_encoder::SpanSearch;
+use crate::models::dual_encoder::spans::{
+    BEGIN_TAG, INSIDE_TAG, OUTSIDE_TAG, each_span, each_span_back, n_spans, sigmoid,
+};
+use crate::objectives::linking::BatchWindow;
+use crate::tensor::matrix::Matrix;
+
+/// The mean loss over all spans or words, times `weight`; its gradient is added to `gradient`. The scores of the pieces of each window
+/// stand in the first three columns of its `rows`.
+pub(super) fn search_loss(
+    search: SpanSearch,
+    windows: &[BatchWindow],
+    rows: &[Range<usize>],
+    values: &Matrix,
+    weight: f32,
+    gradient: &mut Matrix,
+) -> f64 {
+    let n = windows.iter().map(|window| match search {
+        SpanSearch::Exhaustive { longest } => n_spans(window.n_pieces, longest),
+        SpanSearch::Tags => window.begins_word.iter().filter(|begins| **begins).count(),
+    });
+    let share = weight / n.sum::<usize>().max(1) as f32;
+    let mut sum = 0.0;
+    for (window, rows) in windows.iter().zip(rows) {
+        let scores: Vec<f32> = rows.clone().flat_map(|row| values.row(row)[..3].iter().copied()).collect();
+        let mut slopes = vec![0.0; scores.len()];
+        sum += match search {
+            SpanSearch::Exhaustive { longest } => of_spans(window, longest, &scores, &mut slopes),
+            SpanSearch::Tags => of_tags(window, &scores, &mut slopes),
+        };
+        for (row, slopes) in rows.clone().zip(slopes.chunks_exact(3)) {
+            gradient.row_mut(row).iter_mut().zip(slopes).for_each(|(to, slope)| *to += share * slope);
+        }
+    }
+    sum * f64::from(share)
+}
+
+/// The sum of the binary cross entropy of all spans, and its gradient.
+fn of_spans(window: &BatchWindow, longest: usize, scores: &[f32], slopes: &mut [f32]) -> f64 {
+    let mut sum = 0.0;
+    let mut of_logits = Vec::with_capacity(n_spans(window.n_pieces, longest));
+    each_span(scores, longest, |first, last, logit| {
+        let is_mention = window.mentions.contains(&(first, last));
+        // ln(1 + exp(x)), without overflow.
+        let above = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
+        sum += f64::from(if is_mention { above - logit } else { above });
+        of_logits.push(sigmoid(logit) - f32::from(u8::from(is_mention)));
+    });
+    each_span_back(&of_logits, longest, slopes);
+    sum
+}
+
+/// The sum of the cross entropy of the tags of words, and its gradient.
+fn of_tags(window: &BatchWindow, scores: &[f32], slopes: &mut [f32]) -> f64 {
+    let mut tags = vec![OUTSIDE_TAG; window.n_pieces];
+    for (first, last) in &window.mentions {
+        // The end of a mention may lie within a word; the tag of the word says so.
+        let begin = (0..=*first).rev().find(|piece| window.begins_word[*piece]).unwrap_or(*first);
+        tags[begin..=*last].fill(INSIDE_TAG);
+        tags[begin] = BEGIN_TAG;
+    }
+    let mut sum = 0.0;
+    for (piece, tag) in tags.into_iter().enumerate().filter(|(piece, _)| window.begins_word[*piece]) {
+        let to = &mut slopes[3 * piece..][..3];
+        to.copy_from_slice(&scores[3 * piece..][..3]);
+        softmax(to);
+        sum -= f64::from(to[tag].max(f32::MIN_POSITIVE)).ln();
+        to[tag] -= 1.0;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::random::{self, SplitMix64};
+
+    #[test]
+    fn the_gradient_of_the_search_is_that_of_differences() {
+        let window = |mentions: &[(usize, usize)], begins: &[bool]| BatchWindow {
+            n_pieces: begins.len(),
+            mentions: mentions.to_vec(),
+            begins_word: begins.to_vec(),
+        };
+        let windows =
+            [window(&[(0, 1), (3, 3)], &[true, true, false, true, true]), window(&[(1, 2)], &[true, true, true])];
+        let rows = [1..6, 8..11];
+        let mut rng = SplitMix64::new(5);
+        let values = Matrix::new(12, 4, (0..48).map(|_| random::normal(&mut rng)).collect());
+        for search in [SpanSearch::Exhaustive { longest: 3 }, SpanSearch::Tags] {
+            let loss =
+                |values: &Matrix, gradient: &mut Matrix| search_loss(search, &windows, &rows, values, 0.7, gradient);
+            let mut gradient = Matrix::zeros(12, 4);
+            assert!(loss(&values, &mut gradient) > 0.0);
+            for at in 0..48 {
+                let moved = |by: f32| {
+                    let mut moved = values.clone();
+                    moved.values[at] += by;
+                    loss(&moved, &mut Matrix::zeros(12, 4))
+                };
+                let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+                let own = f64::from(gradient.values[at]);
+                assert!((slope - own).abs() < 1e-4, "{search:?} {at}: {slope} {own}");
+            }
+        }
+    }
+}

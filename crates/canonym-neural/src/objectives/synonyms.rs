@@ -1,0 +1,159 @@
+//! Names of one concept come together, others go apart: the objective that ResCNN is trained with (Lai et al. 2021).
+//!
+//! A batch holds anchors, a random name of the concept of each, and, after the first search, names that were found for it and are wrong.
+//! With queries of a corpus as anchors this is the published training; with the names of a knowledge base as anchors it is pre-training on
+//! synonyms.
+
+use std::collections::BTreeMap;
+
+use canonym_core::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{Tape, Var};
+use crate::index::FlatIndex;
+use crate::models::rescnn::infer::ResCnnEncoder;
+use crate::models::rescnn::{ResCnnConfig, Tokens};
+use crate::objectives::anchors::{Names, PART, accuracy_at_1, anchors_at, intersect};
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::SplitMix64;
+use crate::train::Objective;
+use crate::train::losses::{Loss, MultiSimilarityConfig, multi_similarity};
+
+/// How batches are made.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SynonymConfig {
+    /// Anchors of a batch; each brings one name along.
+    pub batch: usize,
+    /// Wrong names of each anchor, those that the last search put first.
+    pub n_hard: usize,
+    /// Names that a search gives.
+    pub n_searched: usize,
+    /// The loss.
+    pub loss: MultiSimilarityConfig,
+}
+
+impl Default for SynonymConfig {
+    fn default() -> SynonymConfig {
+        SynonymConfig { batch: 256, n_hard: 0, n_searched: 20, loss: MultiSimilarityConfig::default() }
+    }
+}
+
+/// The objective.
+#[derive(Debug)]
+pub struct Synonyms<'a> {
+    model: &'a ResCnnConfig,
+    config: SynonymConfig,
+    unknown: u32,
+    seed: u64,
+    /// What is searched for.
+    anchors: &'a Names,
+    /// What is found.
+    names: &'a Names,
+    /// The names of each concept.
+    names_of: BTreeMap<u32, Vec<u32>>,
+    /// Wrong names that were found for each anchor.
+    hard: Vec<Vec<u32>>,
+    /// Held-out anchors and the names that they are searched in.
+    held_out: Option<(&'a Names, &'a Names)>,
+}
+
+/// The rows of one batch.
+#[derive(Debug)]
+pub struct Batch {
+    parts: Vec<Tokens>,
+    labels: Vec<Vec<u32>>,
+}
+
+impl<'a> Synonyms<'a> {
+    /// An objective over anchors and names. Anchors without a concept that has a name teach nothing and should be left out before.
+    pub fn new(
+        model: &'a ResCnnConfig,
+        config: SynonymConfig,
+        (anchors, names): (&'a Names, &'a Names),
+        unknown: u32,
+        seed: u64,
+    ) -> Synonyms<'a> {
+        let mut names_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (row, concepts) in names.concepts.iter().enumerate() {
+            concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
+        }
+        // A batch holds no anchor twice, or it would be as slow for few anchors as for many.
+        let config = SynonymConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
+        Synonyms { model, config, unknown, seed, anchors, names, names_of, hard: Vec::new(), held_out: None }
+    }
+
+    /// Measures accuracy@1 on held-out anchors when the run is evaluated.
+    pub fn with_held_out(self, held_out: Option<(&'a Names, &'a Names)>) -> Synonyms<'a> {
+        Synonyms { held_out, ..self }
+    }
+}
+
+impl Objective for Synonyms<'_> {
+    type Batch = Batch;
+
+    fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+        if self.config.n_hard == 0 {
+            return Ok(());
+        }
+        let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
+        let index = FlatIndex::new(encoder.encode(&self.names.pieces));
+        let queries = encoder.encode(&self.anchors.pieces);
+        let found = index.search(&queries, self.config.n_searched);
+        let wrong = |(anchor, hits): (usize, Vec<crate::index::Hit>)| {
+            let own = &self.anchors.concepts[anchor];
+            let wrong =
+                hits.into_iter().map(|hit| hit.row).filter(|row| !intersect(own, &self.names.concepts[*row as usize]));
+            wrong.take(self.config.n_hard).collect()
+        };
+        self.hard = found.into_iter().enumerate().map(wrong).collect();
+        Ok(())
+    }
+
+    fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
+        let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
+        let mut pieces: Vec<&[u32]> = Vec::new();
+        let mut labels = Vec::new();
+        for anchor in &anchors {
+            pieces.push(&self.anchors.pieces[*anchor]);
+            labels.push(self.anchors.concepts[*anchor].clone());
+        }
+        for anchor in &anchors {
+            let concepts = &self.anchors.concepts[*anchor];
+            let names: Vec<u32> =
+                concepts.iter().filter_map(|concept| self.names_of.get(concept)).flatten().copied().collect();
+            if names.is_empty() {
+                continue;
+            }
+            let name = names[rng.below(names.len())] as usize;
+            pieces.push(&self.names.pieces[name]);
+            labels.push(self.names.concepts[name].clone());
+        }
+        for name in anchors.iter().filter_map(|anchor| self.hard.get(*anchor)).flatten() {
+            pieces.push(&self.names.pieces[*name as usize]);
+            labels.push(self.names.concepts[*name as usize].clone());
+        }
+        let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
+        // What is filled up is filled up to the longest of the whole batch.
+        let part = if self.model.pads { pieces.len().max(1) } else { PART };
+        Batch { parts: pieces.chunks(part).map(pack).collect(), labels }
+    }
+
+    fn n_parts(&self, batch: &Batch) -> usize {
+        batch.parts.len()
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
+        self.model.forward(tape, &batch.parts[part], Some(rng))
+    }
+
+    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
+        multi_similarity(values, &batch.labels, &self.config.loss)
+    }
+
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
+        let Some((queries, names)) = self.held_out else { return Ok(None) };
+        Ok(Some(accuracy_at_1(&ResCnnEncoder::new(self.model, parameters, self.unknown)?, queries, names)))
+    }
+}

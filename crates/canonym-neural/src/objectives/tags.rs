@@ -1,0 +1,405 @@
+//! Texts with typed mentions as teachers of the tagger.
+//!
+//! A corpus teaches the layers of types that its annotators looked for and no others: where it does not annotate genes, a gene that goes
+//! without a mark says nothing.
+
+use canonym_core::Result;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{Tape, Var};
+use crate::models::tagger::crf::{Lattice, N_LABELS};
+use crate::models::tagger::features::{View, Words};
+use crate::models::tagger::infer::{Tagger, WordRows};
+use crate::models::tagger::{Packed, TaggerConfig};
+use crate::tensor::matrix::Matrix;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::SplitMix64;
+use crate::train::Objective;
+use crate::train::losses::Loss;
+
+/// Texts that one thread takes at a time.
+const PART: usize = 8;
+
+/// A text with the labels of the layers that it teaches.
+#[derive(Debug, Clone, Default)]
+pub struct Example {
+    /// The text.
+    pub view: View,
+    /// For each layer the labels of all tokens, where the text teaches it.
+    pub labels: Vec<Option<Vec<u8>>>,
+}
+
+/// The texts of one corpus.
+#[derive(Debug, Clone, Default)]
+pub struct Corpus {
+    /// How often its texts are drawn, against those of other corpora.
+    pub weight: f32,
+    /// Its texts, none of them empty.
+    pub examples: Vec<Example>,
+}
+
+/// How batches are made.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TagsConfig {
+    /// Texts of a batch.
+    pub batch: usize,
+    /// Tokens of a text at most; longer ones give a random part.
+    pub max_tokens: usize,
+}
+
+impl Default for TagsConfig {
+    fn default() -> TagsConfig {
+        TagsConfig { batch: 16, max_tokens: 400 }
+    }
+}
+
+/// A held-out text: what is there, by layer, first and last tokens.
+#[derive(Debug, Clone, Default)]
+pub struct HeldOut {
+    /// The text.
+    pub view: View,
+    /// For each layer the mentions, where they are known.
+    pub mentions: Vec<Option<Vec<(usize, usize)>>>,
+}
+
+/// The objective.
+#[derive(Debug)]
+pub struct Tags<'a> {
+    model: &'a TaggerConfig,
+    config: TagsConfig,
+    words: &'a Words,
+    corpora: &'a [Corpus],
+    /// Sums of weight times texts.
+    shares: Vec<f64>,
+    n_layers: usize,
+    held_out: &'a [HeldOut],
+}
+
+/// The texts of a step.
+#[derive(Debug)]
+pub struct Batch {
+    parts: Vec<Packed>,
+    /// The labels of each text, in order.
+    labels: Vec<Vec<Option<Vec<u8>>>>,
+    /// The number of tokens of each.
+    lengths: Vec<usize>,
+}
+
+impl<'a> Tags<'a> {
+    /// An objective over corpora whose texts were all seen with `words`.
+    pub fn new(
+        model: &'a TaggerConfig,
+        config: TagsConfig,
+        (words, corpora): (&'a Words, &'a [Corpus]),
+        n_layers: usize,
+        held_out: &'a [HeldOut],
+    ) -> Tags<'a> {
+        let mut sum = 0.0;
+        let shares = corpora.iter().map(|corpus| {
+            sum += f64::from(corpus.weight) * corpus.examples.len() as f64;
+            sum
+        });
+        let shares = shares.collect();
+        Tags { model, config, words, corpora, shares, n_layers, held_out }
+    }
+
+    fn draw(&self, rng: &mut SplitMix64) -> &'a Example {
+        let total = self.shares.last().copied().unwrap_or(0.0);
+        let at = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64 * total;
+        let corpus = &self.corpora[self.shares.partition_point(|sum| *sum <= at).min(self.corpora.len() - 1)];
+        &corpus.examples[rng.below(corpus.examples.len())]
+    }
+}
+
+/// A part of a text of `max` tokens at most.
+fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
+    let n = example.view.tokens.len();
+    if n <= max {
+        return example.clone();
+    }
+    let first = rng.below(n - max + 1);
+    let tokens = first..first + max;
+    let cut = |labels: &Vec<u8>| {
+        let mut labels = labels[tokens.clone()].to_vec();
+        mend(&mut labels);
+        labels
+    };
+    Example {
+        view: example.view.part(tokens.clone()),
+        labels: example.labels.iter().map(|labels| labels.as_ref().map(cut)).collect(),
+    }
+}
+
+/// Mentions that were cut through become shorter ones.
+fn mend(labels: &mut [u8]) {
+    use crate::models::tagger::crf::{BEGIN, INSIDE, LAST, UNIT};
+    let n = labels.len();
+    if let Some(first) = labels.first_mut() {
+        *first = match usize::from(*first) {
+            INSIDE => BEGIN as u8,
+            LAST => UNIT as u8,
+            _ => *first,
+        };
+    }
+    if n > 0 {
+        let last = &mut labels[n - 1];
+        *last = match usize::from(*last) {
+            INSIDE => LAST as u8,
+            BEGIN => UNIT as u8,
+            _ => *last,
+        };
+    }
+}
+
+impl Objective for Tags<'_> {
+    type Batch = Batch;
+
+    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn batch(&self, _step: u64, rng: &mut SplitMix64) -> Batch {
+        let mut examples: Vec<Example> =
+            (0..self.config.batch).map(|_| cropped(self.draw(rng), self.config.max_tokens, rng)).collect();
+        // Parts of like size end together.
+        examples.sort_by_key(|example| example.view.tokens.len());
+        let n_parts = examples.len().div_ceil(PART);
+        let mut dealt: Vec<Vec<Example>> = vec![Vec::new(); n_parts];
+        for (at, example) in examples.into_iter().enumerate() {
+            dealt[at % n_parts].push(example);
+        }
+        let pack = |part: &Vec<Example>| {
+            Packed::new(&part.iter().map(|example| &example.view).collect::<Vec<_>>(), self.words)
+        };
+        Batch {
+            parts: dealt.iter().map(pack).collect(),
+            lengths: dealt.iter().flatten().map(|example| example.view.tokens.len()).collect(),
+            labels: dealt.into_iter().flatten().map(|example| example.labels).collect(),
+        }
+    }
+
+    fn n_parts(&self, batch: &Batch) -> usize {
+        batch.parts.len()
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
+        self.model.forward(tape, &batch.parts[part], Some(rng))
+    }
+
+    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
+        let mut gradient = Matrix::zeros(values.n_rows, values.n_cols);
+        let share = 1.0 / values.n_rows.max(1) as f32;
+        let mut rest = gradient.values.as_mut_slice();
+        let mut first = 0;
+        let mut texts = Vec::with_capacity(batch.lengths.len());
+        for (n, labels) in batch.lengths.iter().zip(&batch.labels) {
+            let (of_text, behind) = rest.split_at_mut(n * values.n_cols);
+            texts.push((first, *n, labels, of_text));
+            rest = behind;
+            first += n;
+        }
+        let losses: Vec<f64> = texts
+            .into_par_iter()
+            .map(|(first, n, labels, gradient)| {
+                let taught = labels.iter().enumerate().filter_map(|(layer, labels)| Some((layer, labels.as_ref()?)));
+                taught.map(|(layer, labels)| text_loss(values, (first, n), layer, labels, (gradient, share))).sum()
+            })
+            .collect();
+        Loss { value: losses.iter().sum::<f64>() * f64::from(share), gradient }
+    }
+
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
+        if self.held_out.is_empty() {
+            return Ok(None);
+        }
+        let scores = score(self.model, parameters, self.n_layers, self.words, self.held_out)?;
+        Ok(Some(scores.iter().fold(Score::default(), |sum, score| sum.with(*score)).f1()))
+    }
+}
+
+/// The negative logarithm of the probability of the labels of one text in one layer; its gradient is added.
+fn text_loss(
+    values: &Matrix,
+    (first, n): (usize, usize),
+    layer: usize,
+    labels: &[u8],
+    (gradient, share): (&mut [f32], f32),
+) -> f64 {
+    let scores = |at: usize| -> [f32; N_LABELS] {
+        let row = values.row(first + at);
+        std::array::from_fn(|label| row[layer * N_LABELS + label])
+    };
+    let lattice = Lattice::new((0..n).map(scores));
+    let mut of_labels = 0.0;
+    for (at, label) in labels.iter().enumerate() {
+        of_labels += f64::from(scores(at)[usize::from(*label)]);
+        let to = &mut gradient[at * values.n_cols + layer * N_LABELS..][..N_LABELS];
+        for (place, (to, probability)) in to.iter_mut().zip(lattice.labels(at)).enumerate() {
+            *to = share * (probability - f32::from(u8::from(place == usize::from(*label))));
+        }
+    }
+    lattice.log_sum() - of_labels
+}
+
+/// Mentions found, there, and both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Score {
+    /// Found and right: the same tokens.
+    pub n_right: usize,
+    /// Found.
+    pub n_found: usize,
+    /// There.
+    pub n_gold: usize,
+}
+
+impl Score {
+    /// The sums.
+    #[must_use]
+    pub fn with(self, other: Score) -> Score {
+        Score {
+            n_right: self.n_right + other.n_right,
+            n_found: self.n_found + other.n_found,
+            n_gold: self.n_gold + other.n_gold,
+        }
+    }
+
+    /// The harmonic mean of precision and recall.
+    pub fn f1(self) -> f64 {
+        2.0 * self.n_right as f64 / (self.n_found + self.n_gold).max(1) as f64
+    }
+}
+
+/// Strict scores of held-out texts, one a layer.
+pub fn score(
+    model: &TaggerConfig,
+    parameters: &Parameters,
+    n_layers: usize,
+    words: &Words,
+    held_out: &[HeldOut],
+) -> Result<Vec<Score>> {
+    let tagger = Tagger::new(model, parameters, n_layers)?;
+    let mut rows = WordRows::default();
+    tagger.tabulate(words, &mut rows);
+    let each: Vec<Vec<Score>> = held_out
+        .par_iter()
+        .map(|text| {
+            let found = tagger.tag(&text.view, (words, &rows), |_| true);
+            let of_layer = |(layer, gold): (usize, &Option<Vec<(usize, usize)>>)| {
+                let Some(gold) = gold else { return Score::default() };
+                let found = found.likeliest(layer, 0.5);
+                let right = found.iter().filter(|one| gold.contains(&(one.first, one.last)));
+                Score { n_right: right.count(), n_found: found.len(), n_gold: gold.len() }
+            };
+            text.mentions.iter().enumerate().map(of_layer).collect()
+        })
+        .collect();
+    let mut sums = vec![Score::default(); n_layers];
+    for scores in each {
+        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = sum.with(score));
+    }
+    Ok(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::tagger::crf::labels_of;
+    use crate::models::tagger::features::{Viewer, Vocabulary};
+    use crate::tensor::random::for_step;
+    use crate::train::optimise::AdamConfig;
+    use crate::train::{Run, RunConfig};
+
+    const CONFIG: TagsConfig = TagsConfig { batch: 4, max_tokens: 6 };
+
+    fn model() -> TaggerConfig {
+        TaggerConfig {
+            word_dim: 8,
+            n_grams: 40,
+            gram_dim: 6,
+            shape_dim: 4,
+            width: 16,
+            distances: vec![1, 1],
+            share_after: 1,
+            ..TaggerConfig::default()
+        }
+    }
+
+    /// Texts in which what follows "with" is a mention of the first layer; the second layer is never taught.
+    fn corpus() -> (Words, Vec<Corpus>, Vec<HeldOut>, usize) {
+        let texts =
+            ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
+        let mentions = [(3, 3), (2, 3), (3, 3), (4, 4)];
+        let vocabulary = Vocabulary::count(texts, 1, 100);
+        let viewer = Viewer { vocabulary, n_grams: 40, ..Viewer::default() };
+        let mut words = Words::default();
+        let (mut examples, mut held_out) = (Vec::new(), Vec::new());
+        for (text, mention) in texts.iter().zip(mentions) {
+            let view = viewer.view(text, &mut words);
+            let labels = vec![Some(labels_of(view.tokens.len(), &[mention])), None];
+            held_out.push(HeldOut { view: view.clone(), mentions: vec![Some(vec![mention]), None] });
+            examples.push(Example { view, labels });
+        }
+        (words, vec![Corpus { weight: 1.0, examples }], held_out, viewer.vocabulary.n_rows())
+    }
+
+    #[test]
+    fn what_is_taught_is_learned_and_layers_that_are_not_taught_get_no_gradient() {
+        let (words, corpora, held_out, n_words) = corpus();
+        let model = model();
+        let mut objective = Tags::new(&model, CONFIG, (&words, &corpora), 2, &held_out);
+        let mut parameters = Parameters::default();
+        model.init(&mut parameters, n_words, 2, &mut for_step(1, 1));
+        let batch = objective.batch(0, &mut for_step(1, 0));
+        let n_rows = batch.lengths.iter().sum();
+        let loss = objective.loss(&batch, &Matrix::zeros(n_rows, 2 * N_LABELS));
+        assert!(loss.value > 0.5);
+        for row in loss.gradient.values.chunks_exact(2 * N_LABELS) {
+            assert!(row[..N_LABELS].iter().any(|value| *value != 0.0));
+            assert!(row[N_LABELS..].iter().all(|value| *value == 0.0));
+        }
+        let adam = AdamConfig { learning_rate: 1e-2, ..AdamConfig::default() };
+        let config = RunConfig { n_steps: 80, steps_per_round: 40, evaluate_every: 1, adam, ..RunConfig::default() };
+        let before = objective.evaluate(&parameters).unwrap().unwrap();
+        let mut run = Run::new(config, 3, parameters);
+        run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
+        let after = objective.evaluate(&run.finish()).unwrap().unwrap();
+        assert!(before < 0.5 && after == 1.0, "{before} {after}");
+    }
+
+    #[test]
+    fn the_gradient_of_the_loss_is_that_of_differences() {
+        let (words, corpora, _, _) = corpus();
+        let model = model();
+        let objective = Tags::new(&model, CONFIG, (&words, &corpora), 1, &[]);
+        let batch = objective.batch(7, &mut for_step(1, 7));
+        let n_rows: usize = batch.lengths.iter().sum();
+        let mut rng = SplitMix64::new(2);
+        let drawn = (0..n_rows * N_LABELS).map(|_| crate::tensor::random::normal(&mut rng)).collect();
+        let values = Matrix::new(n_rows, N_LABELS, drawn);
+        let loss = objective.loss(&batch, &values);
+        for at in 0..values.values.len() {
+            let moved = |by: f32| {
+                let mut moved = values.clone();
+                moved.values[at] += by;
+                objective.loss(&batch, &moved).value
+            };
+            let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+            assert!((slope - f64::from(loss.gradient.values[at])).abs() < 1e-3, "{at}");
+        }
+    }
+
+    #[test]
+    fn long_texts_give_parts_whose_labels_are_possible() {
+        let view = View { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
+        let text = "a b c d e f g h i";
+        let tokens = canonym_core::text::tokens::tokenize(text);
+        let example = Example { view: View { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
+        for step in 0..20 {
+            let part = cropped(&example, 4, &mut for_step(5, step));
+            assert_eq!(part.labels, [Some(vec![1, 2, 2, 3]), None]);
+            assert_eq!((part.view.tokens.len(), part.view.gaps.len()), (4, 5));
+        }
+    }
+}

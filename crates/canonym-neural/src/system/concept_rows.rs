@@ -1,0 +1,50 @@
+//! Which names of a knowledge base stand for its concepts, and what the name encoder of a dual encoder reads for each.
+
+use canonym_core::kb::{ConceptId, KnowledgeBase, NameId};
+use rayon::prelude::*;
+
+use crate::bundle::dual_encoder::ConceptNames;
+use crate::models::dual_encoder::windows::Windower;
+
+/// The most wordpieces of a name that are read, as in the published code.
+pub const NAME_PIECES: usize = 128;
+
+/// The names that stand for concepts, in the order of their vectors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ConceptRows {
+    /// The concept of each row.
+    pub concepts: Vec<ConceptId>,
+    /// The name of each row.
+    pub names: Vec<NameId>,
+}
+
+impl ConceptRows {
+    /// The rows of a knowledge base.
+    pub fn of(kb: &KnowledgeBase, kind: ConceptNames) -> ConceptRows {
+        let mut rows = ConceptRows::default();
+        for concept in kb.concepts() {
+            let n = if kind == ConceptNames::All { usize::MAX } else { 1 };
+            for name in kb.names(concept).take(n) {
+                rows.concepts.push(concept);
+                rows.names.push(name);
+            }
+        }
+        rows
+    }
+
+    /// What the encoder of names reads for each row.
+    pub fn texts(&self, kb: &KnowledgeBase, kind: ConceptNames, windower: &Windower) -> Vec<Vec<u32>> {
+        let text = |(concept, name): (&ConceptId, &NameId)| match (kind, kb.definition(*concept)) {
+            (ConceptNames::Definition, Some(definition)) => {
+                windower.name(&format!("{}. {definition}", kb.name(*name)), NAME_PIECES)
+            }
+            (ConceptNames::Types, _) => {
+                let types: Vec<&str> = kb.types(*concept).collect();
+                let typed = if types.is_empty() { String::new() } else { format!(". {}", types.join(", ")) };
+                windower.name(&format!("{}{typed}", kb.name(*name)), NAME_PIECES)
+            }
+            _ => windower.name(kb.name(*name), NAME_PIECES),
+        };
+        self.concepts.par_iter().zip(&self.names).map(text).collect()
+    }
+}

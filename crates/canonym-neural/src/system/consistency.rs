@@ -1,0 +1,98 @@
+//! One sense a document: mentions of the same words vote on what they mean (after Gale, Church and Yarowsky 1992), softly.
+
+use std::collections::BTreeMap;
+
+use canonym_core::kb::ConceptId;
+
+use crate::models::fusion::Evidence;
+
+/// Moves the share of each candidate towards its mean over all mentions of the same words, by `weight`: 0 leaves it, 1 gives all of them the
+/// mean. Shares are logarithms; a mention that lacks a candidate of another one is taken to give it its own least share.
+///
+/// # Panics
+/// If there is not a word for each mention.
+pub fn vote(words: &[String], mentions: &mut [Vec<Evidence>], weight: f32) {
+    assert_eq!(words.len(), mentions.len(), "words of each mention");
+    if weight <= 0.0 {
+        return;
+    }
+    let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (mention, words) in words.iter().enumerate().filter(|(mention, _)| !mentions[*mention].is_empty()) {
+        // Short forms differ by case: "AIDS" is no "aids".
+        let is_short_form = words.chars().all(|letter| !letter.is_lowercase());
+        let key = if is_short_form { words.clone() } else { words.to_lowercase() };
+        alike.entry(key).or_default().push(mention);
+    }
+    for group in alike.into_values().filter(|group| group.len() > 1) {
+        let least: Vec<f32> = group
+            .iter()
+            .map(|mention| mentions[*mention].iter().map(|one| one.cosine).fold(f32::INFINITY, f32::min))
+            .collect();
+        let mut of_concept: BTreeMap<ConceptId, (Evidence, Vec<Option<f32>>)> = BTreeMap::new();
+        for (place, mention) in group.iter().enumerate() {
+            for one in &mentions[*mention] {
+                let known = of_concept.entry(one.scored.concept).or_insert_with(|| (*one, vec![None; group.len()]));
+                known.1[place] = Some(one.cosine);
+            }
+        }
+        for (place, mention) in group.iter().enumerate() {
+            let voted = |(one, shares): &(Evidence, Vec<Option<f32>>)| {
+                let share = |place: usize| shares[place].unwrap_or(least[place]);
+                let mean = (0..group.len()).map(share).sum::<f32>() / group.len() as f32;
+                Evidence { cosine: (1.0 - weight) * share(place) + weight * mean, ..*one }
+            };
+            mentions[*mention] = of_concept.values().map(voted).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym_core::kb::NameId;
+    use canonym_core::link::lexical::Scored;
+    use canonym_core::link::model::N;
+
+    use super::*;
+
+    fn evidence(concept: u32, share: f32) -> Evidence {
+        let scored = Scored { concept: ConceptId(concept), name: NameId(0), features: [0.0; N], score: 0.0 };
+        Evidence { scored, cosine: share, name: 0.0 }
+    }
+
+    fn best(mention: &[Evidence]) -> u32 {
+        mention.iter().max_by(|a, b| a.cosine.total_cmp(&b.cosine)).unwrap().scored.concept.0
+    }
+
+    #[test]
+    fn mentions_of_the_same_words_come_to_mean_the_same() {
+        let words = ["Cold", "cold", "COLD", "cold"].map(str::to_owned);
+        let mentions = vec![
+            vec![evidence(1, -0.1), evidence(2, -2.0)],
+            vec![evidence(1, -0.9), evidence(2, -0.8)],
+            vec![evidence(3, -0.1), evidence(2, -0.5)],
+            vec![],
+        ];
+        let after = |weight| {
+            let mut mentions = mentions.clone();
+            vote(&words, &mut mentions, weight);
+            mentions
+        };
+        assert_eq!(after(0.0), mentions);
+        let half = after(0.5);
+        assert_eq!((best(&half[0]), best(&half[1]), best(&half[2])), (1, 1, 3));
+        assert!(half[3].is_empty());
+        let shares = |mention: &[Evidence]| mention.iter().map(|one| one.cosine).collect::<Vec<f32>>();
+        assert_eq!(shares(&half[1]), [-0.7, -1.1]);
+        let whole = after(1.0);
+        assert_eq!(shares(&whole[0]), shares(&whole[1]));
+    }
+
+    #[test]
+    fn a_candidate_that_one_lacks_has_its_least_share_there() {
+        let words = ["gout", "gout"].map(str::to_owned);
+        let mut mentions = vec![vec![evidence(1, -1.0)], vec![evidence(2, -3.0)]];
+        vote(&words, &mut mentions, 1.0);
+        let shares: Vec<f32> = mentions[0].iter().map(|one| one.cosine).collect();
+        assert_eq!(shares, [-2.0, -2.0]);
+    }
+}

@@ -1,0 +1,560 @@
+//! Links mentions by what stands around them: every mention of a document beside every concept, and mentions that are found, too.
+//!
+//! The score of a concept is the logarithm of its share among the nearest names (a softmax of inner products), and of the lexical linker's
+//! score where both are fused. Candidates are the nearest concepts and, in the fusion, those that are near by words.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::subset::{Subset, View};
+use canonym_core::kb::{ConceptId, FormId, KnowledgeBase, NameId};
+use canonym_core::link::explain::{Explanation, contribution};
+use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
+use canonym_core::link::model::{Features, LexicalModel, N};
+use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::text::{Document, Mention, Span};
+use canonym_core::{Error, Result};
+use rayon::prelude::*;
+
+use super::concept_rows::ConceptRows;
+use super::consistency::vote;
+use super::name_scorer::{Heard, Voices};
+use crate::bundle::dual_encoder::DualBundle;
+use crate::index::FlatIndex;
+use crate::models::dual_encoder::SpanSearch;
+use crate::models::dual_encoder::infer::{DualEncoder, groups};
+use crate::models::dual_encoder::spans::{Found, flat, likely_spans, tagged_spans};
+use crate::models::dual_encoder::windows::{Windower, Windows, home};
+use crate::models::fusion::Evidence;
+use crate::models::fusion::Fusion;
+use crate::models::joint::{self, Joint};
+use crate::system::hybrid::{explain_ranked, explain_usages};
+use crate::tensor::matrix::{Matrix, dot};
+
+/// Names that a mention is compared with; the shares of their concepts sum to one.
+const N_NEAREST: usize = 64;
+
+/// Concepts among them that are candidates together with those near by words.
+const N_DENSE: usize = 20;
+
+/// Words say nothing where they do not count.
+const NO_FEATURES: Features = [0.0; N];
+
+/// Documents that are read together.
+const DOCUMENTS: usize = 64;
+
+/// What is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DualConfig {
+    /// How many candidates, and when the linker abstains.
+    pub link: LinkConfig,
+    /// How likely a span has to be; what the model was tuned to where `None`.
+    pub least_span: Option<f32>,
+    /// Whether mentions that overlap are given, as published.
+    pub nested: bool,
+}
+
+/// A model on one knowledge base.
+#[derive(Debug)]
+pub struct DualLinker {
+    kb: Arc<KnowledgeBase>,
+    encoder: DualEncoder,
+    windower: Windower,
+    rows: ConceptRows,
+    index: FlatIndex,
+    rows_of: HashMap<ConceptId, Range<usize>>,
+    ranking: LexicalModel,
+    fusion: Fusion,
+    least_span: f32,
+    joint: Option<Joint>,
+    same_sense: f32,
+    voices: Arc<Voices>,
+    config: DualConfig,
+    subset: Option<Arc<Subset>>,
+}
+
+impl DualLinker {
+    /// A linker to the concepts of `kb`, or to those of a subset; `vectors` are those of all [`ConceptRows`] of it.
+    ///
+    /// # Panics
+    /// If there is not a vector for each row.
+    pub fn new(
+        kb: Arc<KnowledgeBase>,
+        bundle: &DualBundle,
+        vectors: Matrix,
+        config: DualConfig,
+        subset: Option<Arc<Subset>>,
+    ) -> Result<DualLinker> {
+        let manifest = &bundle.manifest;
+        let mut rows = ConceptRows::of(&kb, manifest.concepts);
+        assert_eq!(vectors.n_rows, rows.concepts.len(), "a vector for each row");
+        let mut vectors = vectors;
+        if let Some(subset) = &subset {
+            let kept: Vec<usize> = (0..vectors.n_rows).filter(|row| subset.has(rows.concepts[*row])).collect();
+            let values = kept.iter().flat_map(|row| vectors.row(*row).iter().copied()).collect();
+            vectors = Matrix::new(kept.len(), vectors.n_cols, values);
+            rows.concepts = kept.iter().map(|row| rows.concepts[*row]).collect();
+            rows.names = kept.iter().map(|row| rows.names[*row]).collect();
+        }
+        let mut rows_of: HashMap<ConceptId, Range<usize>> = HashMap::new();
+        for (row, concept) in rows.concepts.iter().enumerate() {
+            rows_of.entry(*concept).or_insert(row..row).end = row + 1;
+        }
+        Ok(DualLinker {
+            kb,
+            encoder: bundle.encoder()?,
+            windower: bundle.windower()?,
+            rows,
+            index: FlatIndex::by_inner_product(vectors),
+            rows_of,
+            ranking: bundle.lexical()?,
+            fusion: manifest.fusion,
+            least_span: config.least_span.unwrap_or(manifest.least_span),
+            joint: manifest.joint,
+            same_sense: manifest.same_sense,
+            voices: Arc::default(),
+            config,
+            subset,
+        })
+    }
+
+    /// The same linker with more that speaks.
+    #[must_use]
+    pub fn with_voices(self, voices: Arc<Voices>) -> DualLinker {
+        DualLinker { voices, ..self }
+    }
+
+    /// The knowledge base.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
+    }
+
+    /// Links names without context.
+    pub fn link_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<Link>> {
+        let document = |name: &T| Document { id: String::new(), text: name.as_ref().to_owned(), sections: Vec::new() };
+        let documents: Vec<Document> = names.iter().map(document).collect();
+        let whole = |document: &Document| vec![Mention::contiguous(Span { start: 0, end: document.text.len() as u32 })];
+        let mentions: Vec<Vec<Mention>> = documents.iter().map(whole).collect();
+        let marked: Vec<Marked<'_>> =
+            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        Ok(self.link(&marked)?.into_iter().flatten().collect())
+    }
+
+    /// The candidates of each mention of each document, in no order.
+    pub fn evidence(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Vec<Evidence>>>> {
+        let mut all = Vec::with_capacity(inputs.len());
+        for inputs in inputs.chunks(DOCUMENTS) {
+            let windows: Vec<Windows> =
+                inputs.par_iter().map(|marked| self.windows_of(marked)).collect::<Result<_>>()?;
+            let (rows, places) = together(&windows);
+            let known: Vec<(usize, usize, usize)> = places.iter().copied().flatten().collect();
+            let vectors = self.encoder.encode_mentions(&rows, &known)?;
+            let names: Vec<String> = inputs.iter().flat_map(|marked| self.names_of(marked)).collect();
+            let mut compared = self.compare(&vectors, places.iter().map(Option::is_some), &names).into_iter();
+            all.extend(inputs.iter().map(|marked| compared.by_ref().take(marked.mentions.len()).collect::<Vec<_>>()));
+        }
+        Ok(all)
+    }
+
+    /// What the words of each mention are, where words count.
+    fn names_of(&self, marked: &Marked<'_>) -> Vec<String> {
+        match self.is_fused() || !self.voices.usages.is_empty() {
+            true => marked.names(),
+            false => vec![String::new(); marked.mentions.len()],
+        }
+    }
+
+    fn is_fused(&self) -> bool {
+        self.fusion.lexical != 0.0
+    }
+
+    fn windows_of(&self, marked: &Marked<'_>) -> Result<Windows> {
+        let spans: Vec<Span> = marked.mentions.iter().map(Mention::hull).collect();
+        self.windower.with_mentions(&marked.document.text, &spans)
+    }
+
+    /// The candidates of each mention; `vectors` are those of the mentions that have one.
+    fn compare(
+        &self,
+        vectors: &Matrix,
+        has_vector: impl Iterator<Item = bool>,
+        names: &[String],
+    ) -> Vec<Vec<Evidence>> {
+        let mut next = 0;
+        let row_of: Vec<Option<usize>> = has_vector
+            .map(|has| {
+                next += usize::from(has);
+                has.then(|| next - 1)
+            })
+            .collect();
+        let nearest = self.index.search(vectors, N_NEAREST);
+        let heard = self.voices.names.as_ref().filter(|_| self.is_fused()).map(|voice| voice.heard(names));
+        let one = |scratch: &mut GramScratch, mention: usize| match row_of[mention] {
+            Some(row) => {
+                let name = (names[mention].as_str(), heard.as_ref().map(|heard| (heard, mention)));
+                self.compare_one(vectors.row(row), &nearest[row], name, scratch)
+            }
+            None => Vec::new(),
+        };
+        (0..row_of.len()).into_par_iter().map_init(GramScratch::default, one).collect()
+    }
+
+    fn compare_one(
+        &self,
+        vector: &[f32],
+        nearest: &[crate::index::Hit],
+        (name, heard): (&str, Option<(&Heard<'_>, usize)>),
+        scratch: &mut GramScratch,
+    ) -> Vec<Evidence> {
+        let product = |row: usize| dot(vector, self.index.rows().row(row));
+        let products: Vec<f32> = nearest.iter().map(|hit| product(hit.row as usize)).collect();
+        let log_sum = log_sum(&products);
+        let mut best: Vec<(ConceptId, NameId, f32)> = Vec::with_capacity(nearest.len());
+        for (hit, product) in nearest.iter().zip(&products) {
+            let (concept, name) = (self.rows.concepts[hit.row as usize], self.rows.names[hit.row as usize]);
+            // Hits come best first, so the first of a concept is its best.
+            if !best.iter().any(|(known, ..)| *known == concept) {
+                best.push((concept, name, product - log_sum));
+            }
+        }
+        if !self.is_fused() {
+            let dense = |(concept, name, share): (ConceptId, NameId, f32)| Evidence {
+                scored: Scored { concept, name, features: NO_FEATURES, score: 0.0 },
+                cosine: share,
+                name: 0.0,
+            };
+            return best.into_iter().map(dense).collect();
+        }
+        best.truncate(N_DENSE);
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let near = heard.into_iter().flat_map(|(heard, at)| heard.forms(at));
+        let forms: Vec<FormId> = best.iter().map(|(_, name, _)| self.kb.form_of(*name)).chain(near).collect();
+        let mut scored = score_name_and(view, &self.ranking, name, &forms, scratch);
+        best_of_each_concept(&mut scored);
+        let evidence = |scored: Scored| {
+            let known = best.iter().find(|(concept, ..)| *concept == scored.concept).map(|(.., share)| *share);
+            let share = known.or_else(|| {
+                let rows = self.rows_of.get(&scored.concept)?.clone();
+                rows.map(product).max_by(f32::total_cmp).map(|product| product - log_sum)
+            });
+            let name = heard.map_or(0.0, |(heard, at)| heard.cosine(at, &self.kb, scored.concept));
+            share.map(|share| Evidence { scored, cosine: share, name })
+        };
+        scored.into_iter().filter_map(evidence).collect()
+    }
+
+    /// The links of the mentions of a document, each with its evidence, best first.
+    fn decide_all(
+        &self,
+        marked: &Marked<'_>,
+        names: &[String],
+        mut evidence: Vec<Vec<Evidence>>,
+    ) -> Vec<(Link, Vec<Evidence>)> {
+        if self.same_sense > 0.0 {
+            let word = |mention: &Mention| mention.surface(&marked.document.text);
+            let words: Vec<String> = marked.mentions.iter().map(word).collect();
+            vote(&words, &mut evidence, self.same_sense);
+        }
+        evidence.into_iter().zip(names).map(|(one, name)| self.decide(one, name)).collect()
+    }
+
+    /// The link that candidates make, and the candidates, best first.
+    fn decide(&self, mut evidence: Vec<Evidence>, name: &str) -> (Link, Vec<Evidence>) {
+        let score = |evidence: &Evidence| self.fusion.score(evidence);
+        evidence.sort_by(|left, right| {
+            score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
+        });
+        let mut link = self.ranked(&evidence);
+        if !self.voices.usages.is_empty() {
+            self.voices.usages.weigh(name, &mut link.candidates);
+            link.candidates.truncate(self.config.link.top_k.max(1));
+            link.nil = link.candidates.first().is_none_or(|best| best.score < self.config.link.min_score);
+        }
+        (link, evidence)
+    }
+
+    /// The link that candidates in order make, whatever their name was used for.
+    fn ranked(&self, evidence: &[Evidence]) -> Link {
+        let ranked = evidence.iter().map(|one| Scored { score: self.fusion.score(one), ..one.scored });
+        link_ranked(&ranked.collect::<Vec<_>>(), &self.fusion.calibration, &self.config.link)
+    }
+
+    /// The spans of each document that may be mentions, with `least` as the least probability; `borders` leak ends of mentions into the
+    /// division of the text, as in the published evaluation.
+    pub fn find(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Vec<(Span, f32)>>> {
+        let mut all = Vec::with_capacity(documents.len());
+        for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
+            let borders = borders.get(at * DOCUMENTS..).unwrap_or_default();
+            all.extend(self.search(documents, borders, least)?.into_iter().map(|searched| {
+                let span = |one: &Found| (span_of(&searched.windows, one), one.probability);
+                searched.found.iter().map(span).collect()
+            }));
+        }
+        Ok(all)
+    }
+
+    fn search(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Searched>> {
+        let Some(search) = self.encoder.config.search else {
+            let error = Error::invalid("the model links mentions that are given, it does not find any");
+            return Err(error.with_hint("give `--mentions gold`, or a model that was trained with `model.search`"));
+        };
+        let divide = |at: usize| {
+            let borders = borders.get(at).map_or(&[][..], Vec::as_slice);
+            let windows = self.windower.without_mentions(&documents[at].text, borders);
+            Searched { windows, found: Vec::new(), vectors: Matrix::zeros(0, self.encoder.dim()) }
+        };
+        let mut all: Vec<Searched> = (0..documents.len()).into_par_iter().map(divide).collect();
+        let number = |(document, searched): (usize, &Searched)| {
+            (0..searched.windows.rows.len()).map(move |window| (document, window)).collect::<Vec<_>>()
+        };
+        let windows: Vec<(usize, usize)> = all.iter().enumerate().flat_map(number).collect();
+        let rows = |(document, window): &(usize, usize)| all[*document].windows.rows[*window].clone();
+        let rows: Vec<Vec<u32>> = windows.iter().map(rows).collect();
+        for group in groups(&rows) {
+            let read = self.encoder.read(&rows[group.clone()])?;
+            let scores = self.encoder.span_scores(&read);
+            for (place, scores) in scores.iter().enumerate() {
+                let (document, window) = windows[group.start + place];
+                let Searched { windows, found, vectors } = &mut all[document];
+                let range = windows.ranges[window].clone();
+                let spans = match search {
+                    SpanSearch::Exhaustive { longest } => likely_spans(scores, longest, least),
+                    SpanSearch::Tags => {
+                        tagged_spans(scores, &begins_word(&documents[document].text, &windows.pieces[range.clone()]))
+                    }
+                };
+                let mut places = Vec::new();
+                for span in spans.into_iter().filter(|span| span.probability >= least) {
+                    let (first, last) = (range.start + span.first, range.start + span.last);
+                    // What stands in several windows is decided in the one with most around it.
+                    let here = home(&(first..last + 1), &windows.ranges, windows.pieces.len());
+                    if here.is_some_and(|here| here.window == window) {
+                        places.push((place, span.first + 1, span.last + 1));
+                        found.push(Found { first, last, ..span });
+                    }
+                }
+                let made = self.encoder.mention_vectors(&read, &places);
+                vectors.values.extend(made.values);
+                vectors.n_rows += made.n_rows;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What was found in a document.
+struct Searched {
+    windows: Windows,
+    /// Pieces of the text.
+    found: Vec<Found>,
+    /// A vector for each.
+    vectors: Matrix,
+}
+
+/// The bytes of a found span.
+fn span_of(windows: &Windows, found: &Found) -> Span {
+    Span { start: windows.pieces[found.first].start as u32, end: windows.pieces[found.last].end as u32 }
+}
+
+/// Whether a word begins at each piece: it follows what is no letter and no digit, or is none itself.
+pub fn begins_word(text: &str, pieces: &[crate::tokenizer::Piece]) -> Vec<bool> {
+    let is_inside = |c: char| c.is_alphanumeric();
+    let begins = |piece: &crate::tokenizer::Piece| {
+        let before = text[..piece.start].chars().next_back();
+        let first = text[piece.start..].chars().next();
+        !(before.is_some_and(is_inside) && first.is_some_and(is_inside))
+    };
+    pieces.iter().map(begins).collect()
+}
+
+/// The windows of several documents below each other, and the window and places of each mention.
+#[allow(clippy::type_complexity, reason = "one use")]
+fn together(documents: &[Windows]) -> (Vec<&[u32]>, Vec<Option<(usize, usize, usize)>>) {
+    let (mut rows, mut places) = (Vec::new(), Vec::new());
+    for windows in documents {
+        let first = rows.len();
+        rows.extend(windows.rows.iter().map(Vec::as_slice));
+        let place =
+            |place: &crate::models::dual_encoder::windows::InWindow| (first + place.window, place.first, place.last);
+        places.extend(windows.places.iter().map(|one| one.as_ref().map(place)));
+    }
+    (rows, places)
+}
+
+fn log_sum(values: &[f32]) -> f32 {
+    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if most == f32::NEG_INFINITY {
+        return 0.0;
+    }
+    most + values.iter().map(|value| (value - most).exp()).sum::<f32>().ln()
+}
+
+/// A mention that was found, with its link and what speaks for that.
+struct Decided {
+    linked: LinkedMention,
+    evidence: Vec<Evidence>,
+    /// What was compared with names.
+    name: String,
+    /// How probable a mention is here, whatever it means.
+    of_span: f32,
+    /// What the probabilities of its candidates were multiplied with for that.
+    share: f32,
+}
+
+impl DualLinker {
+    /// The decided mentions of some documents, in text order; `borders` as in [`DualLinker::find`].
+    fn decided(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<Decided>>> {
+        // Where links count, too, spans that are less likely have a chance.
+        let least = if self.joint.is_some() { self.least_span.min(joint::LEAST_SPAN) } else { self.least_span };
+        let searched = self.search(documents, borders, least)?;
+        let of_document = |(document, searched): (&Document, Searched)| {
+            let Searched { windows, found, vectors } = searched;
+            let mentions: Vec<Mention> = found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
+            let marked = Marked { document, mentions: &mentions };
+            let names = self.names_of(&marked);
+            let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
+            let links = self.decide_all(&marked, &names, compared);
+            let all = found.iter().zip(mentions).zip(links).zip(names);
+            let decide = |(((found, mention), link), name)| self.decided_one(found, mention, link, name);
+            let decided: Vec<Option<Decided>> = all.map(decide).collect();
+            let given: Vec<Found> = found
+                .iter()
+                .zip(&decided)
+                .filter_map(|(found, decided)| Some((found, decided.as_ref()?)))
+                .map(|(found, decided)| {
+                    let probability =
+                        if self.joint.is_some() { decided.linked.mention.score } else { found.probability };
+                    Found { probability, ..*found }
+                })
+                .collect();
+            let mut decided: Vec<Option<Decided>> = decided.into_iter().flatten().map(Some).collect();
+            let kept = if self.config.nested { (0..given.len()).collect() } else { flat(&given) };
+            let mut kept: Vec<Decided> = kept.into_iter().filter_map(|row| decided[row].take()).collect();
+            kept.sort_by_key(|one| {
+                let span = one.linked.mention.spans[0];
+                (span.start, std::cmp::Reverse(span.end))
+            });
+            kept
+        };
+        Ok(documents.iter().zip(searched).map(of_document).collect())
+    }
+
+    /// A found span with its link; `None` where neither of them is likely enough.
+    fn decided_one(
+        &self,
+        found: &Found,
+        mention: Mention,
+        (mut link, evidence): (Link, Vec<Evidence>),
+        name: String,
+    ) -> Option<Decided> {
+        let of_span = found.probability;
+        let first = link.candidates.first().map_or(0.0, |best| best.score);
+        let (score, share) = match self.joint {
+            Some(joint) => {
+                let score = joint.probability(of_span, first);
+                if of_span < self.least_span && score < joint.least {
+                    return None;
+                }
+                let share = score / first.max(1e-6);
+                link.candidates.iter_mut().for_each(|candidate| candidate.score *= share);
+                link.nil |= score < joint.least.max(self.config.link.min_score);
+                (score, share)
+            }
+            None => (of_span * first, 1.0),
+        };
+        let semantic_type = link.candidates.first().and_then(|best| self.kb.types(best.concept).next());
+        let semantic_type = semantic_type.map(str::to_owned);
+        let linked = LinkedMention { mention: Mention { score, semantic_type, ..mention }, link };
+        Some(Decided { linked, evidence, name, of_span, share })
+    }
+
+    /// As [`Annotator::annotate`], where `borders`, ends of gold mentions, leak into the division of each text: the published evaluation.
+    pub fn annotate_leaky(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>> {
+        let mut all = Vec::with_capacity(documents.len());
+        for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
+            let decided = self.decided(documents, borders.get(at * DOCUMENTS..).unwrap_or_default())?;
+            all.extend(decided.into_iter().map(|found| found.into_iter().map(|one| one.linked).collect()));
+        }
+        Ok(all)
+    }
+
+    fn explanation(&self, name: &str, (link, evidence): (&Link, &[Evidence])) -> Explanation {
+        let of_vectors =
+            ("context", "how near the vector of the mention in its text is to that of a name, beside all names");
+        if self.voices.usages.is_empty() {
+            return explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link));
+        }
+        let before = self.ranked(evidence);
+        let mut explanation =
+            explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, &before));
+        explain_usages(&self.kb, name, link, &mut explanation);
+        explanation
+    }
+
+    /// Links one name without context and says why.
+    pub fn explain_name(&self, name: &str) -> Result<(Link, Explanation)> {
+        let document = Document { id: String::new(), text: name.to_owned(), sections: Vec::new() };
+        let whole = [Mention::contiguous(Span { start: 0, end: name.len() as u32 })];
+        let explained = self.explain(&[Marked { document: &document, mentions: &whole }])?;
+        Ok(explained.into_iter().flatten().next().unwrap_or_default())
+    }
+
+    /// As [`Linker::link`], each link with its reasons.
+    pub fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+            let links = self.decide_all(marked, &self.names_of(marked), evidence);
+            let one = |((link, evidence), name): ((Link, Vec<Evidence>), String)| {
+                let explanation = self.explanation(&name, (&link, &evidence));
+                (link, explanation)
+            };
+            links.into_iter().zip(marked.names()).map(one).collect()
+        };
+        Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(explain).collect())
+    }
+
+    /// As [`Annotator::annotate`], each mention with its reasons.
+    pub fn explain_found(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let explain = |document: &Document, one: Decided| {
+            let Decided { linked, evidence, name, of_span, share } = one;
+            let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
+            // What spoke for a concept, if there is a mention; the span moves all candidates alike.
+            let mut of_link = linked.link.clone();
+            of_link.candidates.iter_mut().for_each(|candidate| candidate.score /= share.max(1e-6));
+            let mut explanation = self.explanation(&name, (&of_link, &evidence));
+            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
+                let change = f64::from(joint::log_odds(candidate.score)) - explained.log_odds;
+                if self.joint.is_some() {
+                    explained.add(contribution("mention", joint::IS_MENTION, f64::from(of_span), change));
+                }
+            }
+            (linked, explanation)
+        };
+        let mut all = Vec::with_capacity(documents.len());
+        for documents in documents.chunks(DOCUMENTS) {
+            let decided = self.decided(documents, &[])?.into_iter().zip(documents);
+            all.extend(decided.map(|(found, document)| found.into_iter().map(|one| explain(document, one)).collect()));
+        }
+        Ok(all)
+    }
+}
+
+impl Linker for DualLinker {
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+            let links = self.decide_all(marked, &self.names_of(marked), evidence);
+            links.into_iter().map(|(link, _)| link).collect()
+        };
+        Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())
+    }
+}
+
+impl Annotator for DualLinker {
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        self.annotate_leaky(documents, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! Lexical and dense evidence together: the candidates of both, one score, one calibrated probability.
+//!
+//! BioSyn (Sung et al. 2020) adds a sparse score to a dense one by a learned weight. Here the sparse side is the lexical linker, whose score is
+//! a sum over features of words; the dense side adds the cosine of the nearest name of a concept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::subset::{Subset, View};
+use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
+use canonym_core::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
+use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
+use canonym_core::link::model::LexicalModel;
+use canonym_core::link::{Candidate, Link, Linker, Marked};
+use canonym_core::text::normalise::fold;
+use rayon::prelude::*;
+
+use crate::index::FlatIndex;
+use crate::models::fusion::{Evidence, Fusion};
+use crate::models::rescnn::names::NameEncoder;
+use crate::tensor::matrix::dot;
+
+/// Forms that the dense search gives.
+const N_DENSE: usize = 20;
+
+/// What vectors of names say.
+const OF_NAMES: &str = "how near the vector of the name is to that of the mention";
+
+/// Names that are linked together.
+const BATCH: usize = 4096;
+
+/// Links names by words and vectors.
+#[derive(Debug)]
+pub struct HybridLinker {
+    kb: Arc<KnowledgeBase>,
+    ranking: LexicalModel,
+    names: Arc<NameEncoder>,
+    index: Arc<FlatIndex>,
+    fusion: Fusion,
+    config: LinkConfig,
+    subset: Option<Arc<Subset>>,
+}
+
+impl HybridLinker {
+    /// A linker to the concepts of `kb`; the rows of `index` are the vectors of its forms.
+    ///
+    /// # Panics
+    /// If the index has not as many rows as the knowledge base has forms.
+    pub fn new(
+        kb: Arc<KnowledgeBase>,
+        (names, index): (Arc<NameEncoder>, Arc<FlatIndex>),
+        (ranking, fusion): (LexicalModel, Fusion),
+        config: LinkConfig,
+    ) -> HybridLinker {
+        assert_eq!(index.rows().n_rows, kb.n_forms(), "a vector for each form");
+        HybridLinker { kb, ranking, names, index, fusion, config, subset: None }
+    }
+
+    /// The knowledge base.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
+    }
+
+    /// What it is kept to; everything where `None`.
+    pub fn subset(&self) -> Option<&Subset> {
+        self.subset.as_deref()
+    }
+
+    /// The same linker, which gives no concept outside of `subset`; all where `None`.
+    #[must_use]
+    pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {
+        HybridLinker { subset, ..self }
+    }
+
+    /// Links names without context, in order. A name that comes again is looked up once.
+    pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
+        each_once(names, |distinct| {
+            self.evidence(distinct).into_par_iter().map(|evidence| self.decide(evidence)).collect()
+        })
+    }
+
+    /// The candidates of each name, in the order of concepts.
+    pub fn evidence<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Vec<Evidence>> {
+        let mut all = Vec::with_capacity(names.len());
+        for names in names.chunks(BATCH) {
+            let folded: Vec<String> = names.par_iter().map(|name| fold(name.as_ref())).collect();
+            let known: Vec<Option<FormId>> = folded.par_iter().map(|name| self.known(name)).collect();
+            // What is a name already is its own nearest: only other names are looked for among the vectors.
+            let new: Vec<&str> =
+                folded.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
+            let mut vectors = self.names.encode(&new);
+            vectors.normalise_rows();
+            let found = self.index.search(&vectors, N_DENSE);
+            let mut place = 0;
+            let places: Vec<usize> = known
+                .iter()
+                .map(|known| {
+                    place += usize::from(known.is_none());
+                    place.wrapping_sub(1)
+                })
+                .collect();
+            let one = |scratch: &mut GramScratch, row: usize| {
+                let name = names[row].as_ref();
+                match known[row] {
+                    Some(form) => self.compare(name, self.index.rows().row(form.0 as usize), &[], scratch),
+                    None => {
+                        let forms: Vec<FormId> = found[places[row]].iter().map(|hit| FormId(hit.row)).collect();
+                        self.compare(name, vectors.row(places[row]), &forms, scratch)
+                    }
+                }
+            };
+            all.par_extend((0..names.len()).into_par_iter().map_init(GramScratch::default, one));
+        }
+        all
+    }
+
+    /// The form that a folded name is, where it names a concept that may be given.
+    fn known(&self, folded: &str) -> Option<FormId> {
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let form = self.kb.find_form(folded)?;
+        self.kb.names_of_form(form).any(|name| view.has(self.kb.concept_of(name))).then_some(form)
+    }
+
+    fn compare(&self, name: &str, vector: &[f32], forms: &[FormId], scratch: &mut GramScratch) -> Vec<Evidence> {
+        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let mut scored = score_name_and(view, &self.ranking, name, forms, scratch);
+        let mut cosine_of: HashMap<FormId, f32> = HashMap::new();
+        let mut best: HashMap<ConceptId, f32> = HashMap::new();
+        for one in &scored {
+            let form = self.kb.form_of(one.name);
+            let cosine = *cosine_of.entry(form).or_insert_with(|| dot(vector, self.index.rows().row(form.0 as usize)));
+            let best = best.entry(one.concept).or_insert(f32::NEG_INFINITY);
+            *best = best.max(cosine);
+        }
+        best_of_each_concept(&mut scored);
+        let evidence = |scored: Scored| Evidence { scored, cosine: best[&scored.concept], name: 0.0 };
+        scored.into_iter().map(evidence).collect()
+    }
+
+    /// The link that evidence makes.
+    fn decide(&self, mut evidence: Vec<Evidence>) -> Link {
+        self.rank(&mut evidence)
+    }
+
+    /// Brings evidence into order, best first, and gives the link that it makes.
+    fn rank(&self, evidence: &mut [Evidence]) -> Link {
+        let score = |evidence: &Evidence| self.fusion.score(evidence);
+        evidence.sort_by(|left, right| {
+            score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
+        });
+        let ranked: Vec<Scored> = evidence.iter().map(|one| Scored { score: score(one), ..one.scored }).collect();
+        link_ranked(&ranked, &self.fusion.calibration, &self.config)
+    }
+
+    /// Links one name and says why.
+    pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
+        let mut evidence = self.evidence(&[name]).pop().unwrap_or_default();
+        let link = self.rank(&mut evidence);
+        let of_vectors = ("cosine", OF_NAMES);
+        let explanation =
+            explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (&evidence, &link));
+        (link, explanation)
+    }
+}
+
+/// Why evidence, best first, made a link; `of_vectors` is what the dense side is called, and what it is.
+pub(crate) fn explain_ranked(
+    kb: &KnowledgeBase,
+    (ranking, fusion): (&LexicalModel, &Fusion),
+    (name, of_vectors): (&str, (&str, &str)),
+    (evidence, link): (&[Evidence], &Link),
+) -> Explanation {
+    let score = |rank: usize| evidence.get(rank).map(|one| fusion.score(one));
+    let top = score(0).unwrap_or(0.0);
+    let explain = |(rank, (one, candidate)): (usize, (&Evidence, &Candidate))| {
+        let lead = match rank {
+            0 => top - score(1).unwrap_or(top - 10.0),
+            _ => fusion.score(one) - top,
+        };
+        let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
+        let by_name = ("name", OF_NAMES, one.name, fusion.name);
+        let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
+        let (model, probable) = ((ranking, fusion.lexical), (lead, candidate.score));
+        let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
+        explained(kb, name, (one.scored.name, candidate), parts)
+    };
+    let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
+    tell_differences(&mut candidates);
+    Explanation { compared: name.to_owned(), candidates, ..Explanation::default() }
+}
+
+/// Brings an explanation in line with a link that counts of usages have changed: a part more in each sum.
+pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &mut Explanation) {
+    let log_odds = |score: f32| {
+        let score = f64::from(score).clamp(1e-6, 1.0 - 1e-6);
+        (score / (1.0 - score)).ln()
+    };
+    let before = std::mem::take(&mut explanation.candidates);
+    let explain = |candidate: &Candidate| {
+        let id = kb.id(candidate.concept);
+        let mut parts = Vec::new();
+        let mut known = 0.0;
+        if let Some(one) = before.iter().find(|one| one.id == id) {
+            parts.clone_from(&one.contributions);
+            known = one.log_odds;
+        }
+        let more = log_odds(candidate.score) - known;
+        if more.abs() > 1e-3 {
+            let sentence = "what the name was used for in annotated texts";
+            parts.push(contribution("usages", sentence, f64::from(candidate.score), more));
+        }
+        let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
+        Some(explained(kb, name, (best, candidate), parts))
+    };
+    explanation.candidates = link.candidates.iter().filter_map(explain).collect();
+    tell_differences(&mut explanation.candidates);
+}
+
+impl Linker for HybridLinker {
+    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
+        Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
+    }
+}
+
+/// The candidates of one query, right or wrong.
+pub type Judged = Vec<(Evidence, bool)>;
+
+/// The weights of a cosine that are tried beside a lexical weight of 1.
+pub const COSINE_WEIGHTS: [f32; 14] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0];
+
+/// What corpora of diseases chose.
+pub const USUAL_COSINE_WEIGHT: f32 = 3.0;
+
+/// The share of queries whose best candidate is right.
+pub fn accuracy(queries: &[Judged], fusion: &Fusion) -> f64 {
+    let best = best_rows(queries, fusion);
+    let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
+    n_right as f64 / queries.len().max(1) as f64
+}
+
+/// The same for each of some weights of the dense side, such as [`COSINE_WEIGHTS`].
+pub fn accuracies(queries: &[Judged], weights: &[f32]) -> Vec<f64> {
+    weights.par_iter().map(|weight| accuracy(queries, &Fusion::of(1.0, *weight))).collect()
+}
+
+/// The weight of the dense side: of those whose accuracy is within one standard error of the best (Breiman et al. 1984) the one nearest to the
+/// `usual` one, so that few queries do not decide by chance. A weight that is worse than words alone is never taken; where all are, it is 0.
+pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
+    let accuracies = accuracies(queries, weights);
+    let best = accuracies.iter().copied().fold(0.0, f64::max);
+    let error = (best * (1.0 - best) / queries.len().max(1) as f64).sqrt();
+    let least = accuracy(queries, &Fusion::LEXICAL).max(best - error);
+    let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= least);
+    let unusual = |weight: f32| (weight - usual).abs();
+    let chosen = good.map(|(weight, _)| weight).min_by(|left, right| unusual(*left).total_cmp(&unusual(*right)));
+    Fusion::of(1.0, chosen.unwrap_or(0.0))
+}
+
+/// `fusion` with the weight of the further voice by names that makes most queries right, of [`COSINE_WEIGHTS`] the least; and the accuracy of
+/// each.
+pub fn fit_name_weight(queries: &[Judged], fusion: Fusion) -> (Fusion, Vec<(f32, f64)>) {
+    let of = |name: &f32| (*name, accuracy(queries, &Fusion { name: *name, ..fusion }));
+    let tried: Vec<(f32, f64)> = COSINE_WEIGHTS.par_iter().map(of).collect();
+    let best = tried.iter().fold((0.0, f64::NEG_INFINITY), |best, one| if one.1 > best.1 { *one } else { best });
+    (Fusion { name: best.0, ..fusion }, tried)
+}
+
+/// The row of the best candidate of each query under `fusion`.
+pub fn best_rows(queries: &[Judged], fusion: &Fusion) -> Vec<Option<usize>> {
+    let best = |query: &Judged| {
+        (0..query.len()).max_by(|left, right| {
+            let score = |row: usize| fusion.score(&query[row].0);
+            // Of equal ones the concept that comes first.
+            score(*left)
+                .total_cmp(&score(*right))
+                .then(query[*right].0.scored.concept.cmp(&query[*left].0.scored.concept))
+        })
+    };
+    queries.iter().map(best).collect()
+}
+
+/// Fits the calibration of a fusion.
+pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
+    let mut points = Vec::new();
+    for (example, query) in queries.iter().enumerate() {
+        let mut ranked: Vec<(f32, bool)> =
+            query.iter().map(|(evidence, right)| (fusion.score(evidence), *right)).collect();
+        ranked.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let top = ranked.first().map_or(0.0, |first| first.0);
+        let next = ranked.get(1).map_or(top - 10.0, |second| second.0);
+        for (rank, (score, right)) in ranked.iter().take(5).enumerate() {
+            let lead = if rank == 0 { top - next } else { score - top };
+            points.push(canonym_core::link::fit::Point {
+                example,
+                rank,
+                score: *score,
+                lead,
+                share: 0.0,
+                right: *right,
+            });
+        }
+    }
+    Fusion { calibration: canonym_core::link::fit::fit_calibration(points.iter()), ..fusion }
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym_core::kb::NameId;
+
+    use super::*;
+
+    /// Two candidates, the right one first, that words tell apart by `lexical` and vectors by `cosine`.
+    fn query(lexical: f32, cosine: f32) -> Judged {
+        let candidate = |concept: u32, score: f32, cosine: f32| {
+            let features = LexicalModel::zero().weights;
+            let scored = Scored { concept: ConceptId(concept), name: NameId(concept), features, score };
+            Evidence { scored, cosine, name: 0.0 }
+        };
+        vec![(candidate(0, lexical, cosine), true), (candidate(1, 0.0, 0.0), false)]
+    }
+
+    #[test]
+    fn no_weight_is_chosen_that_is_worse_than_words_alone() {
+        // Words are right in 90 of 100, and vectors turn two of these: less than one standard error.
+        let mut queries = vec![query(1.0, 0.0); 88];
+        queries.extend(vec![query(1.0, -0.6); 2]);
+        queries.extend(vec![query(-1.0, 0.0); 10]);
+        assert_eq!(accuracy(&queries, &Fusion::LEXICAL), 0.9);
+        assert_eq!(accuracies(&queries, &[1.5, 3.0]), [0.9, 0.88]);
+        assert_eq!(fit_fusion(&queries, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, 1.5);
+        // None of the weights is as good as words: vectors have no say.
+        assert_eq!(fit_fusion(&queries, &[3.0, 5.0], USUAL_COSINE_WEIGHT).cosine, 0.0);
+        // Where vectors help, the usual weight is as before.
+        let helped = [vec![query(1.0, 0.0); 8], vec![query(-1.0, 1.0); 8]].concat();
+        assert_eq!(fit_fusion(&helped, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, USUAL_COSINE_WEIGHT);
+    }
+}

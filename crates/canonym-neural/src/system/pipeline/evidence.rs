@@ -1,0 +1,96 @@
+//! Features of span proposals.
+
+use canonym_core::link::recognise::Spotted;
+
+use super::Place;
+use crate::models::decision::{
+    BLOCKS, Decision, Evidence, N_SPOKEN, OTHER, SENSE, UNTYPED, WIDTH, block_of, probability,
+};
+use crate::models::tagger::typed::LayerType;
+
+/// Mentions of the tagger that are no names of the knowledge base are linked from this probability on, by their type. Each costs a search;
+/// what people write of diseases and chemicals is often no name, while organs, organisms and genes are mostly called by their names.
+pub(super) fn least_proposed(layer_type: &str) -> f32 {
+    match block_of(layer_type) {
+        0 | 1 | OTHER => 0.3,
+        _ => 0.7,
+    }
+}
+
+impl Decision {
+    /// Whether a place is given, with a concept or without.
+    pub(super) fn gives(&self, place: &Place) -> bool {
+        let typed = place.tagged.1 >= LEAST_NAMELESS;
+        self.link(place) >= self.least(place)
+            || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.least_mention)
+    }
+
+    /// The minimum probability of a link at a place. Exact names of several words that one concept has are never below it.
+    pub fn least(&self, place: &Place) -> f32 {
+        let in_research = self.least_research.unwrap_or(self.least_link);
+        let least = self.least_link + place.research * (in_research - self.least_link);
+        if place.is_name_of_words() { least.min(LEAST_PHRASE) } else { least }
+    }
+
+    /// The probability that place and concept are right.
+    pub fn link(&self, place: &Place) -> f32 {
+        if place.link.candidates.is_empty() {
+            return 0.0;
+        }
+        let weighed = probability(&self.link, &place.evidence).max(place.stated);
+        // No reading of the context speaks against an exact name of several words.
+        if place.is_phrase() { weighed.max(LEAST_PHRASE) } else { weighed }
+    }
+}
+
+/// Exact names of several words are at least as probable.
+const LEAST_PHRASE: f32 = 0.5;
+
+/// A mention without a concept has to be at least as likely to the tagger.
+const LEAST_NAMELESS: f32 = 0.3;
+
+pub(super) fn logit(probability: f32) -> f32 {
+    let kept = probability.clamp(1e-4, 1.0 - 1e-4);
+    (kept / (1.0 - kept)).ln()
+}
+
+/// The features of a place whose concept has a name that the tagger marks by `marks` in each of its layers.
+pub(super) fn evidence(place: &Place, marks: &[f32], layers: &[LayerType]) -> Evidence {
+    let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
+    let read = place.spotted.as_ref().map(Spotted::best);
+    let exact = place.spotted.as_ref().filter(|spotted| spotted.is_unambiguous());
+    let sense = read.and_then(|(reading, _)| reading.sense);
+    let total: f32 = marks.iter().sum();
+    let gate = marks.iter().copied().fold(0.0, f32::max);
+    let of_type: f32 = marks.iter().zip(&place.of_layers).map(|(mark, of_layer)| mark * of_layer).sum();
+    let flag = |yes: bool| f32::from(u8::from(yes));
+    let features: [f32; N_SPOKEN] = [
+        1.0,
+        logit(of_type / total.max(1e-6)),
+        logit(place.any),
+        logit(linked),
+        flag(read.is_some()),
+        read.map_or(0.0, |(_, score)| logit(score)),
+        flag(exact.is_some_and(|spotted| spotted.n_words > 1)),
+        flag(exact.is_some_and(|spotted| spotted.n_words == 1)),
+        sense.map_or(0.0, logit),
+        place.inside,
+        place.inside_name,
+    ];
+    let mut blocks = [0.0; BLOCKS.len()];
+    match sense {
+        Some(_) => blocks[SENSE] = 1.0,
+        None => {
+            blocks[UNTYPED] = 1.0 - gate;
+            for (mark, layer) in marks.iter().zip(layers) {
+                if let Some(name) = &layer.name {
+                    blocks[block_of(name)] += gate * mark / total.max(1e-6);
+                }
+            }
+        }
+    }
+    std::array::from_fn(|at| {
+        let register = if at % WIDTH < N_SPOKEN { 1.0 } else { place.research };
+        blocks[at / WIDTH] * register * features[at % N_SPOKEN]
+    })
+}

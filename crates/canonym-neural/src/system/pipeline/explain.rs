@@ -1,0 +1,77 @@
+//! Why the pipeline gives a mention and its concept: what each feature of the evidence adds to the log-odds.
+
+use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
+use canonym_core::link::recognise::short_forms;
+use canonym_core::link::{Candidate, LinkedMention};
+use canonym_core::text::offsets::OffsetMap;
+use canonym_core::text::{Document, Span};
+use rayon::prelude::*;
+
+use super::{Pipeline, Place};
+use crate::models::decision::{FEATURES, N_SPOKEN};
+
+impl Pipeline {
+    /// As [`canonym_core::link::Annotator::annotate`], each mention with its reasons.
+    pub fn explain(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
+        let places = self.places(documents);
+        let of_document = |(document, places): (&Document, Vec<Place>)| {
+            let text = document.text.as_str();
+            let (map, uses) = (OffsetMap::new(text), short_forms(text));
+            let given = self.given(places);
+            given.iter().map(|place| self.explain_place(text, &map, &uses, place)).collect()
+        };
+        documents.par_iter().zip(places).map(of_document).collect()
+    }
+
+    fn explain_place(
+        &self,
+        text: &str,
+        map: &OffsetMap<'_>,
+        uses: &[(Span, Span)],
+        place: &Place,
+    ) -> (LinkedMention, Explanation) {
+        let linked = self.linked(place);
+        // A sense is compared by its long form, as an abbreviation is that the text defines.
+        let is_sense = place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some());
+        let long_form = linked.link.candidates.first().and_then(|best| best.name).filter(|_| is_sense);
+        let compared = long_form.map_or(place.name.as_str(), |name| self.kb.name(name)).to_owned();
+        let parts = || -> Vec<Contribution> {
+            let (weights, values) = (&self.decision.link, &place.evidence);
+            let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
+            let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
+                let rows = || (row..values.len()).step_by(N_SPOKEN);
+                let value = rows().step_by(2).map(|row| f64::from(values[row])).sum();
+                contribution(name, sentence, value, rows().map(weigh).sum())
+            };
+            let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
+            let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
+            let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
+            let more = (given / (1.0 - given)).ln() - sum;
+            if more > 1e-3 {
+                let (name, sentence) = match place.stated > 0.0 {
+                    true => ("abbreviations", "your abbreviation file gives this sense"),
+                    false => ("least", "minimum score of an exact name of several words"),
+                };
+                parts.push(contribution(name, sentence, 1.0, more));
+            }
+            parts
+        };
+        let explain = |(rank, candidate): (usize, &Candidate)| {
+            let contributions = match rank {
+                0 => parts(),
+                _ => {
+                    let behind = f64::from(candidate.score.clamp(1e-6, 1.0 - 1e-6));
+                    let log_odds = (behind / (1.0 - behind)).ln();
+                    vec![contribution("rank", "another concept is likelier for the name", 1.0, log_odds)]
+                }
+            };
+            let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
+            Some(explained(&self.kb, &compared, (name, candidate), contributions))
+        };
+        let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
+        let definitions = definitions(text, map, &uses_in(&place.spans, uses));
+        let threshold = Some((f64::from(self.least_link(place)) * 1e4).round() / 1e4);
+        let coordinated = place.spans.len() > 1;
+        (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
+    }
+}

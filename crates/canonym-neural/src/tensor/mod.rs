@@ -1,0 +1,9 @@
+//! Numbers: row-major matrices and their products, elementwise functions, packed sequences, and seeded random numbers.
+
+pub mod elementwise;
+pub mod matrix;
+pub mod panels;
+pub mod parameters;
+pub mod random;
+pub mod segments;
+pub mod tiles;

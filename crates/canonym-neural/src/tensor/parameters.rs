@@ -1,0 +1,401 @@
+//! Named weights, and the safetensors files that hold them.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use canonym_core::artifact::AtomicFile;
+use canonym_core::{Error, Result};
+use half::{bf16, f16};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::tensor::matrix::Matrix;
+use crate::tensor::random::{self, SplitMix64};
+
+/// The entry of a safetensors file that holds all metadata of ours, as JSON.
+const METADATA: &str = "canonym";
+
+/// The entry of our metadata that holds the checksum of the others and of all tensors.
+const CHECKSUM: &str = "checksum";
+
+/// The weights of a model, in the order in which they were added. Every weight is a matrix; a bias is one row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parameters {
+    // Private: `row_of` finds each entry by its name.
+    entries: Vec<Entry>,
+    row_of: BTreeMap<String, usize>,
+    tables: BTreeMap<String, Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    name: String,
+    value: Matrix,
+    frozen: bool,
+    /// What the size of its steps is multiplied with.
+    pace: f32,
+}
+
+/// How weights are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// 32 bits: nothing is lost.
+    Single,
+    /// 16 bits (IEEE half).
+    Half,
+}
+
+impl Parameters {
+    /// Adds a weight, or replaces the one of that name.
+    pub fn add(&mut self, name: impl std::convert::Into<String>, value: Matrix) {
+        let name = name.into();
+        match self.row_of.get(&name) {
+            Some(row) => self.entries[*row].value = value,
+            None => {
+                self.row_of.insert(name.clone(), self.entries.len());
+                self.entries.push(Entry { name, value, frozen: false, pace: 1.0 });
+            }
+        }
+    }
+
+    /// Adds the weight and bias of a linear layer, uniform within `1 / sqrt(n_in)`.
+    pub fn add_linear(&mut self, name: &str, n_in: usize, n_out: usize, rng: &mut SplitMix64) {
+        let bound = 1.0 / (n_in as f32).sqrt();
+        let mut uniform = |n| (0..n).map(|_| (2.0 * random::unit(rng) - 1.0) * bound).collect::<Vec<f32>>();
+        let weight = Matrix::new(n_in, n_out, uniform(n_in * n_out));
+        let bias = Matrix::new(1, n_out, uniform(n_out));
+        self.add(format!("{name}.weight"), weight);
+        self.add(format!("{name}.bias"), bias);
+    }
+
+    /// Adds bytes that stand beside the weights, or replaces those of that name.
+    pub fn add_table(&mut self, name: impl std::convert::Into<String>, bytes: Vec<u8>) {
+        self.tables.insert(name.into(), bytes);
+    }
+
+    /// The bytes of that name.
+    pub fn table(&self, name: &str) -> Result<&[u8]> {
+        let missing = || Error::invalid(format!("the model has no table `{name}`"));
+        let table = self.tables.get(name).map(Vec::as_slice);
+        table.ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
+    }
+
+    /// Names and bytes of what stands beside the weights, by name.
+    pub fn tables(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.tables.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// The weights whose names begin with `prefix`, under the rest of their names.
+    pub fn under(&self, prefix: &str) -> Parameters {
+        let mut part = Parameters::default();
+        for entry in &self.entries {
+            if let Some(name) = entry.name.strip_prefix(prefix) {
+                part.add(name, entry.value.clone());
+            }
+        }
+        part
+    }
+
+    /// The number of weights.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The row of a name.
+    pub fn find(&self, name: &str) -> Result<usize> {
+        let missing = || Error::invalid(format!("the model has no weight `{name}`"));
+        self.row_of.get(name).copied().ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
+    }
+
+    /// The weight of a row.
+    pub fn at(&self, row: usize) -> &Matrix {
+        &self.entries[row].value
+    }
+
+    /// The weight of a row, to be changed.
+    pub fn at_mut(&mut self, row: usize) -> &mut Matrix {
+        &mut self.entries[row].value
+    }
+
+    /// The weight of a name.
+    pub fn get(&self, name: &str) -> Result<&Matrix> {
+        Ok(self.at(self.find(name)?))
+    }
+
+    /// The weight of a name, which has to have this shape.
+    pub fn shaped(&self, name: &str, n_rows: usize, n_cols: usize) -> Result<&Matrix> {
+        let value = self.get(name)?;
+        if (value.n_rows, value.n_cols) != (n_rows, n_cols) {
+            let message =
+                format!("the weight `{name}` is {} x {}, not {n_rows} x {n_cols}", value.n_rows, value.n_cols);
+            return Err(Error::invalid(message).with_hint("weights and config of the bundle do not belong together"));
+        }
+        Ok(value)
+    }
+
+    /// Names and weights, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Matrix)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), &entry.value))
+    }
+
+    /// Keeps a weight as it is while the others are trained.
+    pub fn freeze(&mut self, name: &str) -> Result<()> {
+        let row = self.find(name)?;
+        self.entries[row].frozen = true;
+        Ok(())
+    }
+
+    /// Rounds a weight to the 16 bits that it is written with.
+    pub fn round(&mut self, name: &str) -> Result<()> {
+        let row = self.find(name)?;
+        self.at_mut(row).values.iter_mut().for_each(|value| *value = f16::from_f32(*value).to_f32());
+        Ok(())
+    }
+
+    /// Whether a weight is kept as it is.
+    pub fn is_frozen(&self, row: usize) -> bool {
+        self.entries[row].frozen
+    }
+
+    /// Multiplies the size of the steps of a weight.
+    pub fn pace(&mut self, name: &str, factor: f32) -> Result<()> {
+        let row = self.find(name)?;
+        self.entries[row].pace = factor;
+        Ok(())
+    }
+
+    /// What the size of the steps of a weight is multiplied with; 1 where nothing was said.
+    pub fn pace_of(&self, row: usize) -> f32 {
+        self.entries[row].pace
+    }
+
+    /// The same without the weight of a name.
+    #[must_use]
+    pub fn without(self, name: &str) -> Parameters {
+        let entries: Vec<Entry> = self.entries.into_iter().filter(|entry| entry.name != name).collect();
+        let row_of = entries.iter().enumerate().map(|(row, entry)| (entry.name.clone(), row)).collect();
+        Parameters { entries, row_of, tables: self.tables.clone() }
+    }
+
+    /// Numbers that are trained, and all numbers.
+    pub fn counts(&self) -> (usize, usize) {
+        let count = |entry: &Entry| entry.value.values.len();
+        let trained = self.entries.iter().filter(|entry| !entry.frozen).map(count).sum();
+        (trained, self.entries.iter().map(count).sum())
+    }
+
+    /// The content of a safetensors file.
+    pub fn to_bytes(&self, precision: Precision, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
+        let (dtype, bytes): (Dtype, Vec<Vec<u8>>) = match precision {
+            Precision::Single => (Dtype::F32, self.entries.iter().map(|entry| single_bytes(&entry.value)).collect()),
+            Precision::Half => (Dtype::F16, self.entries.iter().map(|entry| half_bytes(&entry.value)).collect()),
+        };
+        let refused = |error| Error::invalid(format!("weights cannot be written: {error}"));
+        let mut views = Vec::with_capacity(self.len());
+        for (entry, bytes) in self.entries.iter().zip(&bytes) {
+            let shape = vec![entry.value.n_rows, entry.value.n_cols];
+            views.push((entry.name.as_str(), TensorView::new(dtype, shape, bytes).map_err(refused)?));
+        }
+        for (name, bytes) in &self.tables {
+            views.push((name.as_str(), TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(refused)?));
+        }
+        let mut metadata = metadata.clone();
+        let sum = checksum(&metadata, views.iter().map(|(name, view)| (*name, view)).collect());
+        metadata.insert(CHECKSUM.to_owned(), sum);
+        // All of it in one entry: the library writes several in random order.
+        let metadata = serde_json::to_string(&metadata)
+            .map_err(|error| Error::invalid(format!("metadata cannot be written: {error}")))?;
+        safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
+    }
+
+    /// Writes a safetensors file, complete or not at all.
+    pub fn write(&self, path: &Path, precision: Precision, metadata: &BTreeMap<String, String>) -> Result<()> {
+        let mut file = AtomicFile::create(path)?;
+        let bytes = self.to_bytes(precision, metadata)?;
+        file.write_all(&bytes).map_err(|error| Error::io("write", path, error))?;
+        file.commit()
+    }
+
+    /// Reads a safetensors file and its metadata.
+    pub fn read(path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
+        let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
+        Parameters::from_bytes(&bytes, path)
+    }
+
+    /// Reads those tensors of a safetensors file whose names are `wanted`; of the others the content does not matter.
+    pub fn read_some(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Parameters> {
+        let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
+        Ok(Parameters::some_from_bytes(&bytes, path, wanted)?.0)
+    }
+
+    /// The weights in the content of a safetensors file; `path` is for messages. A tensor of one dimension becomes one row, of more than
+    /// two dimensions rows of its first.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
+        Parameters::some_from_bytes(bytes, path, |_| true)
+    }
+
+    fn some_from_bytes(
+        bytes: &[u8],
+        path: &Path,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(Parameters, BTreeMap<String, String>)> {
+        let refused = |message: String| {
+            Error::artifact(path, message).with_hint("weights are a safetensors file; was it copied completely?")
+        };
+        let damaged = |error| refused(format!("no complete safetensors file: {error}"));
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let mut metadata = own_metadata(&header);
+        let mut named = tensors.tensors();
+        // Files of other programs, and those of before, have none.
+        if let Some(told) = metadata.remove(CHECKSUM)
+            && told != checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect())
+        {
+            return Err(refused("it is damaged: its checksum is another".to_owned()));
+        }
+        let mut parameters = Parameters::default();
+        // Files of equal content give equal models, in whatever order the names stand.
+        named.sort_by(|left, right| left.0.cmp(&right.0));
+        for (name, tensor) in named.into_iter().filter(|(name, _)| wanted(name)) {
+            if tensor.dtype() == Dtype::U8 {
+                parameters.add_table(name, tensor.data().to_vec());
+                continue;
+            }
+            let values =
+                values_of(&tensor).ok_or_else(|| refused(format!("`{name}` holds {:?} numbers", tensor.dtype())))?;
+            if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+                return Err(refused(format!("`{name}` holds the value {value}")));
+            }
+            let (n_rows, n_cols) = match tensor.shape() {
+                [] => (1, 1),
+                [n_cols] => (1, *n_cols),
+                [n_rows, rest @ ..] => (*n_rows, rest.iter().product()),
+            };
+            parameters.add(name, Matrix::new(n_rows, n_cols, values));
+        }
+        Ok((parameters, metadata))
+    }
+
+    /// The metadata in the content of a safetensors file; `path` is for messages.
+    pub fn metadata(bytes: &[u8], path: &Path) -> Result<BTreeMap<String, String>> {
+        let damaged = |error| {
+            let error = Error::artifact(path, format!("no complete safetensors file: {error}"));
+            error.with_hint("weights are a safetensors file; was it copied completely?")
+        };
+        Ok(own_metadata(&SafeTensors::read_metadata(bytes).map_err(damaged)?.1))
+    }
+
+    /// The content of a safetensors file with other metadata; every tensor keeps its bytes.
+    pub fn with_metadata(bytes: &[u8], path: &Path, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
+        let damaged = |error| Error::artifact(path, format!("no complete safetensors file: {error}"));
+        let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let refused = |error: String| Error::invalid(format!("metadata cannot be written: {error}"));
+        let mut metadata = metadata.clone();
+        metadata.remove(CHECKSUM);
+        let named = tensors.tensors();
+        let sum = checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect());
+        metadata.insert(CHECKSUM.to_owned(), sum);
+        let metadata = serde_json::to_string(&metadata).map_err(|error| refused(error.to_string()))?;
+        let metadata = Some([(METADATA.to_owned(), metadata)].into());
+        safetensors::serialize(named, metadata).map_err(|error| refused(error.to_string()))
+    }
+}
+
+/// Files of other programs have none of ours.
+fn own_metadata(header: &Metadata) -> BTreeMap<String, String> {
+    let json = header.metadata().as_ref().and_then(|entries| entries.get(METADATA));
+    json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+}
+
+/// A number that differs for different metadata, names, types, shapes and numbers, in hexadecimal; the order of the tensors does not matter.
+fn checksum(metadata: &BTreeMap<String, String>, mut tensors: Vec<(&str, &TensorView<'_>)>) -> String {
+    tensors.sort_by_key(|(name, _)| *name);
+    let mut hasher = Xxh3::new();
+    let mut add = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    for (name, value) in metadata {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
+    for (name, tensor) in tensors {
+        add(name.as_bytes());
+        add(format!("{:?} {:?}", tensor.dtype(), tensor.shape()).as_bytes());
+        add(tensor.data());
+    }
+    format!("{:032x}", hasher.digest128())
+}
+
+fn single_bytes(value: &Matrix) -> Vec<u8> {
+    value.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn half_bytes(value: &Matrix) -> Vec<u8> {
+    value.values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect()
+}
+
+fn values_of(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
+    let data = tensor.data();
+    Some(match tensor.dtype() {
+        Dtype::F32 => data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
+        Dtype::F16 => data.as_chunks::<2>().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect(),
+        Dtype::BF16 => data.as_chunks::<2>().0.iter().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()).collect(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written() -> Vec<u8> {
+        let mut parameters = Parameters::default();
+        parameters.add("layer.weight", Matrix::new(2, 3, vec![1.0, -2.0, 0.5, 3.0, 4.0, -0.25]));
+        parameters.add("layer.bias", Matrix::new(1, 3, vec![0.0, 1.0, 2.0]));
+        parameters.add_table("words", b"liver\nheart".to_vec());
+        let metadata = BTreeMap::from([("settings".to_owned(), "{\"width\": 3}".to_owned())]);
+        parameters.to_bytes(Precision::Single, &metadata).unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<(Parameters, BTreeMap<String, String>)> {
+        Parameters::from_bytes(bytes, Path::new("model.safetensors"))
+    }
+
+    #[test]
+    fn no_changed_bit_of_weights_settings_or_tables_goes_unnoticed() {
+        let whole = written();
+        let (parameters, metadata) = read(&whole).unwrap();
+        assert_eq!(metadata.keys().collect::<Vec<_>>(), ["settings"]);
+        let mut n_refused = 0;
+        for bit in 0..8 * whole.len() {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            match read(&damaged) {
+                // Without the word `checksum` it is a file of before, and without settings no bundle.
+                Ok((back, told)) => {
+                    assert!(back == parameters, "bit {bit}");
+                    assert!(told.get("settings").is_none_or(|told| *told == metadata["settings"]), "bit {bit}");
+                }
+                Err(_) => n_refused += 1,
+            }
+        }
+        assert!(n_refused > 8 * whole.len() * 8 / 10, "{n_refused}");
+    }
+
+    #[test]
+    fn files_without_a_checksum_open() {
+        let weight = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+        let view = TensorView::new(Dtype::F32, vec![1, 2], &weight).unwrap();
+        let metadata = [(METADATA.to_owned(), "{\"settings\": \"{}\"}".to_owned())];
+        let bytes = safetensors::serialize([("layer", view)], Some(metadata.into())).unwrap();
+        let (parameters, metadata) = read(&bytes).unwrap();
+        assert_eq!((parameters.get("layer").unwrap().values.as_slice(), metadata.len()), (&[1.0, 2.0][..], 1));
+    }
+}

@@ -1,0 +1,380 @@
+//! The tile units themselves: how sides are packed, and the loops over tiles.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::{DEPTH, LINES, Line, Right, STRIP};
+use crate::tensor::matrix::{Into, Threads, View, ViewMut};
+
+/// Lines of the right side that stay in the cache while the rows of the left pass.
+const NEAR: usize = 1 << 13;
+
+/// Rows that one thread takes.
+const ROWS: usize = 128;
+
+/// Columns that one thread takes where there are few rows.
+const COLUMNS: usize = 128;
+
+/// Products below this many multiplications are computed by the calling thread alone.
+const WORTH_THREADS: usize = 1 << 23;
+
+/// Which side of products is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// The shapes of the eight tiles, as the processor reads them.
+#[repr(C, align(64))]
+struct Shapes {
+    palette: u8,
+    start: u8,
+    reserved: [u8; 14],
+    line_bytes: [u16; 16],
+    n_lines: [u8; 16],
+}
+
+static SHAPES: Shapes = {
+    let (mut line_bytes, mut n_lines) = ([0; 16], [0; 16]);
+    let mut tile = 0;
+    while tile < 8 {
+        (line_bytes[tile], n_lines[tile]) = (64, LINES as u8);
+        tile += 1;
+    }
+    Shapes { palette: 1, start: 0, reserved: [0; 14], line_bytes, n_lines }
+};
+
+/// The places of two rows of 16 values of 16 bits when they take turns.
+static IN_TURNS: Line = {
+    let (mut order, mut at) = ([0; 32], 0);
+    while at < 32 {
+        (order[at as usize], at) = (at / 2 + at % 2 * 16, at + 1);
+    }
+    Line(order)
+};
+
+/// What a thread keeps from product to product.
+#[derive(Default)]
+struct Scratch {
+    left: Vec<Line>,
+    sums: Vec<f32>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+pub fn available() -> bool {
+    static AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *AVAILABLE.get_or_init(|| has_units() && is_lent())
+}
+
+fn has_units() -> bool {
+    const BFLOAT: u32 = 1 << 22;
+    const TILES: u32 = 1 << 24;
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512bf16")
+        && __cpuid_count(7, 0).edx & (BFLOAT | TILES) == BFLOAT | TILES
+}
+
+/// Asks the system for the registers of tiles; it answers for the whole process.
+fn is_lent() -> bool {
+    const ARCH_PRCTL: i64 = 158;
+    const REQUEST: i64 = 0x1023;
+    const TILE_DATA: i64 = 18;
+    let answer: i64;
+    // SAFETY: the call reads two numbers and changes nothing but the permission of this process.
+    unsafe {
+        asm!("syscall", inlateout("rax") ARCH_PRCTL => answer, in("rdi") REQUEST, in("rsi") TILE_DATA,
+            out("rcx") _, out("r11") _, options(nostack));
+    }
+    answer == 0
+}
+
+/// Packs a side at the beginning of `room`, which grows where it has to: rows of `side` are rows of the left, or columns of the right; its
+/// columns are the depth.
+pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line] {
+    assert!(available(), "tile units, which were asked for before");
+    side.check();
+    let n_tiles = side.n_cols.div_ceil(DEPTH);
+    let n_lines = side.n_rows.div_ceil(STRIP) * n_tiles * 2 * LINES;
+    if room.len() < n_lines {
+        room.resize(n_lines, Line([0; 32]));
+    }
+    // Every line is written below.
+    let lines = &mut room[..n_lines];
+    let tiles = lines.as_chunks_mut::<LINES>().0;
+    let n_strips = side.n_rows.div_ceil(STRIP);
+    let mut pack = |strip: usize, depth: usize| {
+        for half in 0..2 {
+            let tile = &mut tiles[(strip * n_tiles + depth) * 2 + half];
+            // SAFETY: the machine has the features, as was asserted.
+            unsafe { pack_tile(side, (strip * STRIP + half * LINES, depth * DEPTH), of, tile) };
+        }
+    };
+    // In the order in which values lie in memory.
+    if side.col_step == 1 {
+        (0..n_strips).for_each(|strip| (0..n_tiles).for_each(|depth| pack(strip, depth)));
+    } else {
+        (0..n_tiles).for_each(|depth| (0..n_strips).for_each(|strip| pack(strip, depth)));
+    }
+    lines
+}
+
+/// One tile of 16 rows and 32 of the depth; what is beyond the matrix is 0.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn pack_tile(side: View<'_>, (row, depth): (usize, usize), of: Side, tile: &mut [Line; LINES]) {
+    let n_rows = side.n_rows.saturating_sub(row).min(LINES);
+    let n_depth = (side.n_cols - depth).min(DEPTH);
+    let mut made = [_mm512_setzero_si512(); LINES];
+    let along = side.col_step == 1;
+    if along {
+        for (line, made) in made.iter_mut().enumerate().take(n_rows) {
+            let from = &side.values[(row + line) * side.row_step + depth..][..n_depth];
+            let (lower, upper) = from.split_at(n_depth.min(LINES));
+            *made = rounded(load(lower), load(upper));
+        }
+    } else {
+        let from = |depth: usize| match n_rows {
+            0 => _mm512_setzero_ps(),
+            _ => load(&side.values[depth * side.col_step + row..][..n_rows]),
+        };
+        // SAFETY: it has 64 bytes.
+        let order = unsafe { _mm512_load_si512((&raw const IN_TURNS).cast()) };
+        for (pair, made) in made.iter_mut().enumerate().take(n_depth.div_ceil(2)) {
+            let second = if 2 * pair + 1 < n_depth { from(depth + 2 * pair + 1) } else { _mm512_setzero_ps() };
+            *made = _mm512_permutexvar_epi16(order, rounded(from(depth + 2 * pair), second));
+        }
+    }
+    if along == (of == Side::Right) {
+        made = transposed(made);
+    }
+    for (line, made) in tile.iter_mut().zip(made) {
+        // SAFETY: a line has 64 bytes and begins at a multiple of them.
+        unsafe { _mm512_store_si512((&raw mut *line).cast(), made) };
+    }
+}
+
+/// Up to sixteen values, and zeros behind them.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(from: &[f32]) -> __m512 {
+    let mask = ((1u32 << from.len().min(LINES)) - 1) as __mmask16;
+    // SAFETY: the mask has no more bits than there are values.
+    unsafe { _mm512_maskz_loadu_ps(mask, from.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn rounded(lower: __m512, upper: __m512) -> __m512i {
+    // SAFETY: both have 64 bytes, and every pattern of bits is a value of either.
+    unsafe { std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(upper, lower)) }
+}
+
+/// Rows of 16 values of 32 bits as columns.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transposed(rows: [__m512i; LINES]) -> [__m512i; LINES] {
+    let zero = _mm512_setzero_si512();
+    let (mut pairs, mut fours, mut eights, mut all) = ([zero; 16], [zero; 16], [zero; 16], [zero; 16]);
+    for at in 0..8 {
+        pairs[2 * at] = _mm512_unpacklo_epi32(rows[2 * at], rows[2 * at + 1]);
+        pairs[2 * at + 1] = _mm512_unpackhi_epi32(rows[2 * at], rows[2 * at + 1]);
+    }
+    for at in 0..4 {
+        for half in 0..2 {
+            let (first, second) = (pairs[4 * at + half], pairs[4 * at + 2 + half]);
+            fours[4 * at + 2 * half] = _mm512_unpacklo_epi64(first, second);
+            fours[4 * at + 2 * half + 1] = _mm512_unpackhi_epi64(first, second);
+        }
+    }
+    for col in 0..4 {
+        for half in 0..2 {
+            let (first, second) = (fours[8 * half + col], fours[8 * half + 4 + col]);
+            eights[8 * half + col] = _mm512_shuffle_i32x4(first, second, 0x88);
+            eights[8 * half + 4 + col] = _mm512_shuffle_i32x4(first, second, 0xdd);
+        }
+    }
+    for col in 0..4 {
+        all[col] = _mm512_shuffle_i32x4(eights[col], eights[8 + col], 0x88);
+        all[8 + col] = _mm512_shuffle_i32x4(eights[col], eights[8 + col], 0xdd);
+        all[4 + col] = _mm512_shuffle_i32x4(eights[4 + col], eights[12 + col], 0x88);
+        all[12 + col] = _mm512_shuffle_i32x4(eights[4 + col], eights[12 + col], 0xdd);
+    }
+    all
+}
+
+pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: Right<'_>, into: Into, threads: Threads) {
+    let (n_rows, n_cols, row_step) = (out.n_rows, out.n_cols, out.row_step);
+    if threads == Threads::One || n_rows * n_cols * right.depth < WORTH_THREADS {
+        return rows_times(out.values, row_step, left, (right, 0..n_cols), into);
+    }
+    if n_rows > ROWS {
+        let parts = out.values[..(n_rows - 1) * row_step + n_cols].par_chunks_mut(ROWS * row_step).enumerate();
+        return parts.for_each(|(part, to)| {
+            let first = part * ROWS;
+            let left = left.rows(first, ROWS.min(n_rows - first));
+            rows_times(to, row_step, left, (right, 0..n_cols), into);
+        });
+    }
+    let parts = (0..n_cols).into_par_iter().step_by(COLUMNS);
+    let made: Vec<Vec<f32>> = parts
+        .map(|first| {
+            let columns = first..n_cols.min(first + COLUMNS);
+            let mut made = vec![0.0; n_rows * columns.len()];
+            rows_times(&mut made, columns.len(), left, (right, columns), Into::Replace);
+            made
+        })
+        .collect();
+    for (part, made) in made.iter().enumerate() {
+        let width = made.len() / n_rows;
+        for (row, made) in made.chunks_exact(width).enumerate() {
+            write(&mut out.values[row * row_step + part * COLUMNS..][..width], made, into);
+        }
+    }
+}
+
+/// The product of some rows, on the calling thread. `columns` begin with a strip.
+fn rows_times(
+    to: &mut [f32],
+    row_step: usize,
+    left: View<'_>,
+    (right, columns): (Right<'_>, std::ops::Range<usize>),
+    into: Into,
+) {
+    let n_tiles = right.depth.div_ceil(DEPTH);
+    let strip_lines = n_tiles * 2 * LINES;
+    if n_tiles == 0 {
+        if into == Into::Replace {
+            to.chunks_mut(row_step).for_each(|row| row[..columns.len()].fill(0.0));
+        }
+        return;
+    }
+    let strips = columns.start / STRIP..columns.end.div_ceil(STRIP);
+    let near = (NEAR / strip_lines).max(1);
+    SCRATCH.with_borrow_mut(|Scratch { left: packed, sums }| {
+        let packed = pack(left, Side::Left, packed);
+        let n_sums = STRIP * near.min(strips.len()) * STRIP;
+        if sums.len() < n_sums {
+            sums.resize(n_sums, 0.0);
+        }
+        for first in strips.clone().step_by(near) {
+            let strips = first..strips.end.min(first + near);
+            let width = strips.len() * STRIP;
+            let right = &right.lines[strips.start * strip_lines..strips.end * strip_lines];
+            let begin = first * STRIP - columns.start;
+            let n_cols = width.min(columns.len() - begin);
+            for (strip, left_lines) in packed.chunks_exact(strip_lines).enumerate() {
+                let n_rows = STRIP.min(left.n_rows - strip * STRIP);
+                let place = strip * STRIP * row_step + begin;
+                if n_rows == STRIP && n_cols == width {
+                    strip_times(left_lines, right, n_tiles, true, (&mut to[place..], row_step), into);
+                    continue;
+                }
+                strip_times(left_lines, right, n_tiles, n_rows > LINES, (sums, width), Into::Replace);
+                for (row, sums) in sums.chunks_exact(width).take(n_rows).enumerate() {
+                    write(&mut to[place + row * row_step..][..n_cols], &sums[..n_cols], into);
+                }
+            }
+        }
+    });
+}
+
+fn write(to: &mut [f32], made: &[f32], into: Into) {
+    match into {
+        Into::Replace => to.copy_from_slice(made),
+        Into::Add => to.iter_mut().zip(made).for_each(|(to, made)| *to += made),
+    }
+}
+
+/// A strip of the left side with strips of the right: `[32, 32 * strips]`; of 16 rows where it is not `whole`. Rows of the sums are
+/// `row_step` values apart.
+fn strip_times(
+    left: &[Line],
+    right: &[Line],
+    n_tiles: usize,
+    whole: bool,
+    (sums, row_step): (&mut [f32], usize),
+    into: Into,
+) {
+    let strip_lines = n_tiles * 2 * LINES;
+    let n_strips = right.len() / strip_lines;
+    assert!(available(), "tile units, which were asked for before");
+    assert!(n_tiles > 0 && n_strips > 0, "a product of something");
+    assert_eq!((left.len(), right.len()), (strip_lines, n_strips * strip_lines), "whole strips");
+    assert!(sums.len() >= (STRIP - 1) * row_step + STRIP * n_strips, "sums of a strip");
+    let row_bytes = row_step * size_of::<f32>();
+    // Tiles 0 to 3 are sums, 4 and 5 the two of the left, 6 and 7 those of the right.
+    macro_rules! kernel {
+        ([$($begin:literal)*] [$($below:literal)*] [$($keep:literal)*]) => {
+            // SAFETY: the loops read `n_tiles` pairs of tiles of the left, as many of each of `n_strips` of the right, and read or write 32
+            // rows of 32 values for each strip, all within the slices, as was asserted. Tiles are given back at the end.
+            unsafe {
+                asm!(
+                    "ldtilecfg [{shapes}]",
+                    "2:",
+                    $($begin,)*
+                    "mov {at}, {left}",
+                    "mov {rest}, {n_tiles}",
+                    "3:",
+                    "tileloadd tmm4, [{at} + {line}*1]",
+                    "tileloadd tmm6, [{right} + {line}*1]",
+                    "tileloadd tmm7, [{right} + {line}*1 + 1024]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    $($below,)*
+                    "add {at}, 2048",
+                    "add {right}, 2048",
+                    "dec {rest}",
+                    "jnz 3b",
+                    "tilestored [{sums} + {row}*1], tmm0",
+                    "tilestored [{sums} + {row}*1 + 64], tmm1",
+                    $($keep,)*
+                    "add {sums}, 128",
+                    "dec {n_strips}",
+                    "jnz 2b",
+                    "tilerelease",
+                    shapes = in(reg) &raw const SHAPES,
+                    left = in(reg) left.as_ptr(),
+                    n_tiles = in(reg) n_tiles,
+                    line = in(reg) size_of::<Line>(),
+                    row = in(reg) row_bytes,
+                    right = inout(reg) right.as_ptr() => _,
+                    sums = inout(reg) sums.as_mut_ptr() => _,
+                    n_strips = inout(reg) n_strips => _,
+                    at = out(reg) _,
+                    rest = out(reg) _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        };
+        (below $begin:tt) => {
+            kernel!(
+                $begin
+                ["tileloadd tmm5, [{at} + {line}*1 + 1024]" "tdpbf16ps tmm2, tmm5, tmm6" "tdpbf16ps tmm3, tmm5, tmm7"]
+                ["mov {at}, {row}" "shl {at}, 4" "add {at}, {sums}" "tilestored [{at} + {row}*1], tmm2"
+                 "tilestored [{at} + {row}*1 + 64], tmm3"]
+            )
+        };
+    }
+    match (whole, into) {
+        (true, Into::Replace) => kernel!(below ["tilezero tmm0" "tilezero tmm1" "tilezero tmm2" "tilezero tmm3"]),
+        (true, Into::Add) => kernel!(below
+            ["mov {at}, {row}" "shl {at}, 4" "add {at}, {sums}" "tileloadd tmm0, [{sums} + {row}*1]"
+             "tileloadd tmm1, [{sums} + {row}*1 + 64]" "tileloadd tmm2, [{at} + {row}*1]"
+             "tileloadd tmm3, [{at} + {row}*1 + 64]"]
+        ),
+        (false, Into::Replace) => kernel!(["tilezero tmm0" "tilezero tmm1"] [] []),
+        (false, Into::Add) => kernel!(
+            ["tileloadd tmm0, [{sums} + {row}*1]" "tileloadd tmm1, [{sums} + {row}*1 + 64]"] [] []
+        ),
+    }
+}
