@@ -6,7 +6,7 @@ use canonym_core::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 
 use crate::errors;
 use crate::link::to::To;
-use crate::system::retain;
+use canonym_neural::system::linked::retain;
 
 /// What can be said of a mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -2,26 +2,15 @@
 
 use std::process::ExitCode;
 
-/// The error is in how the program was called, not in what it read: exit status 2.
-#[derive(Debug)]
-pub struct Usage(canonym_core::Error);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-impl std::error::Error for Usage {}
-
 /// The error of an option or argument that cannot be used, and what to do about it.
 pub fn usage(message: impl Into<String>, hint: &str) -> anyhow::Error {
-    wrong_usage(canonym_core::Error::invalid(message).with_hint(hint))
+    canonym_core::Error::usage(message, hint).into()
 }
 
-/// The same error as one of usage.
+/// An error of a value as one of usage.
 pub fn wrong_usage(error: canonym_core::Error) -> anyhow::Error {
-    anyhow::Error::new(Usage(error))
+    let hint = error.hint().map(str::to_owned);
+    canonym_core::Error::Usage { message: error.to_string(), hint }.into()
 }
 
 /// The status of a run that ended with `error`, after telling the user of it.
@@ -30,7 +19,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     tell(error);
-    let of_usage = error.chain().any(|cause| cause.is::<Usage>());
+    let of_usage = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(canonym_core::Error::Usage { .. })));
     ExitCode::from(if of_usage { 2 } else { 1 })
 }
 
@@ -79,10 +68,7 @@ fn describe(error: &anyhow::Error) -> String {
             last = line;
         }
     }
-    let hint = error.chain().find_map(|cause| match cause.downcast_ref::<Usage>() {
-        Some(usage) => usage.0.hint(),
-        None => cause.downcast_ref::<canonym_core::Error>().and_then(canonym_core::Error::hint),
-    });
+    let hint = error.chain().find_map(|cause| cause.downcast_ref::<canonym_core::Error>()?.hint());
     if let Some(hint) = hint.or_else(|| usual_hint(error)) {
         text += &format!("hint: {hint}\n");
     }

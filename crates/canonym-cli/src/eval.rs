@@ -4,6 +4,10 @@ pub mod inputs;
 mod seen;
 pub mod warnings;
 
+use crate::options;
+use canonym_neural::system::linked::MentionSource;
+use canonym_neural::system::parts;
+use canonym_neural::system::terminology;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +29,7 @@ use crate::eval_report::{Judged, ReportArgs, Terms};
 use crate::filter::FilterArguments;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
-use crate::{eval_report, knowledge, output, rerank};
+use crate::{eval_report, output};
 
 /// Score predictions against gold annotations.
 #[derive(Debug, clap::Args)]
@@ -82,7 +86,7 @@ pub struct EvalArgs {
     #[arg(long)]
     pub curves: bool,
     /// Find the smallest threshold at which this share of the answers is right; with it come the curves.
-    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
+    #[arg(long, value_name = "P", value_parser = options::parse_probability)]
     pub want_precision: Option<f32>,
     /// Bins of the reliability diagram.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -123,7 +127,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
     /// The number to compare with, a share from 0 to 1.
-    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
+    #[arg(long, value_name = "P", value_parser = options::parse_probability)]
     pub paper_value: Option<f32>,
     /// What a reader of the report should know.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -168,10 +172,10 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
         return lay_folds(args);
     }
     check(args).map_err(wrong_usage)?;
-    let open = |path: &Option<PathBuf>| path.as_deref().map(|path| knowledge::open(Some(path))).transpose();
+    let open = |path: &Option<PathBuf>| path.as_deref().map(|path| terminology::open(Some(path))).transpose();
     // A model that brings its terminology along is judged with it, as `link` runs it.
     let own =
-        args.model.as_ref().filter(|_| args.kb.is_none()).map(|model| Path::new(model).join(knowledge::TERMINOLOGY));
+        args.model.as_ref().filter(|_| args.kb.is_none()).map(|model| Path::new(model).join(terminology::TERMINOLOGY));
     let (kb, leaky) = (open(&args.kb.clone().or(own.filter(|own| own.exists())))?, open(&args.leaky_kb)?);
     let gold = read_gold(args)?;
     let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
@@ -266,16 +270,17 @@ fn judge_with<'a>(
         }
         (None, model) => {
             let model = model.as_deref().unwrap_or(usual_model(args.format));
-            let mut models = knowledge::models(model)?;
-            models.rerank = args.rerank.as_deref().map(rerank::open).transpose()?;
+            let mut models = parts::models(model)?;
+            models.rerank = args.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
             if let Some(path) = &args.gold {
                 let of_names = matches!(gold, Gold::Queries(_));
-                let learned = models.learned(if of_names { Mentions::Gold } else { mentions(args, gold) })?;
+                let learned =
+                    models.learned(if of_names { MentionSource::Given } else { mentions(args, gold).into() })?;
                 let known = seen::look_up(gold, path, &learned);
                 seen::check(&known.seen, (path, model), args.allow_seen)?;
                 seen = Some(known);
             }
-            let kb = kb.clone().map_or_else(|| knowledge::open(None), Ok)?;
+            let kb = kb.clone().map_or_else(|| terminology::open(None), Ok)?;
             let subset = args.filter.choose(&kb)?;
             let (mentions, raw_ids) = (mentions(args, gold), args.raw_ids);
             let leaky_tokenisation = args.leaky_tokenisation;

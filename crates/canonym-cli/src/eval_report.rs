@@ -1,5 +1,6 @@
 //! What `canonym eval` writes for people to look into: the report as a page, and every case as JSON.
 
+use canonym_neural::system::terminology;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use canonym_core::eval::pairing::Paired;
 use canonym_core::eval::report::Report;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 
-use crate::{knowledge, progress};
+use crate::progress;
 
 /// The files for people.
 #[derive(Debug, Clone, clap::Args)]
@@ -114,7 +115,7 @@ fn analyse_with(terms: Option<Terms<'_>>, judged: &Judged<'_>, config: &ErrorCon
 }
 
 fn all_ids(terms: Terms<'_>, concept: ConceptId) -> IdSet {
-    IdSet::parse(&knowledge::all_ids(terms.kb, concept, terms.raw_ids))
+    IdSet::parse(&terminology::all_ids(terms.kb, concept, terms.raw_ids))
 }
 
 /// The concepts of every id that gold or predictions have; the first one where several share an id.

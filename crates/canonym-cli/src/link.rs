@@ -3,6 +3,9 @@
 mod rows;
 pub mod to;
 
+use crate::options;
+use canonym_neural::system::parts;
+use canonym_neural::system::terminology;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -21,8 +24,9 @@ use crate::filter::FilterArguments;
 use crate::output::counted;
 use crate::reading::{Documents, ReadArguments};
 use crate::sink::{Encoded, Sink, check_output};
-use crate::system::{Mentions, Nil, System, SystemConfig, drop_unlinked};
-use crate::{context, errors, explain, knowledge, progress, rerank};
+use crate::system::{Mentions, Nil};
+use crate::{context, errors, explain, progress};
+use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
 
 use self::to::To;
 
@@ -62,7 +66,7 @@ pub struct LinkArguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
     /// Abstain below this probability: the mention is given, and no concept is said to be meant.
-    #[arg(long, value_name = "P", value_parser = knowledge::parse_probability)]
+    #[arg(long, value_name = "P", value_parser = options::parse_probability)]
     min_score: Option<f32>,
     /// Keep or drop unlinked mentions.
     #[arg(long, value_enum, default_value = "keep", value_name = "drop|keep", hide_possible_values = true)]
@@ -102,16 +106,16 @@ pub struct LinkArguments {
 
 /// Runs the command.
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
-    let mut models = knowledge::models(&arguments.model)?;
-    models.rerank = arguments.rerank.as_deref().map(rerank::open).transpose()?;
+    let mut models = parts::models(&arguments.model)?;
+    models.rerank = arguments.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
     models.senses = senses(&arguments.abbreviations)?;
-    knowledge::use_threads(arguments.threads)?;
-    let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    options::use_threads(arguments.threads)?;
+    let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let system = System::new(
         &kb,
         models,
         &SystemConfig {
-            mentions: arguments.mentions,
+            mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,
             min_score: arguments.min_score,
             nested: arguments.nested,
@@ -282,7 +286,7 @@ impl Batches {
             files: arguments.files.iter().cloned().collect(),
             format,
             reading: arguments.reading,
-            mentions: arguments.mentions,
+            mentions: arguments.mentions.into(),
             documents: None,
             n_given: 0,
             n_left_out: 0,

@@ -1,12 +1,10 @@
 //! The command line of canonym: one file a command, thin over the library.
 
-mod borrowed;
 mod care;
 mod compare;
 mod context;
 mod convert;
 mod download;
-mod encoding;
 mod errors;
 mod eval;
 mod eval_report;
@@ -15,18 +13,16 @@ mod filter;
 mod help;
 mod interrupt;
 mod kb;
-mod knowledge;
 mod link;
 mod manual;
 mod map;
 mod model;
+mod options;
 mod output;
 mod packed;
 mod probe;
 mod progress;
-mod queries;
 mod reading;
-mod rerank;
 mod serve;
 mod sink;
 mod system;
@@ -34,7 +30,10 @@ mod train;
 
 use std::process::ExitCode;
 
+use canonym_neural::status;
 use clap::{CommandFactory, Parser, Subcommand};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::prelude::*;
 
 /// Link mentions in biomedical text to the concepts of any terminology.
 #[derive(Debug, Parser)]
@@ -123,11 +122,14 @@ fn start_tracing(verbose: u8) {
         2 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
+    let others = filter_fn(move |metadata| metadata.target() != status::TARGET && *metadata.level() <= level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(progress::has_colours())
         .without_time()
         .with_target(false)
-        .init();
+        .with_filter(others);
+    let quiet = progress::is_quiet();
+    let said = progress::Status.with_filter(filter_fn(move |metadata| metadata.target() == status::TARGET && !quiet));
+    tracing_subscriber::registry().with(lines).with(said).init();
 }

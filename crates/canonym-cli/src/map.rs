@@ -1,5 +1,8 @@
 //! `canonym map`: names in, concepts out, no context.
 
+use crate::options;
+use canonym_neural::system::parts;
+use canonym_neural::system::terminology;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -14,9 +17,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::filter::FilterArguments;
-use crate::knowledge::NameLinker;
 use crate::output::Lines;
-use crate::{knowledge, progress};
+use crate::progress;
+use canonym_neural::system::parts::NameLinker;
 
 /// Names that are linked together; enough for every core, little for the memory.
 const BATCH: usize = 4096;
@@ -36,7 +39,7 @@ pub struct MapArguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
     /// Abstain below this probability.
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = knowledge::parse_probability)]
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = options::parse_probability)]
     min_score: f32,
     /// Say why each name was linked as it was, in a field `explanation`.
     #[arg(long)]
@@ -69,9 +72,9 @@ struct Row<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
-    let models = knowledge::models(&arguments.model)?;
-    knowledge::use_threads(arguments.threads)?;
-    let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    let models = parts::models(&arguments.model)?;
+    options::use_threads(arguments.threads)?;
+    let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
     let mut input = Input::open(&arguments.file)?;
@@ -120,11 +123,11 @@ fn write_line(
 ) -> std::io::Result<()> {
     if let Some(explanation) = &mut explanation {
         for (explained, candidate) in explanation.candidates.iter_mut().zip(&link.candidates) {
-            explained.id = knowledge::shown_id(kb, candidate.concept, raw);
+            explained.id = terminology::shown_id(kb, candidate.concept, raw);
         }
     }
     let row = |candidate: &canonym_core::link::Candidate| Row {
-        id: knowledge::shown_id(kb, candidate.concept, raw),
+        id: terminology::shown_id(kb, candidate.concept, raw),
         name: kb.preferred_name(candidate.concept),
         score: (f64::from(candidate.score) * 1e4).round() / 1e4,
     };

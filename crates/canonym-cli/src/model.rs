@@ -1,5 +1,6 @@
 //! `canonym model`: what a trained model is, how large, and what it learned from.
 
+use canonym_neural::system::parts;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,9 +13,9 @@ use canonym_neural::bundle::{self, Bundle};
 use canonym_neural::tensor::parameters::Parameters;
 use serde::Serialize;
 
-use crate::knowledge::{self, DEFAULT, DEFAULT_MODEL};
 use crate::output::{self, Sheet, bytes, counted, thousands};
-use crate::system::Mentions;
+use canonym_neural::system::linked::MentionSource;
+use canonym_neural::system::parts::{DEFAULT, DEFAULT_MODEL};
 
 /// What can be asked of models.
 #[derive(Debug, clap::Subcommand)]
@@ -90,14 +91,14 @@ fn info(name: &str) -> anyhow::Result<Info> {
         };
         return of_bundle(name, &file, &content);
     }
-    let models = knowledge::models(name)?;
-    let learned = models.learned(Mentions::Detect)?;
+    let models = parts::models(name)?;
+    let learned = models.learned(MentionSource::Detect)?;
     let n_bytes = models.ranking_json.len() + models.recognition_json.len();
     let parts = match models.bm25 {
         Some(_) => BTreeMap::new(),
         None => BTreeMap::from([
-            (knowledge::LEXICAL_PART.to_owned(), lexical::N),
-            (knowledge::RECOGNITION_PART.to_owned(), accept::N),
+            (parts::LEXICAL_PART.to_owned(), lexical::N),
+            (parts::RECOGNITION_PART.to_owned(), accept::N),
         ]),
     };
     let info = Info {
@@ -110,7 +111,7 @@ fn info(name: &str) -> anyhow::Result<Info> {
 }
 
 fn of_bundle(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
-    let models = |name: &str| -> anyhow::Result<Learned> { knowledge::models(name)?.learned(Mentions::Detect) };
+    let models = |name: &str| -> canonym_core::Result<Learned> { parts::models(name)?.learned(MentionSource::Detect) };
     let empty = Info { n_bytes: content.len(), ..Info::empty(name) };
     Ok(match bundle::system_in(content, file)?.as_deref() {
         Some(dual::SYSTEM) => {

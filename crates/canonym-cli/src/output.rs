@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::Context;
+pub use canonym_core::eval::thousands;
 use serde::Serialize;
 
 use crate::interrupt;
@@ -59,19 +60,6 @@ impl Drop for Lines {
 /// Writes `value` to standard output as JSON over several lines.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n"))
-}
-
-/// A number with a comma between thousands.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A number of things: `1 file`, `2 files`.

@@ -3,6 +3,8 @@
 //! The probes of Lai et al. (2021), section 5: the order of words is destroyed by shuffling runs of one, two or three of them, and how far a
 //! convolution sees is restricted. What hardly lowers the accuracy was hardly used.
 
+use canonym_neural::system::parts;
+use canonym_neural::system::terminology;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +18,8 @@ use canonym_neural::models::rescnn::names::NameEncoder;
 use canonym_neural::tensor::random::shuffle;
 use serde::Serialize;
 
-use crate::queries::{MentionQuery, bare, read_mentions};
-use crate::{knowledge, output};
+use crate::output;
+use canonym_neural::recipes::queries::{MentionQuery, bare, read_mentions};
 
 /// Arguments of `canonym probe`.
 #[derive(Debug, clap::Args)]
@@ -53,12 +55,12 @@ struct Row {
 
 /// Runs the command.
 pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
-    let models = knowledge::models(&arguments.model)?;
+    let models = parts::models(&arguments.model)?;
     let Some(bundle) = models.dense else {
         let error = Error::invalid(format!("the model `{}` has no vectors to probe", arguments.model));
         return Err(error.with_hint("give a folder that `canonym train` wrote for `system = \"rescnn\"`").into());
     };
-    let kb = knowledge::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let mentions = read_mentions(&arguments.queries)?.rows;
     let mut accuracies = Vec::new();
     let whole = Prober::new(&bundle, &kb, None)?;

@@ -7,6 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -69,4 +75,48 @@ pub fn spinner(what: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_style(style).with_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
+}
+
+/// Prints what libraries say to the user, and shows on a terminal what goes on.
+pub struct Status;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Status {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        say(&Text::of(|text| event.record(text)));
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(spinner(&Text::of(|text| attributes.record(text))));
+        }
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let span = context.span(&id);
+        if let Some(bar) = span.and_then(|span| span.extensions_mut().remove::<ProgressBar>()) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The text of an event, or what a span says that goes on.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn of(record: impl FnOnce(&mut Text)) -> String {
+        let mut text = Text::default();
+        record(&mut text);
+        text.0
+    }
+}
+
+impl Visit for Text {
+    fn record_str(&mut self, _: &Field, value: &str) {
+        value.clone_into(&mut self.0);
+    }
+
+    fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
+        self.0 = format!("{value:?}");
+    }
 }

@@ -3,6 +3,7 @@
 mod engine;
 mod trainer;
 
+use crate::options;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use canonym_serve::{ApiError, App, ServeConfig};
 
 use self::trainer::ProcessTrainer;
 use crate::errors::usage;
-use crate::{interrupt, knowledge, progress};
+use crate::{interrupt, progress};
 
 /// The variable that holds the password of `--add-admin`.
 const PASSWORD: &str = "CANONYM_PASSWORD";
@@ -50,7 +51,7 @@ pub struct ServeArguments {
 
 /// Runs the command.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
-    knowledge::use_threads(arguments.threads)?;
+    options::use_threads(arguments.threads)?;
     let address = address(&arguments.bind)?;
     let mut config = ServeConfig::new(&arguments.data);
     config.is_loopback = address.ip().is_loopback();

@@ -51,6 +51,22 @@ pub enum Error {
         /// The limit and the value that passed it.
         message: String,
     },
+    /// Options or arguments that cannot be used, or not together: the fault is in the call, not in what was read.
+    #[error("{message}")]
+    Usage {
+        /// Which option, and why.
+        message: String,
+        /// What the user can do about it.
+        hint: Option<String>,
+    },
+    /// An error, and what could not be done because of it.
+    #[error("{message}")]
+    Context {
+        /// What was being done.
+        message: String,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A value that the caller gave cannot be used.
     #[error("{message}")]
     Invalid {
@@ -87,19 +103,38 @@ impl Error {
         Error::Invalid { message: message.into(), hint: None }
     }
 
+    /// An [`Error::Usage`] with its hint.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error::Usage { message: message.into(), hint: Some(hint.into()) }
+    }
+
     /// The same error with what the user can do about it. I/O and limit errors are left as they are.
     #[must_use]
     pub fn with_hint(mut self, text: impl Into<String>) -> Error {
-        if let Error::Parse { hint, .. } | Error::Artifact { hint, .. } | Error::Invalid { hint, .. } = &mut self {
+        if let Error::Parse { hint, .. }
+        | Error::Artifact { hint, .. }
+        | Error::Usage { hint, .. }
+        | Error::Invalid { hint, .. } = &mut self
+        {
             *hint = Some(text.into());
         }
         self
     }
 
+    /// The message with those of its causes behind it.
+    pub fn with_causes(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.fold(self.to_string(), |text, cause| format!("{text}: {cause}"))
+    }
+
     /// What the user can do about it, where we know.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Error::Parse { hint, .. } | Error::Artifact { hint, .. } | Error::Invalid { hint, .. } => hint.as_deref(),
+            Error::Parse { hint, .. }
+            | Error::Artifact { hint, .. }
+            | Error::Usage { hint, .. }
+            | Error::Invalid { hint, .. } => hint.as_deref(),
+            Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::hint),
             Error::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound => Some("check the path; relative paths start at the current folder"),
                 std::io::ErrorKind::InvalidData => {
@@ -112,5 +147,23 @@ impl Error {
             },
             Error::Limit { .. } => Some("check that this is the file you meant; if it is, split it into smaller ones"),
         }
+    }
+}
+
+/// Says what could not be done because of an error, as a line of its own above it.
+pub trait Context<T> {
+    /// The error as the cause of `message`.
+    fn context(self, message: impl Into<String>) -> Result<T>;
+    /// The same, where the message takes work.
+    fn with_context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T>;
+}
+
+impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for std::result::Result<T, E> {
+    fn context(self, message: impl Into<String>) -> Result<T> {
+        self.with_context(|| message)
+    }
+
+    fn with_context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T> {
+        self.map_err(|error| Error::Context { message: message().into(), source: Box::new(error) })
     }
 }

@@ -3,6 +3,7 @@
 //! This crate holds text, knowledge bases, corpus formats, lexical indexes, linking and evaluation.
 //! It knows no tensors, opens no sockets, prints nothing and has no `async fn`.
 
+pub mod active;
 pub mod artifact;
 pub mod corpus;
 pub mod error;

@@ -10,6 +10,8 @@ pub mod checkpoint;
 pub mod index;
 pub mod models;
 pub mod objectives;
+pub mod recipes;
+pub mod status;
 pub mod system;
 pub mod tensor;
 pub mod tokenizer;

@@ -190,10 +190,11 @@ impl From<canonym_core::Error> for ApiError {
         let hint = error.hint().map(str::to_owned);
         match &error {
             canonym_core::Error::Io { .. } | canonym_core::Error::Artifact { .. } => ApiError::internal(&error),
+            canonym_core::Error::Context { .. } => ApiError { hint, ..ApiError::bad(error.with_causes()) },
             canonym_core::Error::Limit { .. } => ApiError::bad(error.to_string()).hint(hint.unwrap_or_default()),
-            canonym_core::Error::Parse { .. } | canonym_core::Error::Invalid { .. } => {
-                ApiError { hint, ..ApiError::bad(error.to_string()) }
-            }
+            canonym_core::Error::Parse { .. }
+            | canonym_core::Error::Usage { .. }
+            | canonym_core::Error::Invalid { .. } => ApiError { hint, ..ApiError::bad(error.to_string()) },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What `canonym eval` and `canonym compare` read: gold, predictions, training annotations, names of a terminology.
 
+use canonym_neural::system::terminology;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +19,11 @@ use canonym_core::link::lexical::LinkConfig;
 use canonym_core::text::normalise::fold;
 
 use super::warnings;
-use crate::knowledge::{self, Models, NameLinker};
 use crate::progress;
 use crate::reading::ReadArguments;
-use crate::system::{Mentions, System, SystemConfig};
+use crate::system::Mentions;
+use canonym_neural::system::linked::{System, SystemConfig};
+use canonym_neural::system::parts::{Models, NameLinker};
 
 /// The most document ids that a warning names.
 const MAX_NAMED: usize = 3;
@@ -145,7 +147,7 @@ pub struct KnownConcepts {
 impl KnownConcepts {
     /// Those of a knowledge base, with ids as the source wrote them where `raw_ids`.
     pub fn of(kb: &KnowledgeBase, raw_ids: bool) -> KnownConcepts {
-        let ids: Vec<String> = kb.concepts().flat_map(|concept| knowledge::all_ids(kb, concept, raw_ids)).collect();
+        let ids: Vec<String> = kb.concepts().flat_map(|concept| terminology::all_ids(kb, concept, raw_ids)).collect();
         KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids.iter().map(String::as_str)) }
     }
 }
@@ -161,7 +163,7 @@ pub fn names_of(gold: &Gold, kb: &KnowledgeBase, raw_ids: bool) -> HashMap<Strin
         let mut concepts: Vec<_> = kb.names_of_form(form).map(|name| kb.concept_of(name)).collect();
         concepts.sort_unstable();
         concepts.dedup();
-        let ids = |concept| IdSet::parse(&knowledge::all_ids(kb, concept, raw_ids));
+        let ids = |concept| IdSet::parse(&terminology::all_ids(kb, concept, raw_ids));
         found.insert(text, concepts.into_iter().map(ids).collect());
     }
     found
@@ -172,10 +174,10 @@ pub fn tell_unknown(gold: &Gold, predictions: &Predictions<'_>) {
     if let Predictions::Run { kb, raw_ids, .. } = predictions {
         let sets: Vec<IdSet> = gold.mentions().into_iter().map(|(_, ids)| ids).collect();
         let known = KnownConcepts::of(kb, *raw_ids);
-        let unknown = warnings::unknown("gold mentions", sets.iter(), &known.ids);
+        let unknown = canonym_core::eval::unknown::unknown("gold mentions", sets.iter(), &known.ids);
         // Where all are unknown for their prefix, a comparison with the predictions tells how to mend it.
         if let Some(unknown) = unknown.filter(|unknown| !unknown.is_of_prefixes()) {
-            unknown.tell(&known.name);
+            unknown.lines(&known.name).iter().for_each(|line| progress::say(line));
         }
     }
 }
@@ -212,7 +214,7 @@ pub fn ranked(
             Input::open(path).and_then(|mut input| read_answers(&mut input)).context("cannot read predictions")?
         }
         Predictions::Run { kb, models, subset, raw_ids, .. } => {
-            let shown = |concept| knowledge::shown_id(kb, concept, *raw_ids);
+            let shown = |concept| terminology::shown_id(kb, concept, *raw_ids);
             answer(kb, models, subset.clone(), (queries, &shown))?
         }
     };
@@ -253,7 +255,7 @@ pub fn paired(
         Predictions::File(path, read_as) => documents(path, *read_as).context("cannot read predictions")?,
         Predictions::Run { kb, models, mentions, subset, raw_ids, leaky_tokenisation } => {
             let config = SystemConfig {
-                mentions: *mentions,
+                mentions: (*mentions).into(),
                 top_k: TOP_K,
                 min_score: None,
                 nested: false,

@@ -1,6 +1,6 @@
 //! What an evaluation tells of its input beside the figures: reasons for which they are 0 that are none of the system.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use canonym_core::eval::DocumentPair;
 use canonym_core::eval::ids::IdSet;
@@ -8,12 +8,8 @@ use canonym_core::eval::matching::Measure;
 use canonym_core::eval::report::{EvalConfig, Report};
 
 use super::inputs::Gold;
-use crate::output::thousands;
 use crate::progress;
 use crate::system::Mentions;
-
-/// The most ids that a warning names.
-const MAX_NAMED: usize = 3;
 
 /// Where less than this share of the ids has a prefix that the other side knows, too, they are written in other ways.
 const FEW: f64 = 0.05;
@@ -39,84 +35,6 @@ pub fn of_mentions(asked: Option<Mentions>, gold: &Gold) {
         }
         false => "the model finds the mentions; `--mentions gold` links those of the gold file",
     });
-}
-
-/// Mentions with ids that a terminology lacks.
-pub struct Unknown<'a> {
-    what: &'a str,
-    n: usize,
-    /// Of how many that have ids.
-    n_all: usize,
-    /// The first of them.
-    first: Vec<&'a str>,
-    /// An unknown id and a known one that only differ in what stands before the colon.
-    other_prefix: Option<(&'a str, &'a str)>,
-}
-
-/// The sets without an id in `known`, where there are any.
-pub fn unknown<'a>(
-    what: &'a str,
-    sets: impl Iterator<Item = &'a IdSet>,
-    known: &'a HashSet<String>,
-) -> Option<Unknown<'a>> {
-    let mut unknown = Unknown { what, n: 0, n_all: 0, first: Vec::new(), other_prefix: None };
-    let mut missing = Vec::new();
-    for set in sets.filter(|set| !set.is_nil()) {
-        unknown.n_all += 1;
-        if !set.any_in(known) {
-            unknown.n += 1;
-            missing.extend(set.iter());
-        }
-    }
-    if unknown.n == 0 {
-        return None;
-    }
-    let local = |id: &'a str| id.rsplit(':').next().unwrap_or(id);
-    // Of several the least, so that what is told does not depend on the order of a set.
-    let mut known_as: HashMap<&str, &str> = HashMap::new();
-    for id in known {
-        let named = known_as.entry(local(id)).or_insert(id);
-        *named = (*named).min(id);
-    }
-    unknown.other_prefix = missing.iter().find_map(|id| known_as.get(local(id)).map(|known| (*id, *known)));
-    for id in missing {
-        if unknown.first.len() < MAX_NAMED && !unknown.first.contains(&id) {
-            unknown.first.push(id);
-        }
-    }
-    Some(unknown)
-}
-
-impl Unknown<'_> {
-    /// Whether nothing is known, and that for prefixes.
-    pub fn is_of_prefixes(&self) -> bool {
-        self.n == self.n_all && self.other_prefix.is_some()
-    }
-
-    /// Tells the user; `terminology` is the name of what lacks the ids.
-    pub fn tell(&self, terminology: &str) {
-        self.lines(terminology).iter().for_each(|line| progress::say(line));
-    }
-
-    fn lines(&self, terminology: &str) -> [String; 2] {
-        let Unknown { what, n, n_all, first, .. } = self;
-        let terminology = if terminology.is_empty() { "the terminology" } else { terminology };
-        let (n, n_all) = (thousands(*n as u64), thousands(*n_all as u64));
-        let hint = match self.other_prefix {
-            Some((missing, known)) => {
-                format!(
-                    "it has `{known}` where they have `{missing}`: give both the same prefix (`--prefix`, `prefix`)"
-                )
-            }
-            None => "nothing can be right there: take the release that the corpus was annotated with, or join both by \
-                     mappings (`canonym kb build --join`)"
-                .to_owned(),
-        };
-        [
-            format!("warning: {n} of {n_all} {what} have ids that {terminology} lacks (such as {})", first.join(", ")),
-            format!("hint: {hint}"),
-        ]
-    }
 }
 
 /// Tells where the row of types is 0 because one side has none.
@@ -257,31 +175,6 @@ mod tests {
             &["D1"],
             &["-1"],
             expect!["warning: predictions have no ids, so that no link can be judged, only places and types"],
-        );
-    }
-
-    #[test]
-    fn ids_that_a_terminology_lacks_are_counted_and_named() {
-        let check = |gold: &[&str], known: &[&str], expected: Expect| {
-            let sets: Vec<IdSet> = gold.iter().map(|id| IdSet::parse_one(id)).collect();
-            let known = known.iter().map(|id| (*id).to_owned()).collect();
-            let lines = unknown("mentions", sets.iter(), &known).map(|unknown| unknown.lines("shapes").join("\n"));
-            expected.assert_eq(&lines.unwrap_or_default());
-        };
-        check(&["S1", "S2|S9", "-1"], &["S1", "S2"], expect![""]);
-        check(
-            &["S1", "S9", "S9", "S7", "S6", "S5", "-1"],
-            &["S1", "S2"],
-            expect![[r#"
-                warning: 5 of 6 mentions have ids that shapes lacks (such as S9, S7, S6)
-                hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)"#]],
-        );
-        check(
-            &["S9", "S1"],
-            &["Y:S1", "X:S1"],
-            expect![[r#"
-                warning: 2 of 2 mentions have ids that shapes lacks (such as S9, S1)
-                hint: it has `X:S1` where they have `S1`: give both the same prefix (`--prefix`, `prefix`)"#]],
         );
     }
 

@@ -10,9 +10,9 @@ use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report};
 
 use crate::errors::usage;
-use crate::knowledge::STARTER_TABLE;
 use crate::output::{Sheet, bytes, counted, thousands};
 use crate::progress;
+use canonym_neural::system::terminology::STARTER_TABLE;
 
 use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
 

@@ -1,5 +1,6 @@
 //! `canonym kb diff`: what differs between two knowledge bases.
 
+use canonym_neural::system::terminology;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -7,7 +8,6 @@ use anyhow::Context;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::diff::{Change, Fate, Summary, diff};
 
-use crate::knowledge;
 use crate::output::{self, Lines, Sheet, counted, thousands};
 
 /// Concepts that are shown to people where `--limit` is not given.
@@ -32,8 +32,8 @@ pub struct DiffArguments {
 
 /// Runs the command.
 pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
-    let old = knowledge::open(Some(&arguments.old))?;
-    let new = knowledge::open(Some(&arguments.new))?;
+    let old = terminology::open(Some(&arguments.old))?;
+    let new = terminology::open(Some(&arguments.new))?;
     if arguments.json {
         let mut out = Lines::default();
         return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");

@@ -1,5 +1,6 @@
 //! `canonym kb export`: a compiled file as a text format that `canonym kb build` reads back.
 
+use canonym_neural::system::terminology;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use canonym_core::kb::import::Report;
 
 use crate::output::{Lines, Sheet, counted};
 use crate::packed::{PackedFile, check_ending};
-use crate::{knowledge, progress};
+use crate::progress;
 
 /// Arguments of `canonym kb export`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +34,7 @@ fn parse_format(word: &str) -> Result<ExportFormat, String> {
 
 /// Runs the command.
 pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
-    let kb = knowledge::open(Some(&arguments.file))?;
+    let kb = terminology::open(Some(&arguments.file))?;
     let report = match &arguments.out {
         Some(path) => {
             check_ending(path)?;

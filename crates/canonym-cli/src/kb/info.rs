@@ -1,5 +1,6 @@
 //! `canonym kb info`: what a compiled file holds, and whether it is whole.
 
+use canonym_neural::system::terminology;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -8,7 +9,6 @@ use canonym_core::kb::format::{KIND, SourceFile};
 use canonym_core::kb::{KnowledgeBase, Scope};
 use serde::Serialize;
 
-use crate::knowledge;
 use crate::output::{self, Sheet, bytes, thousands};
 
 /// Arguments of `canonym kb info`.
@@ -56,7 +56,7 @@ struct Info<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
-    let kb = knowledge::open(Some(&arguments.file))?;
+    let kb = terminology::open(Some(&arguments.file))?;
     if arguments.verify {
         kb.container().verify().context("the knowledge base is not whole")?;
     }

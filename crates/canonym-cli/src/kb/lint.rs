@@ -1,12 +1,12 @@
 //! `canonym kb lint`: what may be wrong with the content of a knowledge base.
 
+use canonym_neural::system::terminology;
 use std::path::PathBuf;
 
 use canonym_core::kb::lint::{Check, Example, Findings, lint};
 use serde::Serialize;
 
 use crate::errors::usage;
-use crate::knowledge;
 use crate::output::{self, thousands};
 
 /// Arguments of `canonym kb lint`.
@@ -50,7 +50,7 @@ struct Row<'a> {
 /// Runs the command.
 pub fn run(arguments: &LintArguments) -> anyhow::Result<()> {
     let checks = checks(&arguments.only)?;
-    let kb = knowledge::open(Some(&arguments.file))?;
+    let kb = terminology::open(Some(&arguments.file))?;
     let findings = lint(&kb, &checks, arguments.limit as usize);
     if arguments.json {
         let checks = findings.iter().map(row).collect();

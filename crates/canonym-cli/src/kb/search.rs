@@ -1,12 +1,13 @@
 //! `canonym kb search`: concepts by id or name.
 
+use canonym_neural::system::terminology;
 use std::path::PathBuf;
 
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::search::{SearchHit, search};
 use serde::Serialize;
 
-use crate::{knowledge, output, progress};
+use crate::{output, progress};
 
 /// Arguments of `canonym kb search`.
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ struct Hit<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &SearchArguments) -> anyhow::Result<()> {
-    let kb = knowledge::open(Some(&arguments.file))?;
+    let kb = terminology::open(Some(&arguments.file))?;
     let query = arguments.query.trim();
     let hits: Vec<Hit<'_>> = search(&kb, query, arguments.top_k as usize).iter().map(|found| hit(&kb, found)).collect();
     if arguments.json {

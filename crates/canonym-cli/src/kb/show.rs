@@ -1,12 +1,12 @@
 //! `canonym kb show`: one concept with all that is known of it.
 
+use canonym_neural::system::terminology;
 use std::path::PathBuf;
 
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Serialize;
 
-use crate::knowledge;
 use crate::output::{self, Sheet, thousands};
 
 /// The most neighbours that are listed for people; JSON holds all.
@@ -53,7 +53,7 @@ struct Neighbour<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
-    let kb = knowledge::open(Some(&arguments.file))?;
+    let kb = terminology::open(Some(&arguments.file))?;
     let id = arguments.id.trim();
     let concept = kb.find(id).ok_or_else(|| unknown(&kb, id))?;
     let concept = collect(&kb, concept);

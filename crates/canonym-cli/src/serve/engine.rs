@@ -1,5 +1,7 @@
 //! The systems of the command line as an engine of the server.
 
+use canonym_neural::system::parts;
+use canonym_neural::system::terminology;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,8 +15,8 @@ use canonym_core::text::Mention;
 use canonym_serve::{Engine, LinkOptions, Nil};
 
 use super::trainer::ContextModel;
-use crate::knowledge::{self, Models, NameLinker};
-use crate::system::{Mentions, System, SystemConfig, drop_unlinked, records};
+use canonym_neural::system::linked::{MentionSource, System, SystemConfig, drop_unlinked, records};
+use canonym_neural::system::parts::{Models, NameLinker};
 
 /// Systems that are kept, one for each way to link: they are made when they are asked for first.
 const MAX_SYSTEMS: usize = 4;
@@ -32,12 +34,12 @@ pub struct ServeEngine {
 }
 
 /// Opens a knowledge base and a model, and makes what is asked for first.
-pub fn open(kb: Option<&Path>, model: &str) -> anyhow::Result<ServeEngine> {
-    let models = knowledge::models(model)?;
-    let kb = knowledge::open_for(kb, model)?;
+pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine> {
+    let models = parts::models(model)?;
+    let kb = terminology::open_for(kb, model)?;
     let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
     let engine = ServeEngine { kb, models, name, systems: Mutex::default(), linkers: Mutex::default() };
-    engine.make_system(&LinkOptions::default())?;
+    engine.system(&LinkOptions::default())?;
     engine.linker(USUAL_TOP_K)?;
     Ok(engine)
 }
@@ -50,7 +52,7 @@ impl ServeEngine {
     }
 
     /// Mentions without a concept are dropped afterwards, so one system serves both ways.
-    fn make_system(&self, options: &LinkOptions) -> anyhow::Result<Arc<System>> {
+    fn system(&self, options: &LinkOptions) -> canonym_core::Result<Arc<System>> {
         let options = LinkOptions { nil: Nil::Keep, ..*options };
         let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = systems.iter().position(|(other, _)| *other == options) {
@@ -60,7 +62,7 @@ impl ServeEngine {
             return Ok(system);
         }
         let config = SystemConfig {
-            mentions: Mentions::Detect,
+            mentions: MentionSource::Detect,
             top_k: options.top_k,
             min_score: options.min_score,
             nested: options.nested,
@@ -76,10 +78,6 @@ impl ServeEngine {
         Ok(system)
     }
 
-    fn system(&self, options: &LinkOptions) -> canonym_core::Result<Arc<System>> {
-        self.make_system(options).map_err(of_program)
-    }
-
     fn linker(&self, top_k: usize) -> canonym_core::Result<Arc<NameLinker>> {
         let top_k = if top_k <= USUAL_TOP_K { USUAL_TOP_K } else { 100 };
         let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,25 +85,9 @@ impl ServeEngine {
             return Ok(linker.clone());
         }
         let config = LinkConfig { top_k, min_score: 0.0 };
-        let linker = Arc::new(NameLinker::new(&self.kb, &self.models, config, None).map_err(of_program)?);
+        let linker = Arc::new(NameLinker::new(&self.kb, &self.models, config, None)?);
         linkers.push((top_k, linker.clone()));
         Ok(linker)
-    }
-}
-
-/// An error of the program as one of the library, which is where most of them come from.
-pub fn of_program(error: anyhow::Error) -> canonym_core::Error {
-    match error.downcast::<canonym_core::Error>() {
-        Ok(error) => error,
-        Err(error) => {
-            let hint =
-                error.chain().find_map(|cause| cause.downcast_ref::<canonym_core::Error>()?.hint().map(str::to_owned));
-            let plain = canonym_core::Error::invalid(format!("{error:#}"));
-            match hint {
-                Some(hint) => plain.with_hint(hint),
-                None => plain,
-            }
-        }
     }
 }
 
@@ -119,7 +101,7 @@ impl Engine for ServeEngine {
     }
 
     fn learned(&self) -> canonym_core::Result<Learned> {
-        self.models.learned(Mentions::Detect).map_err(of_program)
+        self.models.learned(MentionSource::Detect)
     }
 
     fn link(
@@ -127,7 +109,7 @@ impl Engine for ServeEngine {
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
-        let mut linked = self.system(options)?.link(documents).map_err(of_program)?;
+        let mut linked = self.system(options)?.link(documents)?;
         if options.nil == Nil::Drop {
             linked.iter_mut().for_each(|document| _ = drop_unlinked(document, &mut Vec::<()>::new()));
         }
@@ -139,7 +121,7 @@ impl Engine for ServeEngine {
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        let mut explained = self.system(options)?.explain(documents).map_err(of_program)?;
+        let mut explained = self.system(options)?.explain(documents)?;
         if options.nil == Nil::Drop {
             explained.iter_mut().for_each(|(document, reasons)| _ = drop_unlinked(document, reasons));
         }

@@ -17,10 +17,10 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
-use crate::knowledge::TERMINOLOGY;
 use crate::train::ENDS_WITH_INPUT;
-use crate::train::adapt::{Experiment, Report, SYSTEM, held_out};
-use crate::train::dual::learning_on;
+use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out};
+use canonym_neural::recipes::dual_encoder::learning_on;
+use canonym_neural::system::terminology::TERMINOLOGY;
 
 /// How often a running training is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -303,7 +303,7 @@ impl Trainer for ProcessTrainer {
     }
 
     fn open(&self, folder: &Path) -> Result<Arc<dyn Engine>> {
-        let engine = engine::open(self.kb().as_deref(), &folder.to_string_lossy()).map_err(engine::of_program)?;
+        let engine = engine::open(self.kb().as_deref(), &folder.to_string_lossy())?;
         Ok(Arc::new(engine))
     }
 }

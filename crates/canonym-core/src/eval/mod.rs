@@ -45,6 +45,7 @@ pub mod slices;
 pub mod strata;
 pub mod table;
 pub mod tagging;
+pub mod unknown;
 
 use crate::text::Span;
 use ids::IdSet;
@@ -137,6 +138,19 @@ impl DocumentPair {
             predicted: self.predicted.iter().map(convert).collect(),
         }
     }
+}
+
+/// A number with a comma between thousands.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]

@@ -122,11 +122,20 @@ impl LexicalModel {
 
     /// The model as JSON, names in order.
     pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(&self.stored()).expect("numbers and names are plain data") + "\n"
+    }
+
+    /// The same as a value, to stand in other JSON.
+    pub fn to_value(&self) -> serde_json::Value {
+        serde_json::to_value(self.stored()).expect("numbers and names are plain data")
+    }
+
+    fn stored(&self) -> Stored {
         let rounded = |value: f32| (value * 1e4).round() / 1e4;
         let weights = all_names().map(str::to_owned).zip(self.weights.map(rounded)).collect();
         let Calibration { score, lead, offset } = self.calibration;
         let calibration = Calibration { score: rounded(score), lead: rounded(lead), offset: rounded(offset) };
-        serde_json::to_string_pretty(&Stored { weights, calibration }).expect("numbers and names are plain data") + "\n"
+        Stored { weights, calibration }
     }
 
     /// The weighted sum of features.

@@ -113,3 +113,13 @@ fn read(path: &Path, n_rows: usize, n_cols: usize) -> Result<Matrix> {
     }
     Ok(Matrix::new(n_rows, n_cols, singles(&halves)))
 }
+
+/// The variable that names the folder where the vectors of names are kept.
+const CACHE: &str = "CANONYM_CACHE";
+
+/// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.
+pub fn cache_folder() -> Option<PathBuf> {
+    let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let of_system = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    named(CACHE).or_else(|| of_system().map(|folder| folder.join("canonym")))
+}

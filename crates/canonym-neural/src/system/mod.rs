@@ -2,7 +2,13 @@
 
 pub mod concept_rows;
 pub mod consistency;
+pub mod detect_then_link;
 pub mod dual_encoder;
+mod encoding;
 pub mod hybrid;
+pub mod linked;
 pub mod name_scorer;
+pub mod parts;
 pub mod pipeline;
+pub mod rerank;
+pub mod terminology;

@@ -1,5 +1,6 @@
 //! Documents: lists, one of them, the queue, what happened to one, and remarks.
 
+use canonym_core::active::{Ranked, Strategy, Waiting, farthest_first, rank, spread};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -14,7 +15,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
 use crate::guard::Curator;
 use crate::marks::{Changes, MarkState};
-use crate::queue::{Ranked, Strategy, farthest_first, rank, reason, spread};
+use crate::queue::{measure, reason};
 use crate::store::documents::{self, Kept, Unfinished};
 use crate::store::events::{self, Event, NewEvent};
 use crate::store::people::Person;
@@ -96,15 +97,18 @@ pub async fn queue(
         app.store.read(|connection| {
             let name = projects::get(connection, project)?.strategy;
             let strategy = Strategy::parse(query.strategy.as_deref().unwrap_or(&name))?;
-            let waiting = documents::unfinished(connection, project, strategy.measure())?;
+            let waiting = documents::unfinished(connection, project, measure(strategy))?;
             let seed = query.seed.unwrap_or(project as u64);
             let ranked = match strategy {
                 Strategy::Diversity => diverse(connection, project, &waiting, limit)?,
-                _ => rank(strategy, &waiting, limit, seed),
+                _ => {
+                    let of_all: Vec<Waiting> = waiting.iter().map(|unfinished| unfinished.waiting).collect();
+                    rank(strategy, &of_all, limit, seed)
+                }
             };
             let now = app.now();
             let queue_row = |ranked: Ranked| {
-                let Unfinished { id, was_read, .. } = waiting[ranked.row];
+                let Unfinished { id, waiting: Waiting { was_read, .. } } = waiting[ranked.row];
                 let kept = documents::get(connection, id)?;
                 let open = documents::open_marks(connection, id)?;
                 let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), was_read);

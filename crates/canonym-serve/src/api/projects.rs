@@ -1,5 +1,6 @@
 //! Projects.
 
+use canonym_core::active::Strategy;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -9,7 +10,6 @@ use super::{At, Json};
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, Curator};
-use crate::queue::Strategy;
 use crate::store::people::Person;
 use crate::store::{jobs, members, models, projects};
 use crate::wire::{NewProject, Project, ProjectPatch, Projects};

@@ -1,5 +1,6 @@
 //! Documents and marks as the interface shows them.
 
+use canonym_core::active::Strategy;
 use std::collections::{BTreeMap, HashMap};
 
 use canonym_core::text::Section;
@@ -10,7 +11,7 @@ use crate::error::ApiResult;
 use crate::marks::MarkState;
 use crate::marks::convert::annotator;
 use crate::marks::predict::disagrees;
-use crate::queue::{Strategy, reason};
+use crate::queue::reason;
 use crate::spans::to_pairs;
 use crate::store::documents::{self, HeldMark, Kept};
 use crate::store::{people, projects};

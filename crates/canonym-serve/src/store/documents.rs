@@ -1,5 +1,6 @@
 //! Documents, and the marks that they have.
 
+use canonym_core::active::Waiting;
 use std::collections::BTreeMap;
 
 use canonym_core::corpus::{AnnotatedDocument, Argument, Attribute, Relation, Residue};
@@ -140,15 +141,13 @@ pub fn page(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What of an unfinished document says when to look at it.
+/// An unfinished document, and what says when to look at it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unfinished {
     /// The document.
     pub id: i64,
-    /// How sure the model is of its least sure open prediction; none where there is none.
-    pub least: Option<f64>,
-    /// Whether a model has read it, or it came with marks.
-    pub was_read: bool,
+    /// What the strategies order it by.
+    pub waiting: Waiting,
 }
 
 /// The marks of a document on which nobody decided, in the order of the columns of their index.
@@ -162,8 +161,10 @@ pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiRe
         FROM documents d WHERE d.project_id = ?1 AND d.is_finished = 0 ORDER BY d.id"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement
-        .query_map([project], |row| Ok(Unfinished { id: row.get(0)?, least: row.get(1)?, was_read: row.get(2)? }))?;
+    let rows = statement.query_map([project], |row| {
+        let waiting = Waiting { least: row.get(1)?, was_read: row.get(2)? };
+        Ok(Unfinished { id: row.get(0)?, waiting })
+    })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

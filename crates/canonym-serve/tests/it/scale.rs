@@ -1,7 +1,8 @@
 //! What is kept beside the events so that large projects open fast is what the events say, whatever was done and however the file came to be.
 
+use canonym_core::active::Strategy;
 use canonym_serve::marks::MarkState;
-use canonym_serve::queue::{Strategy, confidence};
+use canonym_serve::queue::{self, confidence};
 use canonym_serve::store::{FILE, documents, events};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -124,8 +125,9 @@ async fn the_queue_is_ordered_by_what_the_marks_say() {
             let open: Vec<MarkState> = marks.into_values().map(|held| held.mark).filter(MarkState::is_open).collect();
             open.iter().map(|mark| confidence(strategy, mark)).reduce(f64::min)
         };
-        let kept = server.app.store.read(|connection| documents::unfinished(connection, project, strategy.measure()));
-        let kept: Vec<(i64, Option<f64>)> = kept.unwrap().into_iter().map(|one| (one.id, one.least)).collect();
+        let kept =
+            server.app.store.read(|connection| documents::unfinished(connection, project, queue::measure(strategy)));
+        let kept: Vec<(i64, Option<f64>)> = kept.unwrap().into_iter().map(|one| (one.id, one.waiting.least)).collect();
         let marks: Vec<(i64, Option<f64>)> = ids.iter().map(|id| (*id, least(*id))).collect();
         assert_eq!(kept, marks, "{strategy:?}");
         let queue = server.get(&format!("/projects/{project}/queue?strategy={}", strategy.name())).await;

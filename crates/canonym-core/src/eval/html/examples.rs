@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::markup::{Markup, thousands};
+use super::markup::Markup;
 use super::sections::concept;
 use crate::eval::errors::{Case, ErrorAnalysis, ErrorClass, Example, Side};
+use crate::eval::thousands;
 
 pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
     out.leaf("h2", &[], "Examples");

@@ -91,19 +91,6 @@ pub(super) fn percent(share: f64, digits: usize) -> String {
     format!("{:.digits$}", share * 100.0)
 }
 
-/// A number with a comma between thousands.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -126,7 +113,7 @@ mod tests {
 
     #[test]
     fn numbers_are_easy_to_read() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 999, 1000, 1_234_567].map(crate::eval::thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([percent(0.716, 1), percent(1.0, 0), percent(0.0, 2)], ["71.6", "100", "0.00"]);
     }
 

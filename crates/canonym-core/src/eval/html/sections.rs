@@ -1,6 +1,6 @@
 //! The sections of the page that hold figures.
 
-use super::markup::{Markup, percent, thousands};
+use super::markup::{Markup, percent};
 use super::plots::{self, Plot, share_ticks};
 use super::{MAX_ROWS, Page};
 use crate::eval::bootstrap::Interval;
@@ -10,6 +10,7 @@ use crate::eval::ids::IdPolicy;
 use crate::eval::matching::{Measure, ratio};
 use crate::eval::ranking::{Composite, RankUnit, Ranking, RankingScores};
 use crate::eval::report::{Policy, Report};
+use crate::eval::thousands;
 
 /// Types of which the scores are listed; the rest is only counted.
 const MAX_TYPES: usize = 60;

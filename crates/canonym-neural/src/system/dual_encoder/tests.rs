@@ -131,7 +131,8 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
 
 #[test]
 fn shares_of_candidates_are_logarithms_and_sum_to_one() {
-    let linker = linker(|bundle| bundle.manifest.concepts = ConceptNames::Preferred, CONFIG, None);
+    let linker =
+        linker(|bundle| bundle.manifest.concepts = crate::bundle::dual_encoder::ConceptNames::Preferred, CONFIG, None);
     let documents = documents();
     let mentions = spans(&documents[0].text);
     let evidence = linker.evidence(&[Marked { document: &documents[0], mentions: &mentions }]).unwrap().remove(0);

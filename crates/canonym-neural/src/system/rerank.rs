@@ -3,45 +3,45 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
+use crate::bundle::cross_encoder::CrossBundle;
+use crate::models::cross_encoder::infer::CrossEncoder;
+use canonym_core::error::Context;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{Link, Linker, Marked, Reranker};
-use canonym_neural::bundle::cross_encoder::CrossBundle;
-use canonym_neural::models::cross_encoder::infer::CrossEncoder;
 
-use crate::knowledge::{Models, NameLinker};
+use crate::system::parts::{Models, NameLinker};
 
 /// A linker and a reranker behind it.
-pub struct TwoSteps {
+pub struct RetrieveAndRerank {
     linker: NameLinker,
     reranker: CrossEncoder,
     config: LinkConfig,
 }
 
 /// Opens the model of `--rerank`.
-pub fn open(path: &Path) -> anyhow::Result<Arc<CrossBundle>> {
+pub fn open(path: &Path) -> canonym_core::Result<Arc<CrossBundle>> {
     let context = || format!("{} cannot order candidates", path.display());
     Ok(Arc::new(CrossBundle::open(path).with_context(context)?))
 }
 
-impl TwoSteps {
+impl RetrieveAndRerank {
     /// The two steps on `kb`. As many candidates are ordered as the reranker was trained with.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
         (models, bundle): (&Models, &CrossBundle),
         config: LinkConfig,
         subset: Option<Arc<Subset>>,
-    ) -> anyhow::Result<TwoSteps> {
+    ) -> canonym_core::Result<RetrieveAndRerank> {
         let first = LinkConfig { top_k: bundle.manifest.retrieval.n_candidates, min_score: 0.0 };
         let linker = NameLinker::new(kb, models, first, subset)?;
         let reranker = CrossEncoder::new(kb.clone(), Arc::new(bundle.scorer()?));
-        Ok(TwoSteps { linker, reranker, config })
+        Ok(RetrieveAndRerank { linker, reranker, config })
     }
 }
 
-impl Linker for TwoSteps {
+impl Linker for RetrieveAndRerank {
     fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         let mut links = self.linker.link(inputs)?;
         self.reranker.rerank(inputs, &mut links)?;

@@ -4,13 +4,25 @@
 //! teach the tagger; of others only the uses of names are learned. What is held out is chosen by the name of a document, so it stays held out
 //! when more documents come.
 
+use crate::system::parts;
+use crate::system::terminology;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+use crate::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
+use crate::models::mention_prior::Usages;
+use crate::models::tagger::TaggerConfig;
+use crate::models::tagger::crf::labels_of;
+use crate::models::tagger::features::Words;
+use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::TypedTagger;
+use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
+use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
@@ -19,25 +31,16 @@ use canonym_core::link::recognise::{short_forms, written_out};
 use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
 use canonym_core::text::tokens::Token;
 use canonym_core::text::{Document, Mention, Span};
-use canonym_neural::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
-use canonym_neural::models::mention_prior::Usages;
-use canonym_neural::models::tagger::TaggerConfig;
-use canonym_neural::models::tagger::crf::labels_of;
-use canonym_neural::models::tagger::features::Words;
-use canonym_neural::models::tagger::typed::LayerType;
-use canonym_neural::models::tagger::typed::TypedTagger;
-use canonym_neural::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
-use canonym_neural::tensor::parameters::{Parameters, Precision};
-use canonym_neural::train::{RunConfig, Select};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::learned::{check_judged, of_documents, source};
 use super::pipeline::pipeline_on;
+use super::run_folder::{provenance, to_toml, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, provenance, settings, write_bytes, write_text};
-use crate::knowledge::{self, Models, NameLinker};
-use crate::progress;
+use super::{TrainOptions, settings};
+use crate::status;
+use crate::system::parts::{Models, NameLinker};
 
 /// What `system` of an experiment says.
 pub const SYSTEM: &str = "adaptation";
@@ -120,17 +123,17 @@ pub struct Figures {
 }
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no adaptation"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
-    let models = knowledge::models(&experiment.from)?;
+    let models = parts::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
     let incomplete = read(&experiment.incomplete, root)?;
     let (held_out, documents) = divide(read(&experiment.documents, root)?, experiment.hold_out);
-    let kb = experiment.kb.as_deref().map(|path| knowledge::open(Some(path))).transpose()?;
+    let kb = experiment.kb.as_deref().map(|path| terminology::open(Some(path))).transpose()?;
     let started = Instant::now();
     let lesson = Lesson { complete: &documents, incomplete: &incomplete, held_out: &held_out };
     let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, lesson, out)?;
@@ -151,24 +154,22 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     of_start.join_whole("bundle", bundle.learned.as_ref());
     report.seen = check_judged(&of_start, &held_out, ("held-out documents", arguments.allow_seen))?;
     if let Some(kb) = kb.filter(|_| !held_out.is_empty()) {
-        progress::say("held-out documents …");
+        status::say("held-out documents …");
         report.before = Some(judge(&kb, bundle, &held_out)?);
         report.after = Some(judge(&kb, &adapted, &held_out)?);
     }
     adapted.manifest.card = card(&bundle.manifest.card, &report);
     adapted.learned = Some(learned(&experiment, root)?);
     let paths = experiment.documents.iter().chain(&experiment.incomplete).collect();
-    write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
-    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
+    write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     write_bytes(out, FILE, &adapted.to_bytes(Precision::Half)?)?;
     remove_kept(out, &[STAGE])
 }
 
 /// What the model learns from beside what the one that it starts from did. Documents that are held out only watch, unless a checkpoint is chosen
 /// on them.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<canonym_core::eval::learned::Learned> {
-    let models = knowledge::models(&experiment.from)?;
+pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<canonym_core::eval::learned::Learned> {
+    let models = parts::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
     let mut all = canonym_core::eval::learned::Learned::default();
     all.join_whole("bundle", bundle.learned.as_ref());
@@ -220,7 +221,12 @@ pub struct Learned {
 }
 
 /// Makes a bundle that finds mentions fit for documents; log and checkpoints go to `out`.
-pub fn learn(experiment: &Experiment, bundle: &Bundle, lesson: Lesson<'_>, out: &Path) -> anyhow::Result<Learned> {
+pub fn learn(
+    experiment: &Experiment,
+    bundle: &Bundle,
+    lesson: Lesson<'_>,
+    out: &Path,
+) -> canonym_core::Result<Learned> {
     let Lesson { complete, incomplete, held_out } = lesson;
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
         return Err(no_tagger(&experiment.from).into());
@@ -340,7 +346,7 @@ impl Texts<'_> {
         (config, mut weights): (&TaggerConfig, Parameters),
         (documents, held_out): (&[AnnotatedDocument], &[AnnotatedDocument]),
         out: &Path,
-    ) -> anyhow::Result<Parameters> {
+    ) -> canonym_core::Result<Parameters> {
         let mut words = Words::default();
         let mut seen = |documents: &[AnnotatedDocument]| {
             let mut texts = Vec::new();
@@ -365,7 +371,7 @@ impl Texts<'_> {
         let corpora = [Corpus { weight: 1.0, examples }];
         let n_layers = self.layers.all.len();
         let mut objective = Tags::new(config, experiment.batch, (&words, &corpora), n_layers, &watched);
-        let of = format!("{}{n_examples}", toml::to_string(experiment)?);
+        let of = format!("{}{n_examples}", to_toml(experiment)?);
         let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
         let mut log = open_log(out, &[STAGE])?;
         stage.train(weights, &mut objective, n_examples, &mut log)
@@ -377,7 +383,7 @@ impl Texts<'_> {
         (config, weights): (&TaggerConfig, &Parameters),
         words: &Words,
         texts: &[HeldOut],
-    ) -> anyhow::Result<Vec<Option<usize>>> {
+    ) -> canonym_core::Result<Vec<Option<usize>>> {
         let n_known = self.tagger.layers.len();
         let mut like = Vec::new();
         for layer in n_known..self.layers.all.len() {
@@ -438,7 +444,11 @@ fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&s
 }
 
 /// How well a bundle does on documents in which every mention is marked.
-pub fn judge(kb: &Arc<KnowledgeBase>, bundle: &Bundle, documents: &[AnnotatedDocument]) -> anyhow::Result<Figures> {
+pub fn judge(
+    kb: &Arc<KnowledgeBase>,
+    bundle: &Bundle,
+    documents: &[AnnotatedDocument],
+) -> canonym_core::Result<Figures> {
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let found = pipeline_on(kb, bundle)?.annotate(&texts)?;
     let is_right =

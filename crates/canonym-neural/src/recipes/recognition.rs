@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::corpus::format::Reader;
+use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role::Trained};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::accept::AcceptModel;
@@ -17,12 +17,13 @@ use canonym_core::link::recognise::fit::{Examples, best_threshold, calibration_e
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use serde::{Deserialize, Serialize};
 
-use super::TrainArguments;
+use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
+use super::run_folder::{provenance, write_run, write_text};
 use super::settings;
-use crate::knowledge::RECOGNITION_PART;
-use crate::progress;
+use crate::status;
+use crate::system::parts::RECOGNITION_PART;
 
 /// An experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,13 +96,13 @@ struct RecognitionReport {
 }
 
 /// Runs the experiment that `table` holds.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no recognition experiment"))?;
     let mut sets = Vec::new();
     for config in &experiment.corpus {
-        progress::say(&format!("{} …", config.name));
+        status::say(&format!("{} …", config.name));
         sets.push(prepare(config, arguments.root())?);
     }
     let model = fit_model(&experiment, &sets);
@@ -114,17 +115,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
             [&corpus.documents, &corpus.terminology].into_iter().chain(corpus.trees.as_ref().map(|trees| &trees.table))
         })
         .collect();
-    super::write_run(
-        &arguments.out,
-        &experiment,
-        &report,
-        &super::provenance(paths, arguments.root())?,
-        &learned(&experiment, arguments.root())?.into_json(&model.to_json())?,
-    )
+    write_run(&arguments.out, &experiment, &report, &provenance(paths, arguments.root())?)?;
+    write_text(&arguments.out, "model.json", &learned(&experiment, arguments.root())?.into_json(&model.to_json())?)
 }
 
 /// What the weights learn from; corpora of the role `dev` are judged on alone.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let mut all = Learned::default();
     for corpus in experiment.corpus.iter().filter(|corpus| corpus.role == Role::Fit) {
         all.add(super::learned::of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?);
@@ -176,7 +172,7 @@ fn judge(set: &Prepared, places: &Examples, model: &AcceptModel) -> CorpusReport
     }
 }
 
-fn prepare(config: &CorpusConfig, root: &Path) -> anyhow::Result<Prepared> {
+fn prepare(config: &CorpusConfig, root: &Path) -> canonym_core::Result<Prepared> {
     let documents = Reader::open(&data_file(&config.documents, root), None)?.collect::<Result<Vec<_>, _>>()?;
     let kb = compile_trees(
         &config.name,

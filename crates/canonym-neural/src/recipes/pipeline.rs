@@ -1,29 +1,30 @@
 //! A whole system: the tagger, the model of names, and how what they say is weighed. The default bundle is made of it.
 
+use crate::system::parts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use crate::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
+use crate::models::decision::Decision;
+use crate::models::tagger::typed::LayerType;
+use crate::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
+use crate::system::pipeline::{Pipeline, PipelineConfig, Place};
+use crate::tensor::parameters::Precision;
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Source};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::{Document, Span};
-use canonym_neural::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
-use canonym_neural::models::decision::Decision;
-use canonym_neural::models::tagger::typed::LayerType;
-use canonym_neural::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
-use canonym_neural::system::pipeline::{Pipeline, PipelineConfig, Place};
-use canonym_neural::tensor::parameters::Precision;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
 use super::data::{Trees, compile_trees};
 use super::learned::{check_judged, of_corpus};
-use super::{TrainArguments, provenance, rescnn, settings, tagger, write_bytes, write_text};
-use crate::knowledge;
-use crate::progress;
+use super::run_folder::{provenance, write_bytes, write_run};
+use super::{TrainOptions, rescnn, settings, tagger};
+use crate::status;
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ struct Report {
 }
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a pipeline"))?;
@@ -104,14 +105,14 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
     let names_out = out.join("names");
     if !names_out.join(FILE).exists() {
-        let names = TrainArguments {
+        let names = TrainOptions {
             config: beside.join(&experiment.names),
             data_root: Some(root.to_path_buf()),
-            folder: None,
             out: names_out.clone(),
             overrides: Vec::new(),
             record_onto: None,
             allow_seen: arguments.allow_seen,
+            fetch: arguments.fetch,
         };
         rescnn::run(&names, super::read_table(&names.config, &[])?)?;
     }
@@ -128,12 +129,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let before = learned_by(arguments, &experiment, &of_tagger)?;
     let mut judged = Vec::new();
     for config in &experiment.judge {
-        progress::say(&format!("{} …", config.name));
+        status::say(&format!("{} …", config.name));
         judged.push(judge(config, &before, (root, arguments.allow_seen), &bundle)?);
     }
     let (decision, figures) = fit_decision(&judged, experiment.beta);
     let by_halves = figures_by_halves(&judged, experiment.beta);
-    progress::say(&format!("{decision:?}"));
+    status::say(&format!("{decision:?}"));
     let mut held_out = with_tagger(&trained, decision);
     held_out.manifest.card.clone_from(&experiment.card);
     held_out.learned = Some(before);
@@ -153,9 +154,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     };
     let paths: BTreeSet<&PathBuf> =
         experiment.judge.iter().flat_map(|config| [&config.documents, &config.terminology]).collect();
-    write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
-    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
+    write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     if experiment.refit {
         write_bytes(out, HELD_OUT, &held_out.to_bytes(Precision::Half)?)?;
     }
@@ -165,7 +164,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 /// The bundle from before the last training, whose tagger has not seen the held-out corpora: what they can be judged with.
 pub const HELD_OUT: &str = "model-held-out.safetensors";
 
-fn tagger_of(experiment: &Experiment, beside: &Path) -> anyhow::Result<tagger::Experiment> {
+fn tagger_of(experiment: &Experiment, beside: &Path) -> canonym_core::Result<tagger::Experiment> {
     let tagger = beside.join(&experiment.tagger);
     let of_tagger: tagger::Experiment = settings(&tagger, super::read_table(&tagger, &[])?)
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
@@ -173,7 +172,7 @@ fn tagger_of(experiment: &Experiment, beside: &Path) -> anyhow::Result<tagger::E
 }
 
 /// What the whole learns from, its last training included.
-pub fn learned(arguments: &TrainArguments, experiment: &Experiment) -> anyhow::Result<Learned> {
+pub fn learned(arguments: &TrainOptions, experiment: &Experiment) -> canonym_core::Result<Learned> {
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
     let of_tagger = tagger_of(experiment, beside)?;
     match experiment.refit {
@@ -184,10 +183,10 @@ pub fn learned(arguments: &TrainArguments, experiment: &Experiment) -> anyhow::R
 
 /// What the whole learns from with a tagger of this experiment.
 fn learned_by(
-    arguments: &TrainArguments,
+    arguments: &TrainOptions,
     experiment: &Experiment,
     of_tagger: &tagger::Experiment,
-) -> anyhow::Result<Learned> {
+) -> canonym_core::Result<Learned> {
     let (root, beside) = (arguments.root(), arguments.config.parent().unwrap_or(Path::new(".")));
     let mut all = tagger::learned(of_tagger, root)?;
     for config in &experiment.judge {
@@ -202,7 +201,7 @@ fn learned_by(
     Ok(all)
 }
 
-fn made(out: &Path, name: &str) -> anyhow::Result<PathBuf> {
+fn made(out: &Path, name: &str) -> canonym_core::Result<PathBuf> {
     let folder = out.join(name);
     std::fs::create_dir_all(&folder).map_err(|error| canonym_core::Error::io("create", &folder, error))?;
     Ok(folder)
@@ -214,7 +213,7 @@ fn judge(
     before: &Learned,
     (root, allow_seen): (&Path, bool),
     bundle: &Bundle,
-) -> anyhow::Result<Judged> {
+) -> canonym_core::Result<Judged> {
     let reader = Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop);
     let documents: Vec<AnnotatedDocument> = reader.collect::<canonym_core::Result<_>>()?;
     check_judged(&before.only(Trained), &documents, (&config.name, allow_seen))?;
@@ -255,8 +254,8 @@ fn judge(
 }
 
 /// The pipeline of a bundle that has a tagger.
-pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> anyhow::Result<Pipeline> {
-    let models = knowledge::Models::of_bundle(Arc::new(bundle.clone()))?;
-    knowledge::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?
-        .context("the bundle has no tagger")
+pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Result<Pipeline> {
+    let models = parts::Models::of_bundle(Arc::new(bundle.clone()))?;
+    parts::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?
+        .ok_or_else(|| canonym_core::Error::invalid("the bundle has no tagger"))
 }

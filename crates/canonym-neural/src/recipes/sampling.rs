@@ -7,32 +7,32 @@
 mod effort;
 mod plot;
 
+use crate::system::parts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use crate::bundle::Bundle;
+use crate::objectives::tags::TagsConfig;
+use crate::tensor::random::shuffle;
+use crate::train::RunConfig;
+use canonym_core::active::{Strategy, Waiting, confidence, farthest_first, margin, rank};
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::learned::{Learned, Role::Trained};
 use canonym_core::kb::KnowledgeBase;
-use canonym_neural::bundle::Bundle;
-use canonym_neural::objectives::tags::TagsConfig;
-use canonym_neural::tensor::random::shuffle;
-use canonym_neural::train::RunConfig;
-use canonym_serve::marks::convert::of_model;
-use canonym_serve::queue::{Strategy, confidence, farthest_first, rank};
-use canonym_serve::store::documents::Unfinished;
 use serde::{Deserialize, Serialize};
 
 use super::adapt::{self, Lesson, learn};
 use super::data::{Trees, compile_trees};
 use super::learned::{check_judged, of_documents, source};
+use super::run_folder::{provenance, write_run, write_text};
 use super::stage::remove_kept;
-use super::{TrainArguments, provenance, settings, write_text};
-use crate::knowledge::{self, Models};
-use crate::progress;
-use crate::system::{Mentions, System, SystemConfig};
+use super::{TrainOptions, settings};
+use crate::status;
+use crate::system::linked::{MentionSource, System, SystemConfig};
+use crate::system::parts::Models;
 use effort::Effort;
 
 /// What `system` of an experiment says.
@@ -158,7 +158,7 @@ const FIGURES: [Figure; 2] =
 const CHANCE: &str = "random";
 
 /// Runs an experiment; runs that have ended are kept and not done again.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no simulation of sampling"))?;
@@ -198,16 +198,14 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let (n_documents, n_judged) = (simulation.pool.len(), simulation.judged.len());
     let report = Report { n_documents, n_judged, before, full, runs, effort };
     let paths = experiment.pool.iter().chain(&experiment.judge).chain([&terminology.path]).collect();
-    write_text(out, "config.toml", &toml::to_string(&experiment)?)?;
-    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
     write_text(out, "curves.svg", &plot::draw(&report.runs, &report.full, &report.before))?;
-    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance(paths, root)?)? + "\n"))?;
-    progress::say(&table_of(&report));
+    write_run(out, &experiment, &report, &provenance(paths, root)?)?;
+    status::say(&table_of(&report));
     Ok(())
 }
 
-fn bundle_of(model: &str) -> anyhow::Result<Arc<Bundle>> {
-    Ok(knowledge::models(model)?.dense.ok_or_else(|| adapt::no_tagger(model))?)
+fn bundle_of(model: &str) -> canonym_core::Result<Arc<Bundle>> {
+    Ok(parts::models(model)?.dense.ok_or_else(|| adapt::no_tagger(model))?)
 }
 
 /// What runs with all documents are called.
@@ -215,7 +213,7 @@ const ALL: &str = "all";
 
 impl Experiment {
     /// The strategies, where all settings can be used.
-    fn check(&self) -> anyhow::Result<Vec<Strategy>> {
+    fn check(&self) -> canonym_core::Result<Vec<Strategy>> {
         let refused = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
@@ -225,10 +223,8 @@ impl Experiment {
             return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`").into());
         }
         let parse = |name: &String| {
-            let error = |error: canonym_serve::ApiError| {
-                refused(&error.message, error.hint.as_deref().unwrap_or("see the guide of annotation"))
-            };
-            Strategy::parse(name).map_err(error)
+            Strategy::parse(name)
+                .map_err(|error| refused(&error.to_string(), error.hint().unwrap_or("see the guide of annotation")))
         };
         Ok(self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()?)
     }
@@ -272,7 +268,7 @@ impl Simulation<'_> {
         (strategies, before, beginning): (&[Strategy], &Predictions, Point),
         runs: &mut Vec<Run>,
         kept: &Path,
-    ) -> anyhow::Result<()> {
+    ) -> canonym_core::Result<()> {
         let mut order: Vec<usize> = (0..self.pool.len()).collect();
         shuffle(&mut order, &mut SplitMix64::new(seed));
         let is_done = |runs: &[Run], name: &str| runs.iter().any(|run| run.strategy == name && run.seed == seed);
@@ -282,23 +278,24 @@ impl Simulation<'_> {
         }
         let mut full = runs.iter().find(|run| run.strategy == ALL && run.seed == seed).cloned();
         if full.is_none() {
-            progress::say(&format!("seed {seed}: all documents"));
+            status::say(&format!("seed {seed}: all documents"));
             let (_, point) = self.learn(seed, &order)?;
             let all = self.effort(&order, before);
             full = Some(Run { strategy: ALL.to_owned(), seed, points: vec![all.at(point)] });
             runs.extend(full.clone());
             save(kept, runs)?;
         }
-        let aim = full.as_ref().and_then(|full| full.points.first()).copied().context("no model of all documents")?;
+        let aim = full.as_ref().and_then(|full| full.points.first()).copied();
+        let aim = aim.ok_or_else(|| canonym_core::Error::invalid("no model of all documents"))?;
         let first = self.experiment.sizes[0].min(order.len());
-        progress::say(&format!("seed {seed}: the first {first} documents"));
+        status::say(&format!("seed {seed}: the first {first} documents"));
         let (read, point) = self.learn(seed, &order[..first])?;
         let effort = self.effort(&order[..first], before);
         let point = effort.at(point);
         let begun = Begun { order: &order, read: &read, effort, point, before: beginning, full: aim };
         for strategy in strategies {
             if !is_done(runs, strategy.name()) {
-                progress::say(&format!("seed {seed}: {}", strategy.name()));
+                status::say(&format!("seed {seed}: {}", strategy.name()));
                 runs.push(self.one_run(*strategy, seed, &begun)?);
                 save(kept, runs)?;
             }
@@ -306,7 +303,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    fn one_run(&self, strategy: Strategy, seed: u64, begun: &Begun<'_>) -> anyhow::Result<Run> {
+    fn one_run(&self, strategy: Strategy, seed: u64, begun: &Begun<'_>) -> canonym_core::Result<Run> {
         let Begun { order, before, full, mut effort, .. } = *begun;
         let mut run = Run { strategy: strategy.name().to_owned(), seed, points: vec![begun.point] };
         let mut read = begun.read.clone();
@@ -321,7 +318,7 @@ impl Simulation<'_> {
             read = by_now;
             let point = effort.at(point);
             run.points.push(point);
-            progress::say(&format!(
+            status::say(&format!(
                 "  {} documents, {} decisions: mentions {:.2}, with concepts {:.2}",
                 point.n_documents,
                 point.decisions,
@@ -354,18 +351,22 @@ impl Simulation<'_> {
             return farthest_first(&waiting, &done, n).into_iter().map(|ranked| left[ranked.row]).collect();
         }
         let least = |row: usize| {
-            let sure = |one: &Annotation| confidence(strategy, &of_model(one, "model", 0));
+            // Scores as the interface keeps them.
+            let rounded = |score: f32| (f64::from(score) * 1e4).round() / 1e4;
+            let sure = |one: &Annotation| {
+                let scores: Vec<f64> = one.candidates.iter().map(|candidate| rounded(candidate.score)).collect();
+                confidence(strategy, one.score.map_or(0.0, rounded), margin(&scores))
+            };
             read[row].iter().map(sure).reduce(f64::min)
         };
-        let unfinished = |row: &usize| Unfinished { id: *row as i64, least: least(*row), was_read: true };
-        let waiting: Vec<Unfinished> = left.iter().map(unfinished).collect();
+        let waiting: Vec<Waiting> = left.iter().map(|row| Waiting { least: least(*row), was_read: true }).collect();
         // Those that are left stand in an order of chance already.
         let seed = chosen.len() as u64;
         rank(strategy, &waiting, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
     }
 
     /// Trains on documents of the pool; what the model reads, and how good it is.
-    fn learn(&self, seed: u64, chosen: &[usize]) -> anyhow::Result<(Predictions, Point)> {
+    fn learn(&self, seed: u64, chosen: &[usize]) -> canonym_core::Result<(Predictions, Point)> {
         let complete: Vec<AnnotatedDocument> = chosen.iter().map(|row| self.pool[*row].clone()).collect();
         let lesson = Lesson { complete: &complete, incomplete: &[], held_out: &[] };
         let work = self.out.join("work");
@@ -378,9 +379,9 @@ impl Simulation<'_> {
     }
 
     /// What a model reads in the pool, and how well it reads what it is judged on.
-    fn read(&self, bundle: &Arc<Bundle>) -> anyhow::Result<(Predictions, Point)> {
+    fn read(&self, bundle: &Arc<Bundle>) -> canonym_core::Result<(Predictions, Point)> {
         let config = SystemConfig {
-            mentions: Mentions::Detect,
+            mentions: MentionSource::Detect,
             top_k: 5,
             min_score: None,
             nested: false,
@@ -494,7 +495,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Runs that have ended.
-fn load(path: &Path) -> anyhow::Result<Vec<Run>> {
+fn load(path: &Path) -> canonym_core::Result<Vec<Run>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
@@ -506,10 +507,10 @@ fn load(path: &Path) -> anyhow::Result<Vec<Run>> {
     parsed.collect()
 }
 
-fn save(path: &Path, runs: &[Run]) -> anyhow::Result<()> {
+fn save(path: &Path, runs: &[Run]) -> canonym_core::Result<()> {
     let mut text = String::new();
     for run in runs {
-        text += &(serde_json::to_string(run)? + "\n");
+        text += &(serde_json::to_string(run).context("a run cannot be written as JSON")? + "\n");
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     write_text(path.parent().unwrap_or(Path::new(".")), &name, &text)

@@ -1,9 +1,9 @@
 //! How mentions that were found and their links are weighed together, by what is right on held-out documents.
 
+use crate::models::joint::Joint;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::link::Link;
 use canonym_core::text::{Mention, Span};
-use canonym_neural::models::joint::Joint;
 use serde::Serialize;
 
 use super::data::{Labels, concepts_of, hull, ids_of};

@@ -4,8 +4,25 @@ use std::path::{Path, PathBuf};
 
 use canonym_core::Error;
 
-use crate::download::{Request, agent, download};
-use crate::{knowledge, progress};
+use super::TrainOptions;
+use crate::index::cache::cache_folder;
+use crate::status;
+
+/// Downloads one file; it appears under its name when it is whole.
+pub type Fetch = fn(&Request<'_>) -> canonym_core::Result<()>;
+
+/// What to download.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Its address.
+    pub url: &'a str,
+    /// Where it will stand.
+    pub out: &'a Path,
+    /// Larger files are refused.
+    pub max_bytes: u64,
+    /// What to do where there is no way to the server.
+    pub hint: &'a str,
+}
 
 /// The variable that names the folder with checkpoints.
 const MODELS: &str = "CANONYM_MODELS";
@@ -41,7 +58,8 @@ pub fn existing(path: &Path, root: &Path) -> PathBuf {
 
 /// The folder of a checkpoint: relative to the data root, or to the folder that `CANONYM_MODELS` names. One called `owner/name` that is in
 /// neither is fetched from the hub, once.
-pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
+pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::Result<PathBuf> {
+    let root = options.root();
     let models = variable(MODELS).map(PathBuf::from);
     let places: Vec<PathBuf> =
         [Some(root.to_path_buf()), models.clone()].into_iter().flatten().map(|at| at.join(name)).collect();
@@ -66,7 +84,7 @@ pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
     let Some(owned) = name.to_str().filter(|name| is_owned(name) && !is_path) else {
         return Err(missing().with_hint(hint).into());
     };
-    let Some(folder) = models.or_else(|| knowledge::cache_folder().map(|folder| folder.join("models"))) else {
+    let Some(folder) = models.or_else(|| cache_folder().map(|folder| folder.join("models"))) else {
         return Err(missing().with_hint("name a folder for checkpoints in the variable CANONYM_MODELS").into());
     };
     let folder = folder.join(owned);
@@ -77,7 +95,10 @@ pub fn checkpoint_folder(name: &Path, root: &Path) -> anyhow::Result<PathBuf> {
         let error = missing().with_hint(format!("{set} is set, so it was not fetched: unset it, or {hint}"));
         return Err(error.into());
     }
-    fetch(owned, &folder)?;
+    let Some(download) = options.fetch else {
+        return Err(missing().with_hint(hint));
+    };
+    fetch(owned, &folder, download)?;
     Ok(folder)
 }
 
@@ -101,26 +122,25 @@ fn is_owned(name: &str) -> bool {
     name.split('/').count() == 2 && name.split('/').all(is_part)
 }
 
-fn fetch(name: &str, folder: &Path) -> anyhow::Result<()> {
+fn fetch(name: &str, folder: &Path, download: Fetch) -> canonym_core::Result<()> {
     let hub = variable(ENDPOINT).unwrap_or_else(|| HUB.to_owned());
     let base = format!("{}/{name}/resolve/main", hub.trim_end_matches('/'));
     std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    progress::say(&format!("fetching {name} from {hub} …"));
+    status::say(&format!("fetching {name} from {hub} …"));
     let hint = format!(
         "without a network, download the files of {name} elsewhere, bring them to {}, and try again",
         folder.display()
     );
-    let agent = agent(&base);
-    let one = |file: &str| -> anyhow::Result<()> {
+    let one = |file: &str| -> canonym_core::Result<()> {
         let (url, out) = (format!("{base}/{file}"), folder.join(file));
         if !out.is_file() {
-            download(&agent, &Request { url: &url, out: &out, max_bytes: MAX_BYTES, expected: None, hint: &hint })?;
+            download(&Request { url: &url, out: &out, max_bytes: MAX_BYTES, hint: &hint })?;
         }
         Ok(())
     };
     one(NEEDED[0])?;
     if let Err(error) = one(LETTERS) {
-        progress::say(&format!("{LETTERS} is left out: {error}"));
+        status::say(&format!("{LETTERS} is left out: {error}"));
     }
     one(VOCABULARIES[0]).or_else(|first| {
         // Some models have the newer file alone; where that is missing, too, the first refusal tells more.

@@ -3,6 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::bundle::dual_encoder::DualBundle;
+use crate::models::fusion::Evidence;
+use crate::models::fusion::Fusion;
+use crate::system::consistency::vote;
+use crate::system::dual_encoder::{DualConfig, DualLinker};
+use crate::system::hybrid::{self, Judged};
+use crate::system::pipeline::PipelineConfig;
+use crate::tensor::matrix::Matrix;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::matching::{Measure, Score};
@@ -11,22 +19,14 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{Linker, Marked};
 use canonym_core::text::{Document, Mention, Span};
-use canonym_neural::bundle::dual_encoder::DualBundle;
-use canonym_neural::models::fusion::Evidence;
-use canonym_neural::models::fusion::Fusion;
-use canonym_neural::system::consistency::vote;
-use canonym_neural::system::dual_encoder::{DualConfig, DualLinker};
-use canonym_neural::system::hybrid::{self, Judged};
-use canonym_neural::system::pipeline::PipelineConfig;
-use canonym_neural::tensor::matrix::Matrix;
 use serde::Serialize;
 
 use super::Report;
 use super::data::{Labels, concepts_of, hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint, n_meant};
-use crate::borrowed::Borrowed;
-use crate::knowledge::{Models, dual_voices};
-use crate::system::{Mentions, System, SystemConfig};
+use crate::system::detect_then_link::DetectThenLink;
+use crate::system::linked::{MentionSource, System, SystemConfig};
+use crate::system::parts::{Models, dual_voices};
 
 /// Least probabilities of spans that are tried.
 pub const LEAST_SPANS: [f32; 19] =
@@ -63,7 +63,7 @@ pub fn judge(
     (vectors, labels): (&Matrix, &Labels),
     (documents, with_words, finder): (&[AnnotatedDocument], bool, Option<&Models>),
     report: &mut Report,
-) -> anyhow::Result<()> {
+) -> canonym_core::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
     let voices = dual_voices(kb, bundle, None)?;
     let linker = |bundle: &DualBundle| -> canonym_core::Result<DualLinker> {
@@ -128,7 +128,7 @@ pub fn judge(
     } else if let Some(finder) = finder {
         let config = PipelineConfig { top_k: 1, min_score: None, nested: false };
         let models = Models { finder: Some(Box::new(finder.clone())), ..Models::built_in() };
-        let (found, links) = Borrowed::new(kb, (linker(bundle)?, &models), None, config, None)?.link(&texts)?;
+        let (found, links) = DetectThenLink::new(kb, (linker(bundle)?, &models), None, config, None)?.link(&texts)?;
         let joint = judge_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
         bundle.manifest.joint = Some(joint.weights);
         report.search_by_default_model = Some(joint);
@@ -152,10 +152,10 @@ pub fn measure(
     kb: &Arc<KnowledgeBase>,
     documents: &[AnnotatedDocument],
     finder: Option<Models>,
-) -> anyhow::Result<Measured> {
+) -> canonym_core::Result<Measured> {
     let finds = bundle.manifest.model.search.is_some() || finder.is_some();
     let models = Models { finder: finder.map(Box::new), ..Models::of_dual(Arc::new(bundle.clone()))? };
-    let judged = |mentions: Mentions| -> anyhow::Result<EvalReport> {
+    let judged = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
         let config = SystemConfig {
             mentions,
             top_k: 1,
@@ -168,9 +168,9 @@ pub fn measure(
         let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;
         Ok(evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))?)
     };
-    let given = judged(Mentions::Gold)?;
+    let given = judged(MentionSource::Given)?;
     let accuracy = given.ranking.and_then(|ranking| ranking.all.accuracy.get(&1).copied()).unwrap_or_default();
-    let found = finds.then(|| judged(Mentions::Detect)).transpose()?;
+    let found = finds.then(|| judged(MentionSource::Detect)).transpose()?;
     let found = found.and_then(|report| report.metrics.get(&Measure::Strict).copied());
     Ok(Measured { n_documents: documents.len(), accuracy, found })
 }
@@ -182,11 +182,11 @@ fn search(
     texts: &[Document],
     documents: &[AnnotatedDocument],
     labels: &Labels,
-) -> anyhow::Result<SearchReport> {
+) -> canonym_core::Result<SearchReport> {
     let gold = gold_of(documents, labels);
     let n_gold: usize = gold.iter().map(|gold| n_meant(gold)).sum();
     let n_places: usize = gold.iter().map(Vec::len).sum();
-    let linked = |borders: &[Vec<Span>]| -> anyhow::Result<Vec<Vec<Found>>> {
+    let linked = |borders: &[Vec<Span>]| -> canonym_core::Result<Vec<Vec<Found>>> {
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
         let mention = |(span, score): &(Span, f32)| Mention { score: *score, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();

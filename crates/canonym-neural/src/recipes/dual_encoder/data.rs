@@ -1,25 +1,25 @@
 //! What the dual encoder learns from: a terminology, and corpora as windows with their mentions.
 
+use crate::system::terminology;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::bundle::dual_encoder::ConceptNames;
+use crate::models::dual_encoder::windows::Windower;
+use crate::objectives::Names;
+use crate::objectives::linking::{Reading, Target};
+use crate::system::concept_rows::NAME_PIECES;
+use crate::system::dual_encoder::begins_word;
 use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::fit::Labelled;
 use canonym_core::text::Span;
-use canonym_neural::bundle::dual_encoder::ConceptNames;
-use canonym_neural::models::dual_encoder::windows::Windower;
-use canonym_neural::objectives::Names;
-use canonym_neural::objectives::linking::{Reading, Target};
-use canonym_neural::system::concept_rows::NAME_PIECES;
-use canonym_neural::system::dual_encoder::begins_word;
 use serde::{Deserialize, Serialize};
 
 use super::super::data::held_apart;
 use super::super::sources::{TerminologyConfig, compile_merged, compile_terminology, with_names};
-use crate::knowledge;
-use crate::queries::{MentionQuery, bare};
+use crate::recipes::queries::{MentionQuery, bare};
 
 /// What is read, relative to the data root.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -96,7 +96,12 @@ impl DataConfig {
     }
 
     /// Compiles the terminology into the file `out`; `train` are the documents that are trained on.
-    pub fn compile(&self, root: &Path, out: &Path, train: &[AnnotatedDocument]) -> anyhow::Result<Arc<KnowledgeBase>> {
+    pub fn compile(
+        &self,
+        root: &Path,
+        out: &Path,
+        train: &[AnnotatedDocument],
+    ) -> canonym_core::Result<Arc<KnowledgeBase>> {
         if let Some(kb) = &self.kb {
             if self.terminology.is_some() || self.mention_names || !self.more.is_empty() {
                 let error = canonym_core::Error::invalid("there is more than one terminology to link to");
@@ -104,7 +109,7 @@ impl DataConfig {
                     .with_hint("give `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
                     .into());
             }
-            return knowledge::open(Some(&root.join(kb)));
+            return terminology::open(Some(&root.join(kb)));
         }
         let all: Vec<&TerminologyConfig> = self.terminology.iter().chain(&self.more).collect();
         match (&self.terminology, self.mention_names) {
@@ -169,7 +174,7 @@ pub fn with_synonyms(
     terminologies: &[TerminologyConfig],
     (root, out): (&Path, &Path),
     (windower, labels): (&Windower, &Labels),
-) -> anyhow::Result<Names> {
+) -> canonym_core::Result<Names> {
     let file = out.join("synonyms.kb");
     for terminology in terminologies {
         let kb = compile_terminology(terminology, root, &file)?;
@@ -217,7 +222,7 @@ pub struct Parts {
     pub dev: Vec<AnnotatedDocument>,
 }
 
-pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> anyhow::Result<Parts> {
+pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> canonym_core::Result<Parts> {
     let read = |paths: &[PathBuf]| -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let mut all = Vec::new();
         for path in paths {
@@ -271,7 +276,7 @@ pub fn prepare(
     windower: &Windower,
     labels: &Labels,
     longest: usize,
-) -> anyhow::Result<Corpus> {
+) -> canonym_core::Result<Corpus> {
     let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
     let (mut readings, mut ends) = (Vec::new(), Vec::with_capacity(documents.len()));
     for document in &documents {
@@ -316,9 +321,9 @@ pub fn prepare(
 
 #[cfg(test)]
 mod tests {
+    use crate::models::dual_encoder::windows::WindowConfig;
+    use crate::tokenizer::Pieces;
     use canonym_core::text::Document;
-    use canonym_neural::models::dual_encoder::windows::WindowConfig;
-    use canonym_neural::tokenizer::Pieces;
 
     use super::*;
 

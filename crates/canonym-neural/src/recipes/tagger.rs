@@ -4,33 +4,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
+use crate::bundle::TAGGER_PART;
+use crate::models::mention_prior::Usages;
+use crate::models::tagger::TaggerConfig;
+use crate::models::tagger::crf::labels_of;
+use crate::models::tagger::features::{View, Viewer, Vocabulary, Words};
+use crate::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
+use crate::models::tagger::typed::LayerType;
+use crate::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::for_step;
+use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
+use canonym_core::error::Context;
 use canonym_core::eval::learned::{self, Learned};
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
 use canonym_core::link::recognise::{short_forms, written_out};
 use canonym_core::text::tokens::Token;
-use canonym_neural::bundle::TAGGER_PART;
-use canonym_neural::models::mention_prior::Usages;
-use canonym_neural::models::tagger::TaggerConfig;
-use canonym_neural::models::tagger::crf::labels_of;
-use canonym_neural::models::tagger::features::{View, Viewer, Vocabulary, Words};
-use canonym_neural::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
-use canonym_neural::models::tagger::typed::LayerType;
-use canonym_neural::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
-use canonym_neural::tensor::parameters::Parameters;
-use canonym_neural::tensor::random::for_step;
-use canonym_neural::train::{RunConfig, Select};
 use serde::{Deserialize, Serialize};
 
-use super::TrainArguments;
+use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
 use super::learned::{of_documents, source};
+use super::run_folder::{to_json, to_toml, write_text};
 use super::settings;
 use super::stage::{Stage, open_log};
-use crate::progress;
+use crate::status;
 
 /// An experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -190,7 +191,7 @@ pub struct Trained {
 }
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the tagger"))?;
@@ -224,12 +225,12 @@ impl Experiment {
 }
 
 /// Trains a tagger; log, checkpoint and report go to `out`.
-pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result<Trained> {
+pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::Result<Trained> {
     experiment.check()?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let corpora: Vec<Read<'_>> =
-        experiment.corpus.iter().map(|config| read(config, root)).collect::<anyhow::Result<_>>()?;
+        experiment.corpus.iter().map(|config| read(config, root)).collect::<canonym_core::Result<_>>()?;
     let texts = corpora
         .iter()
         .filter(|corpus| corpus.config.role == Role::Fit)
@@ -271,7 +272,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
     let rng = &mut for_step(experiment.seed, u64::MAX);
     experiment.model.init(&mut parameters, viewer.vocabulary.n_rows(), n_layers, rng);
     seconds.insert("prepare", started.elapsed().as_secs_f64());
-    progress::say(&format!(
+    status::say(&format!(
         "{} words, {} names, {} weights",
         viewer.vocabulary.n_rows(),
         viewer.gazetteer.len(),
@@ -284,7 +285,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
     let mut bare = experiment.clone();
     // What a corpus is called changes no training.
     bare.corpus.iter_mut().for_each(|corpus| corpus.of = None);
-    let of = toml::to_string(&bare)?;
+    let of = to_toml(&bare)?;
     let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
     let mut log = open_log(out, &["tagger"])?;
     let parameters = stage.train(parameters, &mut objective, n_examples, &mut log)?;
@@ -304,7 +305,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> anyhow::Result
         dev,
         seconds,
     };
-    super::write_text(out, "tagger-report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
+    write_text(out, "tagger-report.json", &to_json(&report)?)?;
     Ok(Trained { viewer, usages: usages(&corpora), parameters })
 }
 
@@ -347,7 +348,7 @@ fn layer_report(score: Score) -> LayerReport {
 }
 
 /// What the tagger learns from. Held-out corpora choose a checkpoint where the experiment lets them.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
     let mut all = Learned::default();
     for config in &experiment.corpus {
@@ -364,8 +365,8 @@ pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> 
     Ok(all)
 }
 
-fn read<'a>(config: &'a CorpusConfig, root: &Path) -> anyhow::Result<Read<'a>> {
-    progress::say(&format!("{} …", config.name));
+fn read<'a>(config: &'a CorpusConfig, root: &Path) -> canonym_core::Result<Read<'a>> {
+    status::say(&format!("{} …", config.name));
     let open = |path: &Path| -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let reader = Reader::open(&data_file(path, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true);
         reader.collect()
@@ -424,7 +425,7 @@ fn example(view: View, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
     Example { view, labels }
 }
 
-fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> anyhow::Result<Gazetteer> {
+fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> canonym_core::Result<Gazetteer> {
     let mut classes: Vec<&str> = Vec::new();
     let mut names: Vec<(String, u8)> = Vec::new();
     for config in configs {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use canonym_core::error::Context;
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
 use canonym_core::link::lookalike::WordFilter;
@@ -11,8 +11,9 @@ use canonym_core::text::normalise::fold;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
-use super::{TrainArguments, settings, write_bytes};
-use crate::progress;
+use super::run_folder::write_bytes;
+use super::{TrainOptions, settings};
+use crate::status;
 
 /// The file that is written.
 const FILE: &str = "known-words.bin";
@@ -48,13 +49,13 @@ fn one() -> usize {
 }
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("not a valid experiment: {path}"))?;
     let mut words: BTreeMap<String, ()> = BTreeMap::new();
     for source in &experiment.source {
-        progress::say(&format!("{} …", source.path.display()));
+        status::say(&format!("{} …", source.path.display()));
         let path = data_file(&source.path, arguments.root());
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let mut count = |name: &str| {
@@ -79,7 +80,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         }
         words.extend(counts.into_iter().filter(|(_, n)| *n >= source.least).map(|(word, _)| (word, ())));
     }
-    progress::say(&format!("{} words", words.len()));
+    status::say(&format!("{} words", words.len()));
     let bytes = WordFilter::build(words.keys().map(String::as_str), experiment.bytes);
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;

@@ -35,7 +35,7 @@ pub struct Mentions {
 
 /// Reads mentions to train on or to ask for: as BioSyn has them, as the annotations of a PubTator file, as rows of id, name and phrase, or, in
 /// a file that ends in `.tsv`, a name and its ids on each line.
-pub fn read_mentions(path: &Path) -> anyhow::Result<Mentions> {
+pub fn read_mentions(path: &Path) -> canonym_core::Result<Mentions> {
     let mentions = read(path)?;
     if mentions.rows.is_empty() {
         let error = canonym_core::Error::parse(path, 1, "no query was found");
@@ -44,7 +44,7 @@ pub fn read_mentions(path: &Path) -> anyhow::Result<Mentions> {
     Ok(mentions)
 }
 
-fn read(path: &Path) -> anyhow::Result<Mentions> {
+fn read(path: &Path) -> canonym_core::Result<Mentions> {
     let mut input = Input::open(path)?;
     if path.extension().is_some_and(|end| end == "tsv") {
         return read_table(input);
@@ -64,7 +64,7 @@ fn read(path: &Path) -> anyhow::Result<Mentions> {
     Ok(mentions)
 }
 
-fn read_table(mut input: Input) -> anyhow::Result<Mentions> {
+fn read_table(mut input: Input) -> canonym_core::Result<Mentions> {
     let mut mentions = Mentions::default();
     while let Some((_, line)) = input.next_line()? {
         if line.trim().is_empty() {
@@ -92,7 +92,7 @@ fn are_phrases(head: &[u8]) -> bool {
 }
 
 /// Reads rows of id, name and phrase, as AskAPatient comes.
-fn read_phrases(mut input: Input) -> anyhow::Result<Mentions> {
+fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
     let mut mentions = Mentions::default();
     let hint = "a row is the id of a concept, its name and a phrase, divided by tabs";
     while let Some((_, line)) = input.next_line()? {
@@ -129,7 +129,7 @@ fn windows(byte: u8) -> char {
 }
 
 /// Reads the annotations of a corpus that have a concept; ids of a composite mention count for each of its parts.
-fn read_corpus(path: &Path) -> anyhow::Result<Mentions> {
+fn read_corpus(path: &Path) -> canonym_core::Result<Mentions> {
     let mut mentions = Mentions::default();
     for document in Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop) {
         let document = document?;

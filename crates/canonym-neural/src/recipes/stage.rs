@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use canonym_neural::tensor::parameters::Parameters;
-use canonym_neural::train::{Objective, Progress, Run, RunConfig};
+use crate::tensor::parameters::Parameters;
+use crate::train::{Objective, Progress, Run, RunConfig};
+use canonym_core::error::Context;
 
 use super::log::Log;
 
@@ -31,7 +31,7 @@ impl Stage<'_> {
         objective: &mut impl Objective,
         n_examples: usize,
         log: &mut Log,
-    ) -> anyhow::Result<Parameters> {
+    ) -> canonym_core::Result<Parameters> {
         let mut run = Run::new(self.config, self.seed, parameters);
         let checkpoint = kept_at(self.out, self.name);
         if checkpoint.exists() {
@@ -57,7 +57,7 @@ pub fn kept_at(out: &Path, stage: &str) -> PathBuf {
 }
 
 /// The log of an experiment, which goes on where one of these stages was stopped.
-pub fn open_log(out: &Path, stages: &[&str]) -> anyhow::Result<Log> {
+pub fn open_log(out: &Path, stages: &[&str]) -> canonym_core::Result<Log> {
     match stages.iter().any(|stage| kept_at(out, stage).exists()) {
         true => Log::go_on(out),
         false => Log::create(out),
@@ -65,7 +65,7 @@ pub fn open_log(out: &Path, stages: &[&str]) -> anyhow::Result<Log> {
 }
 
 /// Removes what was kept of these stages.
-pub fn remove_kept(out: &Path, stages: &[&str]) -> anyhow::Result<()> {
+pub fn remove_kept(out: &Path, stages: &[&str]) -> canonym_core::Result<()> {
     for kept in stages.iter().map(|stage| kept_at(out, stage)).filter(|kept| kept.exists()) {
         std::fs::remove_file(&kept).map_err(|error| canonym_core::Error::io("remove", &kept, error))?;
     }

@@ -5,16 +5,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use crate::bundle::{self, FILE};
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
+use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
 use canonym_core::input::Input;
-use canonym_neural::bundle::{self, FILE};
 
 use super::checkpoints::data_file;
-use super::{TrainArguments, adapt, cross_encoder, dual, pipeline, recognition, rescnn, write_bytes};
-use crate::progress;
-use crate::queries::MentionQuery;
+use super::run_folder::write_bytes;
+use super::{TrainOptions, adapt, cross_encoder, dual_encoder as dual, pipeline, recognition, rescnn};
+use crate::recipes::queries::MentionQuery;
+use crate::status;
 
 /// Fingerprints of annotated documents.
 pub fn of_documents(documents: &[AnnotatedDocument]) -> Vec<Option<u64>> {
@@ -54,7 +55,7 @@ pub fn of_queries(
     role: Role,
     (file, root): (&Path, &Path),
     queries: &[MentionQuery],
-) -> anyhow::Result<Source> {
+) -> canonym_core::Result<Source> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for query in queries {
         names.entry(&query.document).or_default().extend(query.parts.iter().map(|part| part.query.as_str()));
@@ -93,13 +94,13 @@ pub fn check_prints(
     }
     let seen = learned.look_up(prints, None);
     if seen.n_seen > 0 {
-        progress::say(&format!("warning: {what}: {}: {}", seen.sentence(), seen.details()));
+        status::say(&format!("warning: {what}: {}: {}", seen.sentence(), seen.details()));
     }
     Ok((seen.n_seen > 0).then_some(seen))
 }
 
 /// Writes what the experiment learns from into a model that it made before.
-pub fn record(arguments: &TrainArguments, table: toml::Table, model: &Path) -> anyhow::Result<()> {
+pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> canonym_core::Result<()> {
     let system = table.get("system").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
     let root = arguments.root();
     let learned = match system.as_str() {
@@ -128,6 +129,6 @@ pub fn record(arguments: &TrainArguments, table: toml::Table, model: &Path) -> a
     let folder = file.parent().unwrap_or(Path::new(""));
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     write_bytes(folder, &name, &content)?;
-    progress::say(&format!("{}: {} documents recorded", file.display(), learned.n_documents()));
+    status::say(&format!("{}: {} documents recorded", file.display(), learned.n_documents()));
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::queries::read_queries;
 use canonym_core::input::Input;
@@ -88,7 +88,7 @@ pub struct Fold {
 }
 
 /// Reads the folds of a set; compiled knowledge bases pass through `work`.
-pub fn read(set: &SetConfig, root: &Path, work: &Path, rng: &mut SplitMix64) -> anyhow::Result<Vec<Fold>> {
+pub fn read(set: &SetConfig, root: &Path, work: &Path, rng: &mut SplitMix64) -> canonym_core::Result<Vec<Fold>> {
     let dictionary = root.join(&set.dictionary);
     match &set.queries {
         Some(queries) => read_queried(set, &dictionary, &root.join(queries), work),
@@ -96,7 +96,7 @@ pub fn read(set: &SetConfig, root: &Path, work: &Path, rng: &mut SplitMix64) -> 
     }
 }
 
-fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path) -> anyhow::Result<Vec<Fold>> {
+fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path) -> canonym_core::Result<Vec<Fold>> {
     let mut asked = Vec::new();
     for query in read_queries(&mut Input::open(queries)?)? {
         let ids: BTreeSet<String> = query.ids.iter().map(str::to_owned).collect();
@@ -173,7 +173,7 @@ pub fn held_apart(
 }
 
 /// Compiles a source into the file `out` and opens it from memory.
-pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> anyhow::Result<KnowledgeBase> {
+pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> canonym_core::Result<KnowledgeBase> {
     compile_all(&[Source { path: source.to_path_buf(), format, prefix: None }], out)
 }
 
@@ -186,7 +186,7 @@ pub struct Source {
 }
 
 /// Compiles sources into the file `out` and opens it from memory; concepts of one id become one.
-pub fn compile_all(sources: &[Source], out: &Path) -> anyhow::Result<KnowledgeBase> {
+pub fn compile_all(sources: &[Source], out: &Path) -> canonym_core::Result<KnowledgeBase> {
     let from = |Source { path, format, prefix }: &Source| CompileSource {
         paths: vec![path.clone()],
         format: *format,
@@ -208,7 +208,7 @@ pub fn compile_trees(
     source: &Path,
     prefix: Option<&str>,
     (trees, root): (Option<&Trees>, &Path),
-) -> anyhow::Result<KnowledgeBase> {
+) -> canonym_core::Result<KnowledgeBase> {
     let wanted = trees.map(|trees| ids_of_trees(root, trees)).transpose()?;
     let config = ImportConfig { prefix: prefix.map(str::to_owned), ..ImportConfig::default() };
     let mut builder = KnowledgeBaseBuilder::new();
@@ -225,7 +225,7 @@ pub fn compile_trees(
 }
 
 /// The ids of the concepts in some trees.
-pub fn ids_of_trees(root: &Path, trees: &Trees) -> anyhow::Result<BTreeSet<String>> {
+pub fn ids_of_trees(root: &Path, trees: &Trees) -> canonym_core::Result<BTreeSet<String>> {
     let mut input = Input::open(&root.join(&trees.table))?;
     let mut rows: BTreeMap<String, bool> = BTreeMap::new();
     while let Some((_, line)) = input.next_line()? {
@@ -239,7 +239,7 @@ pub fn ids_of_trees(root: &Path, trees: &Trees) -> anyhow::Result<BTreeSet<Strin
 }
 
 /// A terminology without one synonym of each of some concepts, and these synonyms as queries.
-fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix64) -> anyhow::Result<Fold> {
+fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix64) -> canonym_core::Result<Fold> {
     let format = match dictionary.extension().is_some_and(|end| end == "obo") {
         true => SourceFormat::Obo,
         false => SourceFormat::Tsv,

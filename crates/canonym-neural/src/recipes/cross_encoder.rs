@@ -5,8 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+use crate::bundle::FILE;
+use crate::bundle::cross_encoder::{self, CrossBundle, FirstLinker, Retrieval};
+use crate::bundle::dual_encoder::DualBundle;
+use crate::checkpoint::read_bert;
+use crate::models::cross_encoder::context::{N_PIECES, add_marks, marked_window};
+use crate::models::cross_encoder::infer::PairScorer;
+use crate::models::cross_encoder::{CrossEncoderConfig, SCOPE};
+use crate::objectives::pairs::{Pairs, PairsConfig, Question, Questions};
+use crate::system::dual_encoder::DualConfig;
+use crate::tensor::matrix::Compute;
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tensor::random::for_step;
+use crate::tokenizer::Pieces;
+use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
+use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::compile::hash_file;
@@ -16,30 +30,17 @@ use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 use canonym_core::link::model::LexicalModel;
 use canonym_core::link::{Candidate, Link, Linker, Marked};
 use canonym_core::text::Mention;
-use canonym_neural::bundle::FILE;
-use canonym_neural::bundle::cross_encoder::{self, CrossBundle, FirstLinker, Retrieval};
-use canonym_neural::bundle::dual_encoder::DualBundle;
-use canonym_neural::checkpoint::read_bert;
-use canonym_neural::models::cross_encoder::context::{N_PIECES, add_marks, marked_window};
-use canonym_neural::models::cross_encoder::infer::PairScorer;
-use canonym_neural::models::cross_encoder::{CrossEncoderConfig, SCOPE};
-use canonym_neural::objectives::pairs::{Pairs, PairsConfig, Question, Questions};
-use canonym_neural::system::dual_encoder::DualConfig;
-use canonym_neural::tensor::matrix::Compute;
-use canonym_neural::tensor::parameters::{Parameters, Precision};
-use canonym_neural::tensor::random::for_step;
-use canonym_neural::tokenizer::Pieces;
-use canonym_neural::train::{RunConfig, Select};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::{checkpoint_folder, existing};
 use super::data::held_apart;
 use super::learned::{check_judged, of_corpus, of_documents, source};
+use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, provenance, settings, write_bytes, write_text};
-use crate::knowledge::dual_linker;
-use crate::progress;
+use super::{TrainOptions, settings};
+use crate::status;
+use crate::system::parts::dual_linker;
 
 /// The one training of this system.
 const STAGE: &str = "train";
@@ -143,7 +144,7 @@ struct Judged {
 }
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
@@ -159,7 +160,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let first = first_model(data, retrieval, root)?;
-    let folder = checkpoint_folder(&experiment.model.bert, root)?;
+    let folder = checkpoint_folder(&experiment.model.bert, arguments)?;
     let mut parameters = Parameters::default();
     let (mut bert, mut pieces) = read_bert(&folder, SCOPE, &mut parameters)?;
     let mut rng = for_step(*seed, u64::MAX);
@@ -169,7 +170,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     model.init(&mut parameters, &mut rng);
     model.check(&parameters).with_context(|| format!("{path} cannot be trained"))?;
 
-    progress::say("reading terminology and documents …");
+    status::say("reading terminology and documents …");
     let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
     let linker = first_linker(&kb, retrieval, first.as_ref())?;
     let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, pieces: &pieces, data, retrieval };
@@ -190,8 +191,8 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         let (accuracy, recall) = (100.0 * found.accuracy_at_1, 100.0 * found.recall);
         format!("{what}: {} mentions, accuracy@1 {accuracy:.1}, recall {recall:.1}", found.n_mentions)
     };
-    progress::say(&said("train", &train));
-    progress::say(&said("dev", &dev));
+    status::say(&said("train", &train));
+    status::say(&said("dev", &dev));
     seconds.insert("prepare", started.elapsed().as_secs_f64());
 
     let paths = [&data.documents, &data.dev_documents, &data.terminology.path];
@@ -201,8 +202,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if let (Some(path), Some(first)) = (&data.linker, &first) {
         provenance.data_xxh3.insert(format!("{}/{FILE}", path.display()), format!("{:032x}", first.fingerprint));
     }
-    let config = toml::to_string(&experiment)?;
-    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
+    let of = identity(&experiment, &provenance)?;
     let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
         .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
@@ -226,21 +226,19 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         cross_encoder: dev_questions.accuracy(&scorer)?,
     };
     let (before, after) = (100.0 * judged.first_linker, 100.0 * judged.cross_encoder);
-    progress::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, ordered anew {after:.1}"));
+    status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, ordered anew {after:.1}"));
     seconds.insert("judge", judged_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
     let bundle = CrossBundle { learned, ..CrossBundle::new(&model, *retrieval, (parameters, pieces)) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
     let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seen, seconds };
-    write_text(&arguments.out, "config.toml", &config)?;
-    write_text(&arguments.out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
+    write_run(&arguments.out, &experiment, &report, &provenance)?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     remove_kept(&arguments.out, &[STAGE])
 }
 
 /// What the model learns from. The documents to judge on choose a checkpoint where the experiment lets them.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Experiment { seed, data, run, .. } = experiment;
     let mut all = Learned::default();
     let (train, tune) = held_apart(read(&root.join(&data.documents))?, data.tune_share, *seed)?;
@@ -255,7 +253,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> 
 }
 
 /// The dual encoder that finds candidates, where the experiment names one.
-fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> anyhow::Result<Option<DualBundle>> {
+fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> canonym_core::Result<Option<DualBundle>> {
     match (retrieval.linker, &data.linker) {
         (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&existing(path, root))?)),
         (FirstLinker::Bm25 | FirstLinker::Lexical, None) => Ok(None),
@@ -272,7 +270,7 @@ fn first_linker(
     kb: &Arc<KnowledgeBase>,
     retrieval: &Retrieval,
     first: Option<&DualBundle>,
-) -> anyhow::Result<Box<dyn Linker>> {
+) -> canonym_core::Result<Box<dyn Linker>> {
     let config = LinkConfig { top_k: retrieval.n_candidates, min_score: 0.0 };
     Ok(match (first, retrieval.linker) {
         (Some(bundle), _) => {
@@ -284,7 +282,7 @@ fn first_linker(
     })
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<AnnotatedDocument>> {
+fn read(path: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let documents: canonym_core::Result<Vec<AnnotatedDocument>> =
         Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop).collect();
     Ok(documents?)
@@ -302,7 +300,7 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// The mentions of documents with their candidates, `n` of them at equal distances, or all where it is 0; and what was found for all.
-    fn questions(&self, documents: &[AnnotatedDocument], n: usize) -> anyhow::Result<(Questions, Retrieved)> {
+    fn questions(&self, documents: &[AnnotatedDocument], n: usize) -> canonym_core::Result<(Questions, Retrieved)> {
         let mut found = Retrieved { n_documents: documents.len(), ..Retrieved::default() };
         let mut gold = Vec::with_capacity(documents.len());
         for document in documents {
@@ -375,7 +373,7 @@ impl Asked<'_> {
         (link, right): (&Link, Option<usize>),
         names: &mut Vec<Vec<u32>>,
         rows: &mut HashMap<String, u32>,
-    ) -> anyhow::Result<Question> {
+    ) -> canonym_core::Result<Question> {
         let hull = mention.hull();
         let window = marked_window(self.pieces, text, hull.start as usize..hull.end as usize, self.model.n_pieces)?;
         let mut candidates = Vec::with_capacity(link.candidates.len());

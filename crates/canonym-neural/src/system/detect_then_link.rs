@@ -1,18 +1,19 @@
 //! Mentions that one model finds, linked by another that finds none itself.
 
+use crate::system::parts;
 use std::sync::Arc;
 
+use crate::models::joint::{IS_MENTION, Joint, log_odds};
+use crate::system::dual_encoder::DualLinker;
+use crate::system::pipeline::{Pipeline, PipelineConfig};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::explain::{Explanation, contribution};
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym_core::text::{Document, Mention};
-use canonym_neural::models::joint::{IS_MENTION, Joint, log_odds};
-use canonym_neural::system::dual_encoder::DualLinker;
-use canonym_neural::system::pipeline::{Pipeline, PipelineConfig};
 
-use crate::knowledge::{self, Models};
+use crate::system::parts::Models;
 
 /// Mentions that are less likely right than this have no concept, where neither the user nor the model says another: what is best for an F1 of about 0.8, since the
 /// best threshold of calibrated probabilities is half of the F1 that it leads to (Lipton et al. 2014).
@@ -27,7 +28,7 @@ enum Finder {
 }
 
 /// A finder, and the linker behind it.
-pub struct Borrowed {
+pub struct DetectThenLink {
     kb: Arc<KnowledgeBase>,
     finder: Finder,
     linker: DualLinker,
@@ -35,7 +36,7 @@ pub struct Borrowed {
     least: f32,
 }
 
-impl Borrowed {
+impl DetectThenLink {
     /// `linker` behind the finder of mentions that `models` name, with the short forms of a user where there are some.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
@@ -43,9 +44,9 @@ impl Borrowed {
         joint: Option<Joint>,
         config: PipelineConfig,
         subset: Option<Arc<Subset>>,
-    ) -> anyhow::Result<Borrowed> {
+    ) -> canonym_core::Result<DetectThenLink> {
         let models = Models { senses: models.senses.clone(), ..models.finder()? };
-        let pipeline = knowledge::pipeline(kb, &models, config, subset.clone())?;
+        let pipeline = parts::pipeline(kb, &models, config, subset.clone())?;
         let finder = match pipeline {
             Some(pipeline) if !pipeline.types().is_empty() => Finder::Pipeline(Box::new(pipeline)),
             _ => {
@@ -54,7 +55,7 @@ impl Borrowed {
             }
         };
         let least = config.min_score.unwrap_or(joint.map_or(LEAST, |joint| joint.least));
-        Ok(Borrowed { kb: kb.clone(), finder, linker, joint, least })
+        Ok(DetectThenLink { kb: kb.clone(), finder, linker, joint, least })
     }
 
     /// The mentions of each document; their scores are the probabilities that they are mentions.
@@ -110,7 +111,7 @@ fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marke
     documents.iter().zip(found).map(|(document, mentions)| Marked { document, mentions }).collect()
 }
 
-impl Annotator for Borrowed {
+impl Annotator for DetectThenLink {
     fn annotate(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<LinkedMention>>> {
         let (found, links) = self.link(documents)?;
         let one = |(mention, link)| self.decided(mention, link);

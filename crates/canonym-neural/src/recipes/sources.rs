@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
 use super::data::{Source, compile_all};
-use super::write_text;
-use crate::progress;
-use crate::queries::{MentionQuery, bare, read_mentions};
+use super::run_folder::write_text;
+use crate::recipes::queries::{MentionQuery, bare, read_mentions};
+use crate::status;
 
 /// What `format` of a terminology says for the JSON that the code of ResCNN reads: `{"id": [["primary", "name"], …], …}`.
 const ONTOLOGY: &str = "rescnn";
@@ -77,16 +77,16 @@ impl DataConfig {
 }
 
 /// Reads the queries and holds some of them out.
-pub fn read_queries(data: &DataConfig, root: &Path) -> anyhow::Result<Queries> {
+pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Queries> {
     let refused = |message: &str| {
         let error = canonym_core::Error::invalid(message.to_owned());
         error.with_hint("give `dev_queries`, or `hold_out = 10` for queries that come with their documents")
     };
     let mut n_decoded = BTreeMap::new();
-    let mut read = |path: &PathBuf| -> anyhow::Result<Vec<MentionQuery>> {
+    let mut read = |path: &PathBuf| -> canonym_core::Result<Vec<MentionQuery>> {
         let mentions = read_mentions(&root.join(path))?;
         if mentions.n_decoded > 0 {
-            progress::say(&format!(
+            status::say(&format!(
                 "{}: {} lines are not UTF-8 and were read as Windows-1252",
                 path.display(),
                 mentions.n_decoded
@@ -125,7 +125,7 @@ pub fn compile_main(
     root: &Path,
     folder: &Path,
     queries: &[MentionQuery],
-) -> anyhow::Result<(Arc<KnowledgeBase>, Option<Arc<KnowledgeBase>>)> {
+) -> canonym_core::Result<(Arc<KnowledgeBase>, Option<Arc<KnowledgeBase>>)> {
     let out = folder.join("terminology.kb");
     match (&data.terminology, data.query_names) {
         (Some(config), false) => Ok((compile_terminology(config, root, &out)?, None)),
@@ -145,12 +145,20 @@ pub fn compile_main(
 }
 
 /// Compiles a terminology into the file `out`.
-pub fn compile_terminology(config: &TerminologyConfig, root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
+pub fn compile_terminology(
+    config: &TerminologyConfig,
+    root: &Path,
+    out: &Path,
+) -> canonym_core::Result<Arc<KnowledgeBase>> {
     compile(&[config], root, out, None)
 }
 
 /// Compiles several terminologies into one: where ids are the same, the first gives the preferred name.
-pub fn compile_merged(configs: &[&TerminologyConfig], root: &Path, out: &Path) -> anyhow::Result<Arc<KnowledgeBase>> {
+pub fn compile_merged(
+    configs: &[&TerminologyConfig],
+    root: &Path,
+    out: &Path,
+) -> canonym_core::Result<Arc<KnowledgeBase>> {
     compile(configs, root, out, None)
 }
 
@@ -159,7 +167,7 @@ fn compile(
     root: &Path,
     out: &Path,
     names: Option<String>,
-) -> anyhow::Result<Arc<KnowledgeBase>> {
+) -> canonym_core::Result<Arc<KnowledgeBase>> {
     let mut sources = Vec::new();
     let mut made = Vec::new();
     let folder = out.parent().unwrap_or(Path::new("."));
@@ -195,7 +203,7 @@ fn compile(
 }
 
 /// The records of an ontology as the code of ResCNN has it, as JSON lines.
-fn ontology(path: &Path) -> anyhow::Result<String> {
+fn ontology(path: &Path) -> canonym_core::Result<String> {
     let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let names_of: BTreeMap<String, Vec<(String, String)>> = serde_json::from_str(&text).map_err(|error| {
         let error =
@@ -220,7 +228,7 @@ pub fn with_names(
     root: &Path,
     out: &Path,
     queries: &[MentionQuery],
-) -> anyhow::Result<Arc<KnowledgeBase>> {
+) -> canonym_core::Result<Arc<KnowledgeBase>> {
     let mut concepts_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     if let Some(kb) = own {
         for concept in kb.concepts() {
@@ -240,7 +248,7 @@ pub fn with_names(
         }
     }
     if n_unknown > 0 {
-        progress::say(&format!("{n_unknown} ids of queries are not in the terminology; their phrases are no names"));
+        status::say(&format!("{n_unknown} ids of queries are not in the terminology; their phrases are no names"));
     }
     let names: String = names_of.iter().map(|(id, names)| record(id, None, names)).collect();
     let names = Some(names).filter(|names| !names.is_empty());

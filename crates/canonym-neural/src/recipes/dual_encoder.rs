@@ -4,35 +4,34 @@ mod data;
 mod joint;
 mod judge;
 
+use crate::system::parts;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+pub use crate::bundle::dual_encoder::SYSTEM;
+use crate::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest, FORMAT};
+use crate::bundle::{Bundle, FILE};
+use crate::checkpoint::read_bert;
+use crate::models::cross_encoder::context::add_marks;
+use crate::models::dual_encoder::windows::{WindowConfig, Windower};
+use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT};
+use crate::models::fusion::Fusion;
+use crate::objectives::Names;
+use crate::objectives::linking::{Linking, LinkingConfig, Reading, Target};
+use crate::objectives::ranks::{Ranks, ranks};
+use crate::system::concept_rows::ConceptRows;
+use crate::tensor::matrix::Compute;
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tensor::random::{SplitMix64, for_step};
+use crate::train::RunConfig;
 use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::error::Context;
 use canonym_core::eval::ids::{IdSet, known_ids};
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::model::LexicalModel;
-pub use canonym_neural::bundle::dual_encoder::SYSTEM;
-use canonym_neural::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest, FORMAT};
-use canonym_neural::bundle::{Bundle, FILE};
-use canonym_neural::checkpoint::read_bert;
-use canonym_neural::models::cross_encoder::context::add_marks;
-use canonym_neural::models::dual_encoder::windows::{WindowConfig, Windower};
-use canonym_neural::models::dual_encoder::{
-    DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT,
-};
-use canonym_neural::models::fusion::Fusion;
-use canonym_neural::objectives::Names;
-use canonym_neural::objectives::linking::{Linking, LinkingConfig, Reading, Target};
-use canonym_neural::objectives::ranks::{Ranks, ranks};
-use canonym_neural::system::concept_rows::ConceptRows;
-use canonym_neural::tensor::matrix::Compute;
-use canonym_neural::tensor::parameters::{Parameters, Precision};
-use canonym_neural::tensor::random::{SplitMix64, for_step};
-use canonym_neural::train::RunConfig;
 use serde::{Deserialize, Serialize};
 
 use self::data::{Corpus, CorpusReport, DataConfig, Parts, ids_of, labels_of, prepare, read_corpora, with_synonyms};
@@ -41,12 +40,14 @@ use self::judge::{Measured, SearchReport, judge, measure};
 use super::adapt::usages_in;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::learned::{self, check_judged, of_documents};
+use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainArguments, provenance, settings, write_bytes, write_text};
-use crate::eval::warnings;
-use crate::knowledge::{self, LEXICAL_PART, Models, TERMINOLOGY, dual_vectors, lexical_learned};
-use crate::progress;
-use crate::system::Mentions;
+use super::{TrainOptions, settings};
+use crate::status;
+use crate::system::linked::MentionSource;
+use crate::system::parts::{LEXICAL_PART, Models, dual_vectors, lexical_learned};
+use crate::system::terminology::TERMINOLOGY;
+use canonym_core::eval::unknown::unknown;
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -176,7 +177,7 @@ struct Report {
 }
 
 /// Tells how many mentions mean no concept of the terminology; where all do, nothing can be learned.
-fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> anyhow::Result<()> {
+fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> canonym_core::Result<()> {
     let CorpusReport { n_mentions, n_nil, n_unknown, .. } = corpus.report;
     let n_meant = n_mentions - n_nil;
     let annotations = corpus.documents.iter().flat_map(|document| &document.annotations);
@@ -188,8 +189,8 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     let ids: Vec<String> = ids.collect();
     let known = known_ids(ids.iter().map(String::as_str));
     let what = format!("mentions that are {part}");
-    if let Some(unknown) = warnings::unknown(&what, sets.iter(), &known) {
-        unknown.tell("the terminology");
+    if let Some(unknown) = unknown(&what, sets.iter(), &known) {
+        unknown.lines("the terminology").iter().for_each(|line| status::say(line));
     }
     if n_unknown < n_meant || !is_needed {
         return Ok(());
@@ -209,7 +210,7 @@ const NEW_TERMINOLOGY: &str = "terminology.new.kb";
 const STAGE: &str = "train";
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the dual encoder"))?;
@@ -217,7 +218,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
-    progress::say("reading checkpoint, terminology and corpora …");
+    status::say("reading checkpoint, terminology and corpora …");
     let Parts { train, tune, dev } = read_corpora(&experiment.data, experiment.seed, root)
         .with_context(|| format!("`data.train` and `data.dev` are looked for in the data root {}", root.display()))?;
     if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
@@ -227,10 +228,10 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     }
     let record = learned(&experiment, root)?;
     let finder = finder(&experiment.judge, root)?;
-    let Beginning { manifest, windower, parameters } = begin(&experiment, root)?;
+    let Beginning { manifest, windower, parameters } = begin(&experiment, arguments)?;
     let mut of_judging = record.clone();
     if let Some(finder) = finder.as_ref().filter(|_| manifest.model.search.is_none()) {
-        of_judging.join("mentions", Some(&finder.learned(Mentions::Detect)?));
+        of_judging.join("mentions", Some(&finder.learned(MentionSource::Detect)?));
     }
     let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
     // The terminology of a model that is there already stays until the new one is complete.
@@ -258,7 +259,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     check_known("trained on", &train, &kb, experiment.run.n_steps > 0)?;
     check_known("held out", &dev, &kb, false)?;
     seconds.insert("prepare", started.elapsed().as_secs_f64());
-    progress::say(&format!(
+    status::say(&format!(
         "{} weights; {} names; {} windows with {} mentions",
         parameters.counts().0,
         names.pieces.len(),
@@ -267,7 +268,6 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     ));
 
     let provenance = provenance(experiment.data.paths().collect(), root)?;
-    let config = toml::to_string(&experiment)?;
     let watched = match tune.documents.is_empty() {
         true => dev.of_first(experiment.data.n_dev_in_training),
         false => &tune.readings,
@@ -287,7 +287,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     if !experiment.encoder.train_names {
         objective = objective.with_encoded(&bundle.parameters, dual_vectors(&kb, &bundle)?);
     }
-    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
+    let of = identity(&experiment, &provenance)?;
     let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
     let mut log = open_log(out, &[STAGE])?;
     let train_started = Instant::now();
@@ -319,7 +319,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         seconds,
     };
     if !dev.readings.is_empty() {
-        progress::say("held-out documents …");
+        status::say("held-out documents …");
         let encoder = bundle.encoder()?;
         let vectors = dual_vectors(&kb, &bundle)?;
         let all = ranks(&encoder, &vectors, &dev.readings, &names)?;
@@ -337,9 +337,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         report.held_out = Some(measure(&bundle, &kb, &dev.documents, finder)?);
     }
     report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
-    write_text(out, "config.toml", &config)?;
-    write_text(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    write_text(out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
+    write_run(out, &experiment, &report, &provenance)?;
     if new_terminology.exists() {
         std::fs::rename(&new_terminology, out.join(TERMINOLOGY))
             .map_err(|error| canonym_core::Error::io("rename", &new_terminology, error))?;
@@ -349,9 +347,9 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 }
 
 /// What finds mentions for a model that finds none; `None` where they are not judged.
-fn finder(config: &JudgeConfig, root: &Path) -> anyhow::Result<Option<Models>> {
+fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Models>> {
     match config.mentions.as_deref() {
-        None => knowledge::models(knowledge::DEFAULT).map(Some),
+        None => parts::models(parts::DEFAULT).map(Some),
         Some("none") => Ok(None),
         Some(path) => {
             let bundle = Bundle::open(&existing(Path::new(path), root))
@@ -362,7 +360,7 @@ fn finder(config: &JudgeConfig, root: &Path) -> anyhow::Result<Option<Models>> {
 }
 
 /// What the model learns from: corpora that train it, and those on which its weights and thresholds are chosen.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Experiment { data, encoder, .. } = experiment;
     let Parts { train, tune, dev } = read_corpora(data, experiment.seed, root)?;
     let chosen_on = if tune.is_empty() { &dev } else { &tune };
@@ -407,13 +405,13 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
 }
 
 /// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
-fn begin(experiment: &Experiment, root: &Path) -> anyhow::Result<Beginning> {
+fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Result<Beginning> {
     let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay, compute, .. } =
         &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
-        (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, root)?, &mut rng)?,
-        (None, Some(from)) => of_bundle(experiment, &existing(from, root))?,
+        (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, arguments)?, &mut rng)?,
+        (None, Some(from)) => of_bundle(experiment, &existing(from, arguments.root()))?,
         _ => {
             let error = canonym_core::Error::invalid("`encoder` has to name one beginning");
             let hint =
@@ -464,7 +462,7 @@ struct Beginning {
     parameters: Parameters,
 }
 
-fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -> anyhow::Result<Beginning> {
+fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -> canonym_core::Result<Beginning> {
     let mut parameters = Parameters::default();
     let (mut config, mut pieces) = read_bert(folder, TEXT, &mut parameters)?;
     read_bert(folder, NAME, &mut parameters)?;
@@ -496,7 +494,7 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         normalizer: pieces.normalizer,
         longest_word: pieces.longest_word,
         fusion: Fusion::DENSE,
-        lexical: serde_json::from_str(&LexicalModel::embedded().to_json())?,
+        lexical: LexicalModel::embedded().to_value(),
         least_span: 0.5,
         joint: None,
         same_sense: 0.0,
@@ -505,7 +503,7 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
     Ok(Beginning { manifest, windower: Windower::new(pieces, windows)?, parameters })
 }
 
-fn of_bundle(experiment: &Experiment, folder: &Path) -> anyhow::Result<Beginning> {
+fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beginning> {
     let bundle = DualBundle::open(folder)?;
     let DualEncoderConfig { mention, name, search, .. } = bundle.manifest.model;
     let differs = experiment.model.is_some_and(|wanted| wanted != ModelConfig { mention, name, search })

@@ -5,13 +5,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::train::Progress;
 use canonym_core::Error;
-use canonym_neural::train::Progress;
 use serde_json::json;
 
 use super::curve::{self, Entry};
-use super::write_text;
-use crate::progress;
+use super::run_folder::write_text;
+use crate::status;
 
 const STEPS: &str = "log.csv";
 const ROUNDS: &str = "log.jsonl";
@@ -33,14 +33,14 @@ pub struct Log {
 
 impl Log {
     /// Begins `log.csv` and `log.jsonl` in a folder.
-    pub fn create(folder: &Path) -> anyhow::Result<Log> {
+    pub fn create(folder: &Path) -> canonym_core::Result<Log> {
         write_text(folder, STEPS, "stage,step,loss,rate,norm,seconds\n")?;
         write_text(folder, ROUNDS, "")?;
         Log::go_on(folder)
     }
 
     /// Goes on with the log of a training that was stopped.
-    pub fn go_on(folder: &Path) -> anyhow::Result<Log> {
+    pub fn go_on(folder: &Path) -> canonym_core::Result<Log> {
         Ok(Log {
             folder: folder.to_path_buf(),
             steps: append(folder, STEPS)?,
@@ -59,7 +59,7 @@ impl Log {
         stage: &'static str,
         (n_made, n_steps): (u64, u64),
         n_examples: usize,
-    ) -> anyhow::Result<()> {
+    ) -> canonym_core::Result<()> {
         self.stage = stage;
         self.n_steps = n_steps;
         let is_kept = |entry: &Entry| entry.stage != stage || entry.step <= n_made;
@@ -70,9 +70,9 @@ impl Log {
         self.before = (n_made, own.map_or(0.0, |entry| entry.seconds));
         self.started = Instant::now();
         self.losses = (0.0, 0);
-        progress::say(&format!("{stage}: {n_steps} steps on {n_examples} examples"));
+        status::say(&format!("{stage}: {n_steps} steps on {n_examples} examples"));
         if n_made > 0 {
-            progress::say(&format!("{stage}: going on after step {n_made}"));
+            status::say(&format!("{stage}: going on after step {n_made}"));
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Log {
                 let rate = step.saturating_sub(self.before.0) as f64 / now.max(1e-9);
                 let left = self.n_steps.saturating_sub(step) as f64 / rate.max(1e-9);
                 let shown = score.map_or(String::new(), |score| format!(", held out {:.2}", 100.0 * score));
-                progress::say(&format!(
+                status::say(&format!(
                     "{} {step}/{}: loss {loss:.4}{shown}; {rate:.2} steps a second, {left:.0} s left",
                     self.stage, self.n_steps,
                 ));
@@ -106,26 +106,26 @@ impl Log {
     }
 
     /// Ends a stage and draws the curve so far.
-    pub fn end(&mut self) -> anyhow::Result<()> {
-        progress::say(&format!("{}: done in {:.0} s", self.stage, self.started.elapsed().as_secs_f64()));
+    pub fn end(&mut self) -> canonym_core::Result<()> {
+        status::say(&format!("{}: done in {:.0} s", self.stage, self.started.elapsed().as_secs_f64()));
         let drawn = curve::draw(&read(&self.folder, STEPS)?, &read(&self.folder, ROUNDS)?);
         write_text(&self.folder, CURVE, &drawn)
     }
 }
 
-fn append(folder: &Path, name: &str) -> anyhow::Result<BufWriter<File>> {
+fn append(folder: &Path, name: &str) -> canonym_core::Result<BufWriter<File>> {
     let path = folder.join(name);
     let file = OpenOptions::new().append(true).create(true).open(&path);
     Ok(BufWriter::new(file.map_err(|error| Error::io("open", &path, error))?))
 }
 
-fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
+fn read(folder: &Path, name: &str) -> canonym_core::Result<String> {
     let path = folder.join(name);
     Ok(std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?)
 }
 
 /// Takes lines out of a log, and a last one that was not written to its end; gives what stays.
-fn keep(folder: &Path, name: &str, is_kept: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+fn keep(folder: &Path, name: &str, is_kept: impl Fn(&str) -> bool) -> canonym_core::Result<String> {
     let text = read(folder, name)?;
     let is_kept = |line: &&str| line.ends_with('\n') && is_kept(line.trim_end());
     let kept: String = text.split_inclusive('\n').filter(is_kept).collect();

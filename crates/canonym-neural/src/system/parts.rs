@@ -1,18 +1,28 @@
-//! Which knowledge base a command works on: a compiled file, or the embedded starter.
+//! The models that a system is made of, opened by name, and the linkers that they make on a knowledge base.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
+use crate::bundle::cross_encoder::{self, CrossBundle};
+use crate::bundle::dual_encoder::DualBundle;
+use crate::bundle::{self, Bundle};
+use crate::index::FlatIndex;
+use crate::index::cache::{VectorCache, cache_folder};
+use crate::models::mention_prior::UsagesOf;
+use crate::models::rescnn::names::NameEncoder;
+use crate::system::concept_rows::ConceptRows;
+use crate::system::dual_encoder::{DualConfig, DualLinker};
+use crate::system::hybrid::{HybridLinker, explain_usages};
+use crate::system::name_scorer::{NameVoice, Voices};
+use crate::system::pipeline::{Pipeline, PipelineConfig};
+use crate::tensor::matrix::Matrix;
+use canonym_core::error::Context;
 use canonym_core::eval::learned::Learned;
 use canonym_core::index::bm25::Bm25Config;
 use canonym_core::index::grams::GramScratch;
-use canonym_core::input::Source;
-use canonym_core::kb::format::Meta;
-use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
+use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
-use canonym_core::kb::{KnowledgeBase, KnowledgeBaseBuilder};
 use canonym_core::link::bm25::Bm25Linker;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig, may_name, where_named};
@@ -21,87 +31,12 @@ use canonym_core::link::recognise::accept::{self, AcceptModel};
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::link::{Link, Linker, Marked};
-use canonym_neural::bundle::cross_encoder::{self, CrossBundle};
-use canonym_neural::bundle::dual_encoder::DualBundle;
-use canonym_neural::bundle::{self, Bundle};
-use canonym_neural::index::FlatIndex;
-use canonym_neural::index::cache::VectorCache;
-use canonym_neural::models::mention_prior::UsagesOf;
-use canonym_neural::models::rescnn::names::NameEncoder;
-use canonym_neural::system::concept_rows::ConceptRows;
-use canonym_neural::system::dual_encoder::{DualConfig, DualLinker};
-use canonym_neural::system::hybrid::{HybridLinker, explain_usages};
-use canonym_neural::system::name_scorer::{NameVoice, Voices};
-use canonym_neural::system::pipeline::{Pipeline, PipelineConfig};
-use canonym_neural::tensor::matrix::Matrix;
 
-use crate::encoding;
-use crate::errors::usage;
-use crate::system::Mentions;
-
-/// The word that stands for the embedded knowledge base where a file is expected.
-pub const STARTER: &str = "starter";
-
-/// The knowledge base in the folder of a run.
-pub const TERMINOLOGY: &str = "terminology.kb";
+use super::encoding;
+use super::linked::MentionSource;
 
 /// The model that is used where none is named; `canonym-default/assets/README.md` tells how it was made.
 pub const DEFAULT_MODEL: &[u8] = canonym_default::MODEL;
-
-/// The variable that names the folder where the vectors of names are kept.
-const CACHE: &str = "CANONYM_CACHE";
-
-/// About 5,500 common concepts; `canonym-default/assets/README.md` tells how they were chosen.
-pub const STARTER_TABLE: &str = canonym_default::STARTER;
-
-/// Opens `path`, or the starter knowledge base where none or its name is given.
-pub fn open(path: Option<&Path>) -> anyhow::Result<Arc<KnowledgeBase>> {
-    let kb = match path {
-        Some(path) if path != Path::new(STARTER) => KnowledgeBase::open(path),
-        _ => starter(),
-    };
-    Ok(Arc::new(kb.context("the knowledge base could not be opened")?))
-}
-
-/// As [`open`]; where no knowledge base is given and the model brings the one along that it was trained with, that one.
-pub fn open_for(path: Option<&Path>, model: &str) -> anyhow::Result<Arc<KnowledgeBase>> {
-    let own = Path::new(model).join(TERMINOLOGY);
-    match path {
-        None if own.exists() => open(Some(&own)),
-        _ => open(path),
-    }
-}
-
-/// Compiles the starter knowledge base in memory, which takes less time than reading a larger one from disk.
-fn starter() -> canonym_core::Result<KnowledgeBase> {
-    let source = Source::from_bytes(STARTER, STARTER_TABLE.as_bytes().to_vec());
-    let mut builder = KnowledgeBaseBuilder::new();
-    let mut add = |record| builder.add(record);
-    import_sources(SourceFormat::Tsv, &[source], &ImportConfig::default(), &mut Report::default(), &mut add)?;
-    let meta = Meta {
-        name: STARTER.to_owned(),
-        source_format: SourceFormat::Tsv.name().to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        added_prefixes: vec!["MESH".to_owned()],
-        ..Meta::default()
-    };
-    KnowledgeBase::from_vec(builder.to_bytes(meta)?, STARTER)
-}
-
-/// The id to show: as stored, or as the source wrote it.
-pub fn shown_id(kb: &KnowledgeBase, concept: canonym_core::kb::ConceptId, raw: bool) -> String {
-    if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
-}
-
-/// Every id of a concept, its own first, as stored, or as the source wrote them.
-pub fn all_ids(kb: &KnowledgeBase, concept: canonym_core::kb::ConceptId, raw: bool) -> Vec<String> {
-    let added = &kb.meta().added_prefixes;
-    let strip = |id: &str| match id.split_once(':') {
-        Some((prefix, rest)) if raw && added.iter().any(|added| added == prefix) => rest.to_owned(),
-        _ => id.to_owned(),
-    };
-    [shown_id(kb, concept, raw)].into_iter().chain(kb.alternative_ids(concept).map(strip)).collect()
-}
 
 /// The models that a system is made of.
 #[derive(Debug, Clone)]
@@ -160,9 +95,9 @@ impl Models {
     }
 
     /// What the parts learned from that take part where mentions come from there.
-    pub fn learned(&self, mentions: Mentions) -> anyhow::Result<Learned> {
+    pub fn learned(&self, mentions: MentionSource) -> canonym_core::Result<Learned> {
         let mut all = Learned::default();
-        let detect = mentions == Mentions::Detect;
+        let detect = mentions == MentionSource::Detect;
         if let Some(bundle) = &self.rerank {
             all.join(cross_encoder::SYSTEM, bundle.learned.as_ref());
         }
@@ -185,7 +120,7 @@ impl Models {
     }
 
     /// What finds mentions for a model that finds none.
-    pub fn finder(&self) -> anyhow::Result<Models> {
+    pub fn finder(&self) -> canonym_core::Result<Models> {
         match &self.finder {
             Some(finder) => Ok(Models::clone(finder)),
             None => models(DEFAULT),
@@ -193,7 +128,7 @@ impl Models {
     }
 
     /// The built-in models with those of a bundle.
-    pub fn of_bundle(bundle: Arc<Bundle>) -> anyhow::Result<Models> {
+    pub fn of_bundle(bundle: Arc<Bundle>) -> canonym_core::Result<Models> {
         Ok(Models { ranking: bundle.lexical()?, dense: Some(bundle), ..Models::built_in() })
     }
 
@@ -207,13 +142,13 @@ impl Models {
     }
 
     /// The built-in models with a dual encoder.
-    pub fn of_dual(bundle: Arc<DualBundle>) -> anyhow::Result<Models> {
+    pub fn of_dual(bundle: Arc<DualBundle>) -> canonym_core::Result<Models> {
         Ok(Models { ranking: bundle.lexical()?, dual: Some(bundle), ..Models::built_in() })
     }
 }
 
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
-pub fn models(model: &str) -> anyhow::Result<Models> {
+pub fn models(model: &str) -> canonym_core::Result<Models> {
     let mut models = Models::built_in();
     if model == "lexical" {
         return Ok(models);
@@ -265,7 +200,7 @@ pub fn models(model: &str) -> anyhow::Result<Models> {
 }
 
 /// The models of a bundle, whatever system it is of.
-fn of_file(path: &Path) -> anyhow::Result<Models> {
+fn of_file(path: &Path) -> canonym_core::Result<Models> {
     let (file, bytes) = bundle::read_file(path)?;
     match bundle::system_in(&bytes, &file)?.as_deref() {
         Some(bundle::dual_encoder::SYSTEM) => Models::of_dual(Arc::new(DualBundle::from_bytes(&bytes, &file)?)),
@@ -293,7 +228,7 @@ impl NameLinker {
         models: &Models,
         config: LinkConfig,
         subset: Option<Arc<Subset>>,
-    ) -> anyhow::Result<NameLinker> {
+    ) -> canonym_core::Result<NameLinker> {
         if let Some(bundle) = &models.dual {
             let config = DualConfig { link: config, least_span: None, nested: false };
             return Ok(NameLinker::Dual(Box::new(dual_linker(kb, bundle, config, subset)?)));
@@ -365,7 +300,7 @@ fn hybrid(
     bundle: &Bundle,
     config: LinkConfig,
     subset: Option<Arc<Subset>>,
-) -> anyhow::Result<HybridLinker> {
+) -> canonym_core::Result<HybridLinker> {
     let names = Arc::new(bundle.name_encoder()?);
     let index = name_vectors(kb, bundle, &names);
     let weights = (models.ranking.clone(), bundle.manifest.fusion);
@@ -378,14 +313,18 @@ pub fn dual_linker(
     bundle: &DualBundle,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
-) -> anyhow::Result<DualLinker> {
+) -> canonym_core::Result<DualLinker> {
     let voices = dual_voices(kb, bundle, subset.as_deref())?;
     Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?.with_voices(voices))
 }
 
 /// What speaks beside words and context in a dual encoder, on `kb`; vectors of names are kept.
-pub fn dual_voices(kb: &KnowledgeBase, bundle: &DualBundle, subset: Option<&Subset>) -> anyhow::Result<Arc<Voices>> {
-    let of_names = |voice: Bundle| -> anyhow::Result<NameVoice> {
+pub fn dual_voices(
+    kb: &KnowledgeBase,
+    bundle: &DualBundle,
+    subset: Option<&Subset>,
+) -> canonym_core::Result<Arc<Voices>> {
+    let of_names = |voice: Bundle| -> canonym_core::Result<NameVoice> {
         let names = voice.name_encoder()?;
         let index = name_vectors(kb, &voice, &names);
         Ok(NameVoice::new(names, index))
@@ -406,7 +345,7 @@ fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> Fla
 }
 
 /// The vectors of the concepts of `kb` by a dual encoder. They are kept, for every model with the same encoder of names.
-pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> anyhow::Result<Matrix> {
+pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> canonym_core::Result<Matrix> {
     let cache = VectorCache { folder: cache_folder(), model: bundle.names_fingerprint() };
     let kind = bundle.manifest.concepts;
     let rows = ConceptRows::of(kb, kind);
@@ -425,7 +364,7 @@ pub fn pipeline(
     models: &Models,
     config: PipelineConfig,
     subset: Option<Arc<Subset>>,
-) -> anyhow::Result<Option<Pipeline>> {
+) -> canonym_core::Result<Option<Pipeline>> {
     let Some(bundle) = &models.dense else { return Ok(None) };
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
     let linker = hybrid(kb, models, bundle, LinkConfig { top_k: config.top_k, min_score: 0.0 }, subset.clone())?;
@@ -458,30 +397,5 @@ impl Linker for NameLinker {
                 Ok(inputs.iter().map(weigh).collect())
             }
         }
-    }
-}
-
-/// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.
-pub fn cache_folder() -> Option<PathBuf> {
-    let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let of_system = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    named(CACHE).or_else(|| of_system().map(|folder| folder.join("canonym")))
-}
-
-/// Sets the number of threads for the whole process.
-pub fn use_threads(threads: Option<usize>) -> anyhow::Result<()> {
-    let Some(threads) = threads else { return Ok(()) };
-    if threads == 0 || threads > 1024 {
-        let hint = "give a number from 1 to 1024, or leave `--threads` out for all cores";
-        return Err(usage(format!("{threads} is no usable number of threads"), hint));
-    }
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start the threads")
-}
-
-/// A probability from the command line.
-pub fn parse_probability(text: &str) -> Result<f32, String> {
-    match text.parse::<f32>() {
-        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        _ => Err("a probability from 0 to 1 is expected".to_owned()),
     }
 }

@@ -5,37 +5,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+use crate::bundle::{Bundle, FILE, FORMAT, Manifest};
+use crate::checkpoint::{self, read_embeddings};
+use crate::index::FlatIndex;
+use crate::models::fusion::Fusion;
+use crate::models::rescnn::ResCnnConfig;
+use crate::models::rescnn::names::NameEncoder;
+use crate::objectives::Names;
+use crate::objectives::candidates::{CandidateConfig, Candidates, SPARSE_WEIGHT};
+use crate::objectives::synonyms::{SynonymConfig, Synonyms};
+use crate::system::hybrid::{self, HybridLinker, Judged};
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tensor::random::for_step;
+use crate::tokenizer::Pieces;
+use crate::train::RunConfig;
+use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned};
 use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_core::link::fit::Labelled;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::model::LexicalModel;
 use canonym_core::text::normalise::fold;
-use canonym_neural::bundle::{Bundle, FILE, FORMAT, Manifest};
-use canonym_neural::checkpoint::{self, read_embeddings};
-use canonym_neural::index::FlatIndex;
-use canonym_neural::models::fusion::Fusion;
-use canonym_neural::models::rescnn::ResCnnConfig;
-use canonym_neural::models::rescnn::names::NameEncoder;
-use canonym_neural::objectives::Names;
-use canonym_neural::objectives::candidates::{CandidateConfig, Candidates, SPARSE_WEIGHT};
-use canonym_neural::objectives::synonyms::{SynonymConfig, Synonyms};
-use canonym_neural::system::hybrid::{self, HybridLinker, Judged};
-use canonym_neural::tensor::parameters::{Parameters, Precision};
-use canonym_neural::tensor::random::for_step;
-use canonym_neural::tokenizer::Pieces;
-use canonym_neural::train::RunConfig;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::checkpoint_folder;
 use super::learned::{check_prints, of_queries};
 use super::log::Log;
+use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
-use super::{TrainArguments, provenance, settings, stage, tell_unknown, write_bytes, write_text};
-use crate::knowledge::{LEXICAL_PART, lexical_learned};
-use crate::progress;
-use crate::queries::{MentionQuery, bare};
+use super::{TrainOptions, settings, stage, tell_unknown};
+use crate::recipes::queries::{MentionQuery, bare};
+use crate::status;
+use crate::system::parts::{LEXICAL_PART, lexical_learned};
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -186,7 +187,7 @@ struct Report {
 }
 
 /// Runs an experiment.
-pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()> {
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of ResCNN"))?;
@@ -205,7 +206,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let data = &experiment.data;
-    progress::say("reading terminologies and queries …");
+    status::say("reading terminologies and queries …");
     let Queries { train: queries, dev: dev_queries, n_decoded } = read_queries(data, root)?;
     let of_train = of_queries(NAMES_PART, Trained, (&data.queries, root), &queries)?;
     let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
@@ -222,7 +223,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         .synonyms
         .iter()
         .map(|config| compile_terminology(config, root, &arguments.out.join("synonyms.kb")))
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<canonym_core::Result<_>>()?;
 
     let trained_on = single(&queries).map(|one| one.query.as_str());
     let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
@@ -232,7 +233,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         VocabularyConfig::Learned { size, dim } => (Pieces::learn(texts.iter().map(String::as_str), *size), *dim),
         VocabularyConfig::Checkpoint { bert, trained } => {
             let pieces =
-                read_embeddings(&checkpoint_folder(bert, root)?, experiment.model.max_length, &mut parameters)?;
+                read_embeddings(&checkpoint_folder(bert, arguments)?, experiment.model.max_length, &mut parameters)?;
             if !trained {
                 checkpoint::names().try_for_each(|name| parameters.freeze(name))?;
             }
@@ -258,12 +259,11 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     seconds.insert("prepare", started.elapsed().as_secs_f64());
 
     let provenance = provenance(data.paths().collect(), root)?;
-    let config = toml::to_string(&experiment)?;
-    let of = format!("{config}{}", serde_json::to_string(&provenance.data_xxh3)?);
+    let of = identity(&experiment, &provenance)?;
     let mut log = stage::open_log(&arguments.out, &STAGES)?;
     experiment.model.init(&mut parameters, pieces.len(), dim, &mut for_step(experiment.seed, u64::MAX));
     let (n_trained, n_parameters) = parameters.counts();
-    progress::say(&format!(
+    status::say(&format!(
         "{} pieces, {n_trained} weights; {} names, {} queries",
         pieces.len(),
         terminology.names.pieces.len(),
@@ -297,12 +297,12 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 
     let sparse_weight = chosen.get(SPARSE_WEIGHT).ok().map(|weight| weight.values[0]);
     let lexical = LexicalModel::embedded();
-    let manifest = |fusion| -> anyhow::Result<Manifest> {
+    let manifest = |fusion| -> canonym_core::Result<Manifest> {
         Ok(Manifest {
             format: FORMAT,
             rescnn: experiment.model.clone(),
             fusion,
-            lexical: serde_json::from_str(&lexical.to_json())?,
+            lexical: lexical.to_value(),
             tagger: None,
             card: String::new(),
         })
@@ -326,7 +326,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
     };
     let by_cosine_weight: Vec<(f32, f64)> =
         hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&judged, &hybrid::COSINE_WEIGHTS)).collect();
-    progress::say(&format!("dev accuracy@1: {dev:?}, {dev_clean:?}, cosine weight {}", fusion.cosine));
+    status::say(&format!("dev accuracy@1: {dev:?}, {dev_clean:?}, cosine weight {}", fusion.cosine));
     if data.refit {
         let started = Instant::now();
         let mut all = anchors;
@@ -357,9 +357,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
         by_cosine_weight,
         seconds,
     };
-    write_text(&arguments.out, "config.toml", &config)?;
-    write_text(&arguments.out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    write_text(&arguments.out, "provenance.json", &(serde_json::to_string_pretty(&provenance)? + "\n"))?;
+    write_run(&arguments.out, &experiment, &report, &provenance)?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     // What was kept to go on with.
     for name in ["clean.kb", "dev.kb", "synonyms.kb"] {
@@ -372,7 +370,7 @@ pub fn run(arguments: &TrainArguments, table: toml::Table) -> anyhow::Result<()>
 }
 
 /// What the model learns from: queries train it; held-out ones choose weights, and train it in the end where the experiment says so.
-pub fn learned(experiment: &Experiment, root: &Path) -> anyhow::Result<Learned> {
+pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let data = &experiment.data;
     let Queries { train, dev, .. } = read_queries(data, root)?;
     let mut all = Learned::default();
@@ -493,7 +491,7 @@ impl Stage<'_> {
         (anchors, names): (&Names, &Names),
         held_out: Option<(&Names, &Names)>,
         log: &mut Log,
-    ) -> anyhow::Result<Parameters> {
+    ) -> canonym_core::Result<Parameters> {
         let StageConfig { objective, candidates, batch, run: config } = self.config;
         let mut candidates = (*objective == ObjectiveKind::MarginalLikelihood).then(|| {
             let config = candidates.unwrap_or_default();
@@ -517,7 +515,7 @@ impl Stage<'_> {
 }
 
 /// The evidence for each part of the held-out queries.
-fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> anyhow::Result<Vec<Judged>> {
+fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> canonym_core::Result<Vec<Judged>> {
     let names: Arc<NameEncoder> = Arc::new(bundle.name_encoder()?);
     let index = Arc::new(FlatIndex::new(names.encode_forms(kb)));
     let linker =

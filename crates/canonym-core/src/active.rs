@@ -1,0 +1,222 @@
+//! Active sampling: which document an annotator should look at next.
+//!
+//! Least confident, as published (TrainX): the confidence of a mention is its own score plus the margin between its two best concepts; the
+//! confidence of a document is that of its least confident mention. Documents without predictions come first; ties keep their order.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::eval::bootstrap::SplitMix64;
+use crate::{Error, Result};
+
+/// How documents are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// By place and concept together.
+    LeastConfident,
+    /// By the lead of the best concept alone.
+    Margin,
+    /// By the place alone.
+    Recognition,
+    /// Each as unlike those before it as can be.
+    Diversity,
+    /// By chance.
+    Random,
+}
+
+impl Strategy {
+    /// Every strategy.
+    pub const ALL: [Strategy; 5] =
+        [Strategy::LeastConfident, Strategy::Margin, Strategy::Recognition, Strategy::Diversity, Strategy::Random];
+
+    /// The name that the interface has.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::LeastConfident => "least-confident",
+            Strategy::Margin => "margin",
+            Strategy::Recognition => "recognition",
+            Strategy::Diversity => "diversity",
+            Strategy::Random => "random",
+        }
+    }
+
+    /// The strategy of a name.
+    pub fn parse(name: &str) -> Result<Strategy> {
+        Strategy::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
+            let names = Strategy::ALL.map(Strategy::name).join(", ");
+            let shown: String = name.chars().take(40).collect();
+            Error::invalid(format!("unknown strategy `{shown}`")).with_hint(format!("use one of {names}"))
+        })
+    }
+}
+
+/// A document in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    /// Its place in the list that was given.
+    pub row: usize,
+    /// Why it stands here, where the strategy says more than the confidence of its predictions.
+    pub why: Option<String>,
+}
+
+/// The confidence of one mention under a strategy, from its own score and the margin between its two best concepts.
+pub fn confidence(strategy: Strategy, mention: f64, margin: f64) -> f64 {
+    match strategy {
+        Strategy::Margin => margin,
+        Strategy::Recognition => mention,
+        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => mention + margin,
+    }
+}
+
+/// The margin between the two best of scores in descending order: the first itself where it stands alone, 0 where there is none.
+pub fn margin(scores: &[f64]) -> f64 {
+    let at = |row: usize| scores.get(row).copied().unwrap_or(0.0);
+    (at(0) - at(1)).max(0.0)
+}
+
+/// A document that waits to be annotated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Waiting {
+    /// The confidence of its least confident open prediction; `None` where there is none.
+    pub least: Option<f64>,
+    /// Whether a model has read it, or it came with annotations.
+    pub was_read: bool,
+}
+
+/// The first `limit` of the documents that wait; by [`farthest_first`] where documents are to be unlike each other.
+pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) -> Vec<Ranked> {
+    let mut rows: Vec<usize> = (0..waiting.len()).collect();
+    if strategy == Strategy::Random {
+        rows.sort_by_cached_key(|row| SplitMix64::new(seed ^ (*row as u64 + 1)).next_u64());
+        rows.truncate(limit);
+        return rows.into_iter().map(|row| Ranked { row, why: Some("chosen at random".to_owned()) }).collect();
+    }
+    // What nobody has read comes first, what is decided but not finished comes last.
+    let order = |row: usize| match (waiting[row].least, waiting[row].was_read) {
+        (None, false) => (0, 0.0),
+        (Some(least), _) => (1, least),
+        (None, true) => (2, 0.0),
+    };
+    rows.sort_by(|a, b| {
+        let (a, b) = (order(*a), order(*b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
+    rows.truncate(limit);
+    rows.into_iter().map(|row| Ranked { row, why: None }).collect()
+}
+
+/// At most `most` of a list, evenly from its start to its end.
+pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+    let n = all.len().min(most);
+    (0..n).map(|at| all[at * all.len() / n]).collect()
+}
+
+/// Documents, each the one that is least like any before it and any of `done`; where nothing is done, the first of the list comes first.
+pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<Ranked> {
+    let why = |near: f64| format!("{:.0} % of its words differ from the documents before it", (1.0 - near) * 100.0);
+    let bags: Vec<Bag> = waiting.iter().map(|text| Bag::of(text)).collect();
+    let done: Vec<Bag> = done.iter().map(|text| Bag::of(text)).collect();
+    let nearest = |bag: &Bag| done.iter().map(|other| bag.cosine(other)).fold(0.0, f64::max);
+    let mut near: Vec<f64> = bags.iter().map(nearest).collect();
+    let mut left: Vec<usize> = (0..bags.len()).collect();
+    let mut chosen = Vec::new();
+    while chosen.len() < limit {
+        let Some(at) = (0..left.len()).reduce(|a, b| if near[left[b]] < near[left[a]] { b } else { a }) else { break };
+        let row = left.remove(at);
+        chosen.push(Ranked { row, why: Some(why(near[row])) });
+        for other in &left {
+            near[*other] = near[*other].max(bags[*other].cosine(&bags[row]));
+        }
+    }
+    chosen
+}
+
+/// Hashes of words, sorted, with their counts, and the length of that vector.
+struct Bag {
+    words: Vec<(u64, f64)>,
+    norm: f64,
+}
+
+impl Bag {
+    fn of(text: &str) -> Bag {
+        let mut counts: BTreeMap<u64, f64> = BTreeMap::new();
+        for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| word.chars().count() > 2) {
+            let mut hasher = DefaultHasher::new();
+            word.to_lowercase().hash(&mut hasher);
+            *counts.entry(hasher.finish()).or_default() += 1.0;
+        }
+        let norm = counts.values().map(|n| n * n).sum::<f64>().sqrt();
+        Bag { words: counts.into_iter().collect(), norm }
+    }
+
+    fn cosine(&self, other: &Bag) -> f64 {
+        let (mut product, mut at) = (0.0, 0);
+        for (word, n) in &self.words {
+            while other.words.get(at).is_some_and(|(beside, _)| beside < word) {
+                at += 1;
+            }
+            if let Some((_, beside)) = other.words.get(at).filter(|(beside, _)| beside == word) {
+                product += n * beside;
+            }
+        }
+        if product == 0.0 { 0.0 } else { product / (self.norm * other.norm) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidence_is_the_score_of_the_mention_plus_the_margin() {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let of = |mention, scores: &[f64]| confidence(Strategy::LeastConfident, mention, margin(scores));
+        assert!(close(of(0.90, &[0.81, 0.79]), 0.92));
+        assert!(close(of(0.60, &[0.95, 0.40]), 1.15));
+        assert!(close(of(0.5, &[0.4]), 0.9));
+        assert!(close(of(0.5, &[]), 0.5));
+    }
+
+    #[test]
+    fn the_document_with_the_least_certain_mark_comes_first() {
+        let document = |least, was_read| Waiting { least, was_read };
+        let waiting = [
+            document(None, true),
+            document(Some(1.0), true),
+            document(Some(0.92), true),
+            document(None, false),
+            document(Some(1.0), true),
+        ];
+        let rows: Vec<usize> =
+            rank(Strategy::LeastConfident, &waiting, 10, 0).iter().map(|ranked| ranked.row).collect();
+        assert_eq!(rows, [3, 2, 1, 4, 0]);
+    }
+
+    #[test]
+    fn diversity_takes_what_is_least_like_what_was_taken() {
+        let texts = ["heart failure dog", "heart failure cat", "renal stone cow", "heart stone dog"];
+        let texts = texts.map(str::to_owned);
+        let rows = |done: &[&str]| -> Vec<usize> {
+            let done: Vec<String> = done.iter().map(|text| (*text).to_owned()).collect();
+            farthest_first(&texts, &done, 3).iter().map(|ranked| ranked.row).collect()
+        };
+        assert_eq!(rows(&[]), [0, 2, 1]);
+        assert_eq!(rows(&["heart failure dog"])[0], 2);
+    }
+
+    #[test]
+    fn a_part_of_many_is_spread_over_all() {
+        let all: Vec<usize> = (0..10).collect();
+        assert_eq!(spread(&all, 4), [0, 2, 5, 7]);
+        assert_eq!(spread(&all, 20), all);
+        assert!(spread::<usize>(&[], 4).is_empty());
+    }
+
+    #[test]
+    fn chance_depends_on_the_seed_alone() {
+        let waiting = vec![Waiting { least: None, was_read: false }; 20];
+        let rows = |seed| rank(Strategy::Random, &waiting, 20, seed);
+        assert_eq!(rows(7), rows(7));
+        assert_ne!(rows(7), rows(8));
+    }
+}

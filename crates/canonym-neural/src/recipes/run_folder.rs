@@ -1,0 +1,78 @@
+//! The folder that a training writes: `config.toml` (as resolved), `report.json`, `provenance.json`, and the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use canonym_core::artifact::AtomicFile;
+use canonym_core::error::Context;
+use canonym_core::kb::compile::hash_file;
+use canonym_core::{Error, Result};
+use serde::Serialize;
+
+use super::checkpoints::data_file;
+
+/// What a model was made of.
+#[derive(Debug, Serialize)]
+pub struct Provenance {
+    /// The program and its version.
+    pub program: &'static str,
+    /// The commit of the source, where it is known.
+    pub revision: Option<String>,
+    /// The checksum of each file that was read.
+    pub data_xxh3: BTreeMap<String, String>,
+}
+
+/// Writes what every run leaves behind: the experiment as resolved, the report, and what it was made of.
+pub fn write_run(
+    out: &Path,
+    experiment: &impl Serialize,
+    report: &impl Serialize,
+    provenance: &Provenance,
+) -> Result<()> {
+    std::fs::create_dir_all(out).map_err(|error| Error::io("create", out, error))?;
+    write_text(out, "config.toml", &to_toml(experiment)?)?;
+    write_text(out, "report.json", &to_json(report)?)?;
+    write_text(out, "provenance.json", &to_json(provenance)?)
+}
+
+/// A value as TOML.
+pub fn to_toml(value: &impl Serialize) -> Result<String> {
+    toml::to_string(value).context("the experiment cannot be written as TOML")
+}
+
+/// A value as JSON over several lines.
+pub fn to_json(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value).context("the report cannot be written as JSON")? + "\n")
+}
+
+/// What a checkpoint has to be of: the experiment and its data.
+pub fn identity(experiment: &impl Serialize, provenance: &Provenance) -> Result<String> {
+    let data = serde_json::to_string(&provenance.data_xxh3).context("the checksums cannot be written as JSON")?;
+    Ok(format!("{}{data}", to_toml(experiment)?))
+}
+
+/// Writes a file of a run; it appears when it is whole.
+pub fn write_text(folder: &Path, name: &str, text: &str) -> Result<()> {
+    write_bytes(folder, name, text.as_bytes())
+}
+
+/// As [`write_text`].
+pub fn write_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let mut file = AtomicFile::create(&folder.join(name))?;
+    file.write_all(bytes).map_err(|error| Error::io("write", &folder.join(name), error))?;
+    Ok(file.commit()?)
+}
+
+/// What a model is made of files below `root`.
+pub fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> Result<Provenance> {
+    let mut data_xxh3 = BTreeMap::new();
+    for path in paths {
+        data_xxh3.insert(path.display().to_string(), hash_file(&data_file(path, root))?);
+    }
+    let output = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
+    let revision =
+        output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
+    let revision = revision.map(|text| text.trim().to_owned());
+    Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), revision, data_xxh3 })
+}

@@ -1,0 +1,40 @@
+//! What the user is told when the names of a knowledge base are encoded, which happens on its first use with a model and can take minutes.
+
+use std::time::Instant;
+
+use canonym_core::eval::thousands;
+use canonym_core::kb::KnowledgeBase;
+use tracing::span::EnteredSpan;
+
+use crate::index::cache::VectorCache;
+use crate::status;
+
+/// Fewer names take a second or two.
+const WORTH_TELLING: usize = 25_000;
+
+/// Names whose encoding tells how long that of all will take.
+const SAMPLE: usize = 512;
+
+/// Tells how many names will be encoded, about how long that takes and where the vectors are kept, unless they are there already. What it gives
+/// shows on a terminal that the work goes on, until it is dropped.
+pub fn tell(
+    kb: &KnowledgeBase,
+    cache: &VectorCache,
+    n_names: usize,
+    encode: impl FnOnce(usize),
+) -> Option<EnteredSpan> {
+    let file = cache.file(kb);
+    if n_names < WORTH_TELLING || file.as_ref().is_some_and(|file| file.exists()) || !status::is_heard() {
+        return None;
+    }
+    let started = Instant::now();
+    encode(SAMPLE);
+    let all = started.elapsed().mul_f64(n_names as f64 / SAMPLE as f64);
+    let kept = match file.as_ref().and_then(|file| file.parent()) {
+        Some(folder) => format!("once; their vectors are kept in {}", folder.display()),
+        None => "; no folder keeps their vectors, which `CANONYM_CACHE` can name".to_owned(),
+    };
+    let (n_names, name) = (thousands(n_names as u64), &kb.meta().name);
+    status::say(&format!("encoding {n_names} names of {name} (about {}) {kept}", status::rounded(all)));
+    Some(status::working("encoding names"))
+}

@@ -1,0 +1,381 @@
+//! The system that commands run: a knowledge base, a model, and documents in and out.
+
+use crate::system::parts;
+use crate::system::terminology;
+use std::sync::Arc;
+
+use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym_core::index::grams::GramScratch;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::Subset;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::recognise::scan::ScanScratch;
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig, short_forms, written_out};
+use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::text::{Document, Mention, Span};
+use rayon::prelude::*;
+
+use super::detect_then_link::DetectThenLink;
+use super::rerank::RetrieveAndRerank;
+use crate::status;
+use crate::system::dual_encoder::{DualConfig, DualLinker};
+use crate::system::parts::{Models, NameLinker};
+use crate::system::pipeline::{Pipeline, PipelineConfig};
+
+/// Where mentions come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MentionSource {
+    /// They are found.
+    Detect,
+    /// They are those of the input.
+    Given,
+}
+
+/// Leaves out annotations without a concept, and what `beside` has at their places, where it has anything. How many they were.
+pub fn drop_unlinked<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>) -> u64 {
+    let kept: Vec<bool> = document.annotations.iter().map(|annotation| !annotation.nil).collect();
+    retain(document, beside, &kept)
+}
+
+/// Keeps the annotations that `kept` says yes to, and what `beside` has at their places. How many others there were.
+pub fn retain<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>, kept: &[bool]) -> u64 {
+    let mut rows = kept.iter();
+    document.annotations.retain(|_| rows.next().copied().unwrap_or(true));
+    let mut rows = kept.iter();
+    beside.retain(|_| rows.next().copied().unwrap_or(true));
+    kept.iter().filter(|is_kept| !**is_kept).count() as u64
+}
+
+/// How a system links.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SystemConfig {
+    /// Where mentions come from.
+    pub mentions: MentionSource,
+    /// Candidates a mention.
+    pub top_k: usize,
+    /// Mentions that are less likely are left out, or not linked where they are given.
+    pub min_score: Option<f32>,
+    /// Whether mentions inside longer ones are given, too.
+    pub nested: bool,
+    /// Whether ids are written as the source has them.
+    pub raw_ids: bool,
+    /// The concepts that may be given; all where `None`.
+    pub subset: Option<Arc<Subset>>,
+    /// Whether ends of the mentions of the input leak into the division of texts into pieces: the published evaluation of the dual encoder.
+    pub leaky_tokenisation: bool,
+}
+
+/// A mention that was found, and why it was linked so.
+type Reasoned = (LinkedMention, Explanation);
+
+/// Links documents to the concepts of one knowledge base.
+pub struct System {
+    kb: Arc<KnowledgeBase>,
+    raw_ids: bool,
+    leaky_tokenisation: bool,
+    subset: Option<Arc<Subset>>,
+    model: Model,
+}
+
+enum Model {
+    Pipeline(Box<Pipeline>),
+    Dual(Box<DualLinker>),
+    DetectThenLink(Box<DetectThenLink>),
+    Detect(DictionaryAnnotator),
+    Gold(NameLinker),
+    Reranked(Box<RetrieveAndRerank>),
+}
+
+impl System {
+    /// Fails where the file of the knowledge base was written to since it was opened: what was linked since may be wrong.
+    pub fn check_kb(&self) -> canonym_core::Result<()> {
+        self.kb.container().check_unchanged()
+    }
+
+    /// The system that `models` make on `kb`.
+    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> canonym_core::Result<System> {
+        let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
+        let model = match mentions {
+            MentionSource::Detect if models.rerank.is_some() => {
+                return Err(canonym_core::Error::usage(
+                    "candidates are ordered anew for given mentions alone",
+                    "give `--mentions gold`",
+                ));
+            }
+            MentionSource::Detect if models.bm25.is_some() => {
+                let hint = "give `--mentions gold`, or another model";
+                return Err(canonym_core::Error::usage(
+                    "`bm25` ranks concepts for given mentions and finds none",
+                    hint,
+                ));
+            }
+            MentionSource::Detect if models.dual.is_some() => {
+                let bundle = models.dual.as_deref().expect("it was looked for");
+                let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
+                let config = DualConfig { link, least_span: None, nested };
+                let linker = parts::dual_linker(kb, bundle, config, subset.clone())?;
+                match bundle.manifest.model.search {
+                    Some(_) => Model::Dual(Box::new(linker)),
+                    None => {
+                        let config = PipelineConfig { top_k: 1, min_score, nested };
+                        Model::DetectThenLink(Box::new(DetectThenLink::new(
+                            kb,
+                            (linker, &models),
+                            bundle.manifest.joint,
+                            config,
+                            subset.clone(),
+                        )?))
+                    }
+                }
+            }
+            MentionSource::Detect => {
+                let joint = PipelineConfig { top_k, min_score, nested };
+                // Where the knowledge base has nothing of what the tagger knows, names decide alone.
+                let pipeline = parts::pipeline(kb, &models, joint, subset.clone())?;
+                match pipeline {
+                    Some(pipeline) if !pipeline.types().is_empty() => Model::Pipeline(Box::new(pipeline)),
+                    pipeline => {
+                        if models.dense.is_some() && pipeline.is_none() {
+                            status::say(
+                                "mentions are found and linked by words: this model has no tagger, and its vectors rank given mentions alone",
+                            );
+                        }
+                        let config = RecogniseConfig { top_k, min_score, nested };
+                        Model::Detect(models.dictionary(kb, config).within(subset.clone()))
+                    }
+                }
+            }
+            MentionSource::Given => {
+                let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
+                match &models.rerank {
+                    Some(bundle) => Model::Reranked(Box::new(RetrieveAndRerank::new(
+                        kb,
+                        (&models, bundle),
+                        config,
+                        subset.clone(),
+                    )?)),
+                    None => Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?),
+                }
+            }
+        };
+        if models.senses.is_some() && !reads_short_forms(&model) {
+            let hint = "leave `--abbreviations` out, or find mentions by `--model default` or `lexical`";
+            return Err(canonym_core::Error::usage("this model does not read short forms of a file", hint));
+        }
+        if leaky_tokenisation && !matches!(model, Model::Dual(_)) {
+            let hint = "leave `--leaky-tokenisation` out, or give a dual encoder that finds mentions";
+            return Err(canonym_core::Error::usage("nothing leaks in this model", hint));
+        }
+        Ok(System { kb: kb.clone(), raw_ids, leaky_tokenisation, subset: subset.clone(), model })
+    }
+
+    /// The same documents with linked mentions in the place of their own annotations.
+    pub fn link(&self, batch: Vec<AnnotatedDocument>) -> canonym_core::Result<Vec<AnnotatedDocument>> {
+        let annotator: &dyn Annotator = match &self.model {
+            Model::Pipeline(pipeline) => pipeline.as_ref(),
+            Model::Dual(linker) => linker.as_ref(),
+            Model::DetectThenLink(borrowed) => borrowed.as_ref(),
+            Model::Detect(dictionary) => dictionary,
+            Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
+            Model::Reranked(linker) => return relink(linker.as_ref(), batch, &self.kb, self.raw_ids),
+        };
+        let mut batch = batch;
+        let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
+        let borders: Vec<Vec<Span>> = match self.leaky_tokenisation {
+            true => batch.iter().map(hulls).collect(),
+            false => Vec::new(),
+        };
+        let texts: Vec<Document> = batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
+        let linked = match &self.model {
+            Model::Dual(linker) if self.leaky_tokenisation => linker.annotate_leaky(&texts, &borders)?,
+            _ => annotator.annotate(&texts)?,
+        };
+        // What else the source says of a document stays, so that its format can be written again.
+        let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
+            let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
+            let annotations = annotations.filter(|annotation| self.is_given(annotation)).collect();
+            AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
+        };
+        Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
+    }
+
+    /// As [`System::link`], each annotation with its reasons. It takes more time.
+    pub fn explain(
+        &self,
+        batch: Vec<AnnotatedDocument>,
+    ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        match &self.model {
+            Model::Detect(annotator) => {
+                let explain = |scratch: &mut ScanScratch, document: AnnotatedDocument| {
+                    let text = document.document;
+                    let explained = annotator.explain_one(&text, scratch);
+                    self.explained(text, explained)
+                };
+                Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
+            }
+            Model::Pipeline(pipeline) => {
+                let texts = texts_of(batch);
+                let explained = pipeline.explain(&texts);
+                Ok(self.all_explained(texts, explained))
+            }
+            Model::Dual(linker) => {
+                let texts = texts_of(batch);
+                let explained = linker.explain_found(&texts)?;
+                Ok(self.all_explained(texts, explained))
+            }
+            Model::DetectThenLink(borrowed) => {
+                let texts = texts_of(batch);
+                let explained = borrowed.explain_found(&texts)?;
+                Ok(self.all_explained(texts, explained))
+            }
+            Model::Reranked(_) => Err(canonym_core::Error::usage(
+                "a cross-encoder gives no reasons",
+                "leave `--explain` or `--rerank` out",
+            )),
+            Model::Gold(NameLinker::Dual(linker)) => {
+                let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+                let explained = linker.explain(&marked(&batch, &mentions))?;
+                let (links, reasons): (Vec<Vec<Link>>, Vec<Vec<Explanation>>) =
+                    explained.into_iter().map(|of_document| of_document.into_iter().unzip()).unzip();
+                let named = |(mut document, reasons): (AnnotatedDocument, Vec<Explanation>)| {
+                    let annotations = std::mem::take(&mut document.annotations).into_iter().zip(reasons);
+                    let reasons;
+                    (document.annotations, reasons) =
+                        annotations.map(|(annotation, reason)| self.named(annotation, reason)).unzip();
+                    (document, reasons)
+                };
+                Ok(with_links(batch, links, &self.kb, self.raw_ids).into_iter().zip(reasons).map(named).collect())
+            }
+            Model::Gold(linker) => {
+                let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
+                    let text = &document.document.text;
+                    let uses = short_forms(text);
+                    let reasons = |annotation: Annotation| {
+                        let name = written_out(text, &annotation.spans, &uses);
+                        let (_, explanation) = linker.explain_mention(&name, scratch)?;
+                        Ok(self.named(annotation, explanation))
+                    };
+                    let explained: Vec<(Annotation, Explanation)> =
+                        document.annotations.into_iter().map(reasons).collect::<canonym_core::Result<_>>()?;
+                    let explanations;
+                    (document.annotations, explanations) = explained.into_iter().unzip();
+                    Ok((document, explanations))
+                };
+                let linked = relink(linker, batch, &self.kb, self.raw_ids)?;
+                linked.into_par_iter().map_init(GramScratch::default, explain).collect()
+            }
+        }
+    }
+
+    fn all_explained(
+        &self,
+        texts: Vec<Document>,
+        explained: Vec<Vec<Reasoned>>,
+    ) -> Vec<(AnnotatedDocument, Vec<Explanation>)> {
+        texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect()
+    }
+
+    /// Filters of types hold also for what was found and is linked to no concept.
+    fn is_given(&self, annotation: &Annotation) -> bool {
+        !annotation.nil || self.subset.as_ref().is_none_or(|subset| subset.has_type(&annotation.semantic_type))
+    }
+
+    /// A document with what was found in it, and why.
+    fn explained(
+        &self,
+        text: Document,
+        explained: Vec<(LinkedMention, Explanation)>,
+    ) -> (AnnotatedDocument, Vec<Explanation>) {
+        let name = |(linked, explanation)| self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation);
+        let is_given = |(annotation, _): &(Annotation, Explanation)| self.is_given(annotation);
+        let (annotations, explanations) = explained.into_iter().map(name).filter(is_given).unzip();
+        (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
+    }
+
+    /// An explanation names its candidates as the annotation does.
+    fn named(&self, annotation: Annotation, mut explanation: Explanation) -> (Annotation, Explanation) {
+        for (explained, record) in explanation.candidates.iter_mut().zip(&annotation.candidates) {
+            explained.id.clone_from(&record.id);
+        }
+        (annotation, explanation)
+    }
+}
+
+/// Whether names of the knowledge base, and so short forms, are looked for in the text.
+fn reads_short_forms(model: &Model) -> bool {
+    matches!(model, Model::Pipeline(_) | Model::DetectThenLink(_) | Model::Detect(_))
+}
+
+fn texts_of(batch: Vec<AnnotatedDocument>) -> Vec<Document> {
+    batch.into_iter().map(|document| document.document).collect()
+}
+
+fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
+    let mention =
+        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    document.annotations.iter().map(mention).collect()
+}
+
+fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<Marked<'a>> {
+    let one = |(document, mentions)| {
+        let document: &AnnotatedDocument = document;
+        let mentions: &Vec<Mention> = mentions;
+        Marked { document: &document.document, mentions }
+    };
+    documents.iter().zip(mentions).map(one).collect()
+}
+
+/// Links the mentions that the documents have.
+fn relink(
+    linker: &dyn Linker,
+    batch: Vec<AnnotatedDocument>,
+    kb: &KnowledgeBase,
+    raw_ids: bool,
+) -> canonym_core::Result<Vec<AnnotatedDocument>> {
+    let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+    let links = linker.link(&marked(&batch, &mentions))?;
+    Ok(with_links(batch, links, kb, raw_ids))
+}
+
+/// Documents with new links of their mentions in the place of what they said of them.
+fn with_links(
+    mut batch: Vec<AnnotatedDocument>,
+    links: Vec<Vec<Link>>,
+    kb: &KnowledgeBase,
+    raw_ids: bool,
+) -> Vec<AnnotatedDocument> {
+    for (document, links) in batch.iter_mut().zip(links) {
+        document.relations.clear();
+        for (annotation, link) in document.annotations.iter_mut().zip(links) {
+            annotation.ids.clear();
+            annotation.parts.clear();
+            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+            annotation.nil = link.nil;
+            annotation.candidates = records(kb, &link, raw_ids);
+        }
+    }
+    batch
+}
+
+fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
+    Annotation {
+        spans: linked.mention.spans.clone(),
+        text: linked.mention.surface(&document.text),
+        semantic_type: linked.mention.semantic_type.clone().unwrap_or_default(),
+        score: Some(linked.mention.score),
+        nil: linked.link.nil,
+        candidates: records(kb, &linked.link, raw),
+        ..Annotation::default()
+    }
+}
+
+/// The candidates of a link as files carry them.
+pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
+    let record = |candidate: &canonym_core::link::Candidate| CandidateRecord {
+        id: terminology::shown_id(kb, candidate.concept, raw),
+        name: kb.preferred_name(candidate.concept).to_owned(),
+        score: candidate.score,
+    };
+    link.candidates.iter().map(record).collect()
+}
