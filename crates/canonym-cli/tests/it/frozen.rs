@@ -149,7 +149,7 @@ fn written(value: &Value, indent: usize) -> String {
                 .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), written(value, indent + 2)));
             surrounded('{', fields.collect(), '}', indent)
         }
-        Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_number) => return value.to_string(),
+        Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_number) => value.to_string(),
         Value::Array(items) => {
             surrounded('[', items.iter().map(|item| written(item, indent + 2)).collect(), ']', indent)
         }

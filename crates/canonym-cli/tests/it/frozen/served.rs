@@ -18,12 +18,13 @@ struct Server {
 impl Server {
     fn start(place: &Workplace, arguments: &[&str]) -> Server {
         let mut command = place.command(&[&["serve", "--bind", "127.0.0.1:0"], arguments].concat());
-        let mut child = command.env("CANONYM_CACHE", place.path("cache")).stdin(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let child = command.env("CANONYM_CACHE", place.path("cache")).stdin(Stdio::null()).spawn().unwrap();
+        let mut server = Server { child, address: String::new() };
         let mut told = Vec::new();
-        for line in lines {
+        for line in BufReader::new(server.child.stderr.take().unwrap()).lines().map_while(Result::ok) {
             if let Some((_, rest)) = line.split_once("http://") {
-                return Server { address: rest.split('/').next().unwrap().to_owned(), child };
+                server.address = rest.split('/').next().unwrap().to_owned();
+                return server;
             }
             told.push(line);
         }
