@@ -12,6 +12,7 @@ mod eval_report;
 mod eval_warnings;
 mod everyday;
 mod filter;
+mod frozen;
 mod help;
 mod hostile;
 mod interrupt;

@@ -1,0 +1,30 @@
+//! Files that earlier versions wrote, one of each kind and format number; see `tests/data/formats/README.md`. The data folder of the server is in `served`.
+
+use super::linking::commands;
+
+#[test]
+fn knowledge_base_of_format_1() {
+    commands(
+        "knowledge-base-1",
+        &[
+            "kb info knowledge-base-1/ailments.kb --json",
+            "kb show knowledge-base-1/ailments.kb A2 --json",
+            "kb search knowledge-base-1/ailments.kb fever --json",
+            "map --model lexical --kb knowledge-base-1/ailments.kb ailments.txt",
+        ],
+    );
+}
+
+#[test]
+fn bundles_of_format_1() {
+    commands(
+        "bundles-1",
+        &[
+            "map --model rescnn-1 --kb knowledge-base-1/ailments.kb --top-k 2 ailments.txt",
+            "map --model pipeline-1 --kb knowledge-base-1/ailments.kb --top-k 2 ailments.txt",
+            "map --model dual-encoder-1 --kb knowledge-base-1/ailments.kb --top-k 2 ailments.txt",
+            "map --model dual-encoder-given-1 --kb knowledge-base-1/ailments.kb --top-k 2 ailments.txt",
+            "link --rerank cross-encoder-1 --kb knowledge-base-1/ailments.kb --to jsonl --mentions gold --top-k 2 notes.jsonl",
+        ],
+    );
+}
