@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Api, ApiError, query, sentence } from './api';
+import { Api, ApiError, query, errorText } from './api';
 
 function answering(status: number, body: unknown, headers: Record<string, string> = {}) {
   const calls: { path: string; init: RequestInit }[] = [];
@@ -49,4 +49,4 @@ test('a refused call asks for a login', async () => {
   expect(asked).toBe(1);
 });
 test('parameters without a value are left out', () => expect(query({ a: 1, b: null, c: 'x y&', d: undefined })).toBe('?a=1&c=x%20y%26'));
-test('an error is told as a sentence', () => expect(sentence(new ApiError('refused', 'no name', 'give one.'))).toBe('No name. Give one.'));
+test('an error is told as a sentence', () => expect(errorText(new ApiError('refused', 'no name', 'give one.'))).toBe('No name. Give one.'));

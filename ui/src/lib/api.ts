@@ -37,16 +37,16 @@ export class Api {
   about = () => this.get<t.About>('/about');
   login = (name: string, password: string) => this.post<{ user: t.User }>('/login', { name, password });
   logout = () => this.post<unknown>('/logout', {});
-  people = () => this.get<{ people: t.User[] }>('/people');
-  addPerson = (person: { name: string; password: string; role: t.Role }) => this.post<t.User>('/people', person);
-  changePerson = (id: number, fields: { role?: t.Role; password?: string; is_active?: boolean }) =>
+  accounts = () => this.get<{ people: t.User[] }>('/people');
+  addAccount = (person: { name: string; password: string; role: t.Role }) => this.post<t.User>('/people', person);
+  changeAccount = (id: number, fields: { role?: t.Role; password?: string; is_active?: boolean }) =>
     this.send<t.User>('PATCH', `/people/${id}`, JSON.stringify(fields), 'application/json');
   members = (p: number) => this.get<{ people: t.User[] }>(`/projects/${p}/people`);
   addMember = (p: number, id: number) => this.post<{ people: t.User[] }>(`/projects/${p}/people`, { id });
   removeMember = (p: number, id: number) => this.send<{ people: t.User[] }>('DELETE', `/projects/${p}/people/${id}`, null, null);
   changePassword = (old: string, fresh: string) => this.post<unknown>('/password', { old, new: fresh });
   tokens = () => this.get<{ tokens: t.TokenRow[] }>('/tokens');
-  makeToken = (name: string, days: number | null) => this.post<{ name: string; token: string }>('/tokens', days === null ? { name } : { name, days });
+  createToken = (name: string, days: number | null) => this.post<{ name: string; token: string }>('/tokens', days === null ? { name } : { name, days });
   revokeToken = (id: string) => this.send<unknown>('DELETE', `/tokens/${encodeURIComponent(id)}`, null, null);
 
   link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean; project?: number }, signal?: AbortSignal) =>
@@ -63,7 +63,7 @@ export class Api {
   deleteProject = (p: number) => this.send<unknown>('DELETE', `/projects/${p}`, null, null);
   importFile = (p: number, body: Blob | string, options: { format: string; filename: string; annotations?: string; offsets?: string; existing?: string }) =>
     this.send<t.ImportReport>('POST', `/projects/${p}/import${query(options)}`, body, 'application/octet-stream');
-  exportAddress = (p: number, format: string, sources: string[]) =>
+  exportUrl = (p: number, format: string, sources: string[]) =>
     `${this.base}/projects/${p}/export${query({ format, sources: sources.join(',') })}`;
   exportLosses = (p: number, format: string, sources: string[], signal?: AbortSignal) =>
     this.get<{ lines: string[] }>(`/projects/${p}/export/losses${query({ format, sources: sources.join(',') })}`, signal);
@@ -85,11 +85,11 @@ export class Api {
   history = (d: number) => this.get<{ events: t.HistoryEvent[] }>(`/documents/${d}/history`);
   comment = (d: number, text: string, mark: number | null) =>
     this.post<t.Comment>(`/documents/${d}/comments`, mark === null ? { text } : { text, mark });
-  alike = (p: number, mark: number, scope: 'document' | 'project') =>
-    this.post<{ matches: t.AlikeMatch[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
+  identicalMentions = (p: number, mark: number, scope: 'document' | 'project') =>
+    this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
   /** Gives the decision of a mark to those alike; `version` is that of its document. */
-  applyToAlike = (p: number, mark: number, scope: 'document' | 'project', version: number) =>
-    this.post<{ matches: t.AlikeMatch[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: true, version });
+  applyToIdentical = (p: number, mark: number, scope: 'document' | 'project', version: number) =>
+    this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: true, version });
   candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal) =>
     this.get<{ candidates: t.PickerCandidate[] }>(`/documents/${d}/candidates${query({ ...place, q: q || undefined })}`, signal);
 
@@ -103,17 +103,17 @@ export class Api {
   useModel = (p: number, m: number) => this.post<unknown>(`/projects/${p}/models/${m}/use`, {});
   renameModel = (p: number, m: number, name: string) => this.send<t.Model>('PATCH', `/projects/${p}/models/${m}`, JSON.stringify({ name }), 'application/json');
   deleteModel = (p: number, m: number) => this.send<unknown>('DELETE', `/projects/${p}/models/${m}`, null, null);
-  modelAddress = (p: number, m: number) => `${this.base}/projects/${p}/models/${m}/file`;
+  modelUrl = (p: number, m: number) => `${this.base}/projects/${p}/models/${m}/file`;
   changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
   documentChanges = (d: number, from: number) => this.get<t.DocumentChanges>(`/documents/${d}/changes${query({ from })}`);
-  pace = (p: number) => this.get<t.Pace>(`/projects/${p}/pace`);
+  annotationTime = (p: number) => this.get<t.TimeStats>(`/projects/${p}/pace`);
   mentions = (p: number, concept: string, cursor: string | null = null, limit = 20) =>
     this.get<t.MentionPage>(`/projects/${p}/mentions${query({ concept, cursor, limit })}`);
-  near = (id: string, top_k = 8, signal?: AbortSignal) =>
+  similarConcepts = (id: string, top_k = 8, signal?: AbortSignal) =>
     this.get<{ concepts: t.Candidate[] }>(`/kb/concepts/${encodeURIComponent(id)}/near${query({ top_k })}`, signal);
   lint = () => this.get<t.Lint>('/kb/lint');
   /** Events of all projects, each with the number of its project as its id. */
-  eventsAddress = () => `${this.base}/events`;
+  eventsUrl = () => `${this.base}/events`;
 
   private get<T>(path: string, signal?: AbortSignal): Promise<T> {
     return this.send<T>('GET', path, null, null, signal);
@@ -168,7 +168,7 @@ export function query(parameters: Query): string {
 }
 
 /** An error as a sentence, whatever was thrown. */
-export function sentence(error: unknown): string {
+export function errorText(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const hint = error instanceof ApiError && error.hint ? ` ${capital(error.hint)}` : '';
   return capital(message) + (/[.!?]$/.test(message) ? '' : '.') + hint;

@@ -1,7 +1,7 @@
 // What all pages share: the server, the person, the address, messages, the theme.
 
-import { Api, ApiError, sentence } from './api';
-import { address, parse, type Route } from './routes';
+import { Api, ApiError, errorText } from './api';
+import { urlFor, parse, type Route } from './routes';
 import type { About } from './types';
 
 export type Theme = 'system' | 'light' | 'dark';
@@ -26,51 +26,51 @@ export const app = $state({
   /** What the page shows, for the title of the window. */
   title: '',
   /** Read aloud by screen readers. */
-  said: '',
+  announcement: '',
   theme: readTheme(),
   letterKeys: readLetterKeys(),
 });
 
 /** Whether the person may import, predict, train, and change projects; annotators may not. */
-export const mayCurate = (): boolean => app.about?.user?.role !== 'annotator';
+export const canCurate = (): boolean => app.about?.user?.role !== 'annotator';
 
 /** Whether the person may delete projects. */
-export const mayAdminister = (): boolean => (app.about?.user?.role ?? 'admin') === 'admin';
+export const canAdminister = (): boolean => (app.about?.user?.role ?? 'admin') === 'admin';
 
 api.onLogin = () => (app.needsLogin = true);
 
-export async function start(): Promise<void> {
+export async function loadAbout(): Promise<void> {
   app.problem = null;
   try {
     app.about = await api.about();
     app.needsLogin = app.about.needs_login && !app.about.user;
   } catch (error) {
-    if (!(error instanceof ApiError && error.kind === 'login')) app.problem = sentence(error);
+    if (!(error instanceof ApiError && error.kind === 'login')) app.problem = errorText(error);
   }
 }
 
 /** Called before a page is left; answers whether it may be. */
-export function go(route: Route, how: 'push' | 'replace' = 'push'): void {
-  const to = address(route);
+export function navigate(route: Route, how: 'push' | 'replace' = 'push'): void {
+  const to = urlFor(route);
   if (how === 'push') history.pushState(null, '', to);
   else history.replaceState(null, '', to);
-  enter();
+  syncRoute();
 }
 
-export function enter(): void {
+export function syncRoute(): void {
   app.route = parse(location.href);
   if ('project' in app.route && app.route.project !== null) app.project = app.route.project;
 }
 
 /** Follows a link of the application without loading the page again. */
-export function follow(event: MouseEvent): void {
+export function followLink(event: MouseEvent): void {
   const link = (event.target as Element | null)?.closest?.('a');
   if (!link || event.defaultPrevented || event.button !== 0) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.hasAttribute('download')) return;
   if (link.origin !== location.origin || link.pathname.startsWith('/api/') || link.getAttribute('href')?.startsWith('#')) return;
   event.preventDefault();
   history.pushState(null, '', link.href);
-  enter();
+  syncRoute();
   const main = document.querySelector<HTMLElement>('main');
   main?.scrollTo(0, 0);
   // Where the link went with its page, the focus would fall to the start of the document.
@@ -79,14 +79,14 @@ export function follow(event: MouseEvent): void {
 
 let nextMessage = 1;
 
-export function tell(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): void {
+export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): void {
   const id = nextMessage++;
   app.messages = [...app.messages.slice(-2), { id, text, kind, action }];
   if (kind === 'info') setTimeout(() => dismiss(id), action ? 12_000 : 5_000);
 }
 
-export function tellError(error: unknown, safe = ''): void {
-  tell(safe ? `${sentence(error)} ${safe}` : sentence(error), 'error');
+export function notifyError(error: unknown, safe = ''): void {
+  notify(safe ? `${errorText(error)} ${safe}` : errorText(error), 'error');
 }
 
 export function dismiss(id: number): void {
@@ -94,8 +94,8 @@ export function dismiss(id: number): void {
 }
 
 /** Says something to screen readers, also the same thing twice. */
-export function say(text: string): void {
-  app.said = app.said === text ? `${text}\u00a0` : text;
+export function announce(text: string): void {
+  app.announcement = app.announcement === text ? `${text}\u00a0` : text;
 }
 
 /** Whether single letters are keys of the annotation page; speech input types letters that nobody meant. */
@@ -132,9 +132,9 @@ export function setTheme(theme: Theme): void {
 export async function copy(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    tell(`${what} copied`);
+    notify(`${what} copied`);
   } catch {
-    tell('The browser does not let this page write to the clipboard. Use https or 127.0.0.1.', 'error');
+    notify('The browser does not let this page write to the clipboard. Use https or 127.0.0.1.', 'error');
   }
 }
 

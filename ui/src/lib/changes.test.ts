@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
-import { hullOf, toldChange } from './changes';
+import { extentOf, changeText } from './changes';
 import type { ChangedMark } from './types';
 
 const side = (name: string | null, score: number) => ({ concept: name ? { id: 'X:1', name } : null, score });
 const mark = (fields: Partial<ChangedMark>): ChangedMark => ({ mark: 1, change: 'added', spans: [[0, 5]], text: 'fever', type: '', before: null, after: null, ...fields });
 
 test('a change is told with what was before', () => {
-  expect(toldChange(mark({ after: side('Fever', 0.62) }))).toBe('“fever”, new: Fever .62');
-  expect(toldChange(mark({ change: 'removed', before: side(null, 0.5) }))).toBe('“fever”, gone: was no concept .50');
-  expect(toldChange(mark({ change: 'relinked', before: side('Pain', 0.51), after: side('Fever', 0.62) }))).toBe('“fever”, other concept: Fever .62, before Pain .51');
+  expect(changeText(mark({ after: side('Fever', 0.62) }))).toBe('“fever”, new: Fever .62');
+  expect(changeText(mark({ change: 'removed', before: side(null, 0.5) }))).toBe('“fever”, gone: was no concept .50');
+  expect(changeText(mark({ change: 'relinked', before: side('Pain', 0.51), after: side('Fever', 0.62) }))).toBe('“fever”, other concept: Fever .62, before Pain .51');
 });
 
 test('a hull covers all parts', () => {
-  expect(hullOf([[7, 9], [2, 4]])).toEqual([2, 9]);
+  expect(extentOf([[7, 9], [2, 4]])).toEqual([2, 9]);
 });

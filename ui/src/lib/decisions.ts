@@ -2,7 +2,7 @@
 // The server's answer replaces what is computed here.
 
 import { OffsetMap, textOf } from './offsets';
-import type { AnnotatedDocument, Decision, DecisionAnswer, Mark, Named } from './types';
+import type { AnnotatedDocument, Decision, DecisionAnswer, Mark, ConceptRef } from './types';
 
 /** Marks that the server has not seen have ids below zero. */
 export type Names = (id: string) => string | undefined;
@@ -11,7 +11,7 @@ export type Names = (id: string) => string | undefined;
 export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: number, names: Names, by: string): AnnotatedDocument {
   let { marks, is_finished } = doc;
   let nextId = firstId;
-  const named = (id: string): Named => ({ id, name: names(id) ?? id });
+  const named = (id: string): ConceptRef => ({ id, name: names(id) ?? id });
   for (const decision of decisions) {
     if (decision.kind === 'add') {
       const made = added(doc, decision, nextId--, named, by);
@@ -77,7 +77,7 @@ export function isOpen(mark: Mark): boolean {
   return mark.state === 'open' && mark.source === 'PRED';
 }
 
-function added(doc: AnnotatedDocument, decision: Decision & { kind: 'add' }, id: number, named: (id: string) => Named, by: string): Mark {
+function added(doc: AnnotatedDocument, decision: Decision & { kind: 'add' }, id: number, named: (id: string) => ConceptRef, by: string): Mark {
   return {
     id,
     spans: decision.spans,
@@ -97,7 +97,7 @@ function added(doc: AnnotatedDocument, decision: Decision & { kind: 'add' }, id:
   };
 }
 
-function changed(doc: AnnotatedDocument, mark: Mark, decision: Decision, named: (id: string) => Named, by: string): Mark {
+function changed(doc: AnnotatedDocument, mark: Mark, decision: Decision, named: (id: string) => ConceptRef, by: string): Mark {
   const decided: Mark = { ...mark, source: 'USER', state: 'accepted', by };
   switch (decision.kind) {
     case 'accept':

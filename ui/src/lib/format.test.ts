@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { cardBlocks, confidenceText, counted, howText, pubtator, seconds, share, time, withCode } from './format';
+import { cardBlocks, formatConfidence, plural, matchText, pubtator, formatDuration, formatScore, formatTime, splitCode } from './format';
 
 test('shares have two digits and no leading nought', () => {
-  expect([share(0.617), share(0.9999), share(0), share(null)]).toEqual(['.62', '1.0', '.00', '–']);
+  expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
 });
 test('a confidence that is a sum of two is shown as a share', () => {
-  expect([confidenceText(1.94, 'least-confident'), confidenceText(0.6, 'margin'), confidenceText(null, 'random')]).toEqual(['.97', '.60', '–']);
+  expect([formatConfidence(1.94, 'least-confident'), formatConfidence(0.6, 'margin'), formatConfidence(null, 'random')]).toEqual(['.97', '.60', '–']);
 });
-test('one and many', () => expect([counted(1, 'document'), counted(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
+test('one and many', () => expect([plural(1, 'document'), plural(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
 test('times are told in the unit that fits', () => {
-  expect([seconds(0.2), seconds(89), seconds(600), seconds(7200), seconds(null)]).toEqual(['1 s', '89 s', '10 min', '2.0 h', '–']);
+  expect([formatDuration(0.2), formatDuration(89), formatDuration(600), formatDuration(7200), formatDuration(null)]).toEqual(['1 s', '89 s', '10 min', '2.0 h', '–']);
 });
-test('a time that is none stays as it is', () => expect([time('soon'), time(null)]).toEqual(['soon', '–']));
-test('unknown ways of matching are shown as they are', () => expect([howText('exact'), howText('oracle')]).toEqual(['exact name', 'oracle']));
+test('a time that is none stays as it is', () => expect([formatTime('soon'), formatTime(null)]).toEqual(['soon', '–']));
+test('unknown ways of matching are shown as they are', () => expect([matchText('exact'), matchText('oracle')]).toEqual(['exact name', 'oracle']));
 test('a linked text as PubTator', () => {
   const candidates = [{ id: 'MESH:D005334', name: 'Fever', score: 0.9 }];
   const annotation = { spans: [[2, 7], [9, 10]] as [number, number][], text: 'fever x', type: null, score: 0.9, nil: false, candidates };
@@ -21,7 +21,7 @@ test('a linked text as PubTator', () => {
 });
 
 test('what stands between backticks is code', () => {
-  expect(withCode('give `--data` or `-`, not ` alone')).toEqual([
+  expect(splitCode('give `--data` or `-`, not ` alone')).toEqual([
     { text: 'give ', isCode: false }, { text: '--data', isCode: true }, { text: ' or ', isCode: false }, { text: '-', isCode: true }, { text: ', not ` alone', isCode: false },
   ]);
 });

@@ -4,30 +4,30 @@ import type { LinkedDocument } from './types';
 
 const whole = new Intl.NumberFormat('en');
 
-export const count = (n: number): string => whole.format(n);
+export const formatCount = (n: number): string => whole.format(n);
 
 /** `1 document`, `3 documents`. */
-export const counted = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
+export const plural = (n: number, one: string, many = `${one}s`): string => `${formatCount(n)} ${n === 1 ? one : many}`;
 
 /** A probability or share as `.62`, with two digits. */
-export function share(value: number | null | undefined): string {
+export function formatScore(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
 }
 
 /** The confidence of a document as a share: by some strategies it is the sum of two probabilities. */
-export function confidenceText(value: number | null, strategy: string): string {
+export function formatConfidence(value: number | null, strategy: string): string {
   const isSum = strategy !== 'margin' && strategy !== 'recognition';
-  return share(value !== null && isSum ? value / 2 : value);
+  return formatScore(value !== null && isSum ? value / 2 : value);
 }
 
-export function seconds(value: number | null | undefined): string {
+export function formatDuration(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   if (value < 90) return `${Math.max(1, Math.round(value))} s`;
   return value < 5400 ? `${Math.round(value / 60)} min` : `${(value / 3600).toFixed(1)} h`;
 }
 
-export function time(text: string | null): string {
+export function formatTime(text: string | null): string {
   if (!text) return '–';
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) return text;
@@ -35,13 +35,13 @@ export function time(text: string | null): string {
 }
 
 /** A day as people write it, with its year. */
-export function day(text: string): string {
+export function formatDate(text: string): string {
   const at = new Date(text);
   return Number.isNaN(at.getTime()) ? text : at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
 /** How a match came about, for people. */
-export function howText(how: string): string {
+export function matchText(how: string): string {
   const texts: Record<string, string> = {
     exact: 'exact name',
     prefix: 'begins so',
@@ -75,7 +75,7 @@ export function pubtator(document: LinkedDocument): string {
 }
 
 /** A text in parts: what stands between backticks is code. A backtick without a second one stays. */
-export function withCode(text: string): { text: string; isCode: boolean }[] {
+export function splitCode(text: string): { text: string; isCode: boolean }[] {
   return text
     .split(/(`[^`\n]+`)/)
     .filter(Boolean)

@@ -108,8 +108,8 @@ test('what was not sent can be taken back', async () => {
   outbox.add(entry('a'));
   outbox.add(entry('b', 2));
   await settle();
-  expect(outbox.takeBack(1)?.client_id).toBe('a');
-  expect(outbox.takeBack(1)).toBeNull();
+  expect(outbox.withdraw(1)?.client_id).toBe('a');
+  expect(outbox.withdraw(1)).toBeNull();
   state.error = null;
   await outbox.flush();
   expect(log).toEqual(['sent b', 'saved b']);

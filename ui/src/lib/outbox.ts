@@ -81,16 +81,16 @@ export class Outbox {
     const kept = { ...entry, order: this.nextOrder++ };
     this.entries.push(kept);
     this.keep(kept);
-    this.tell();
+    this.report();
     void this.flush();
   }
 
   /** Takes back the last entry of a document if it was not sent yet. */
-  takeBack(document: number): Entry | null {
+  withdraw(document: number): Entry | null {
     const last = this.entries.findLast((entry) => entry.document === document);
     if (!last || last.kind !== 'decide' || (this.isSending && last === this.entries[0])) return null;
     this.drop(last);
-    this.tell();
+    this.report();
     return last;
   }
 
@@ -118,7 +118,7 @@ export class Outbox {
           this.drop(entry);
           this.hooks.acknowledged(entry, answer);
         } catch (error) {
-          if (error instanceof ApiError && this.mayPassLater(error)) {
+          if (error instanceof ApiError && this.isRetryable(error)) {
             this.isOffline = true;
             this.nFailures++;
             const wait = error.retryAfter ? error.retryAfter * 1000 : 500 * 2 ** Math.min(this.nFailures, 6);
@@ -129,15 +129,15 @@ export class Outbox {
           this.drop(entry);
           this.hooks.refused(entry, error);
         }
-        this.tell();
+        this.report();
       }
     } finally {
       this.isSending = false;
-      this.tell();
+      this.report();
     }
   }
 
-  private mayPassLater(error: ApiError): boolean {
+  private isRetryable(error: ApiError): boolean {
     return error.isTemporary || error.kind === 'login' || (error.kind === 'server' && this.nFailures + 1 < N_TRIES);
   }
 
@@ -154,7 +154,7 @@ export class Outbox {
     }
   }
 
-  private tell(): void {
+  private report(): void {
     this.hooks.changed(this.state, this.nWaiting);
   }
 }

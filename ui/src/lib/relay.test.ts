@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Relay, type Heard, type Stream } from './relay';
+import { Relay, type RelayMessage, type Stream } from './relay';
 
 class Fake implements Stream {
   readyState = 1;
@@ -28,29 +28,29 @@ function relay() {
 
 test('any number of tabs share one stream, which ends with the last', () => {
   const { made, streams } = relay();
-  const heard: Heard[] = [];
-  const stops = Array.from({ length: 7 }, () => made.listen((one) => heard.push(one)));
+  const received: RelayMessage[] = [];
+  const stops = Array.from({ length: 7 }, () => made.listen((one) => received.push(one)));
   expect(streams.length).toBe(1);
   streams[0]!.send('document', '{"id":3}', '2');
-  expect(heard.length).toBe(7);
-  expect(heard[0]).toEqual({ kind: 'event', project: 2, event: 'document', data: '{"id":3}' });
+  expect(received.length).toBe(7);
+  expect(received[0]).toEqual({ kind: 'event', project: 2, event: 'document', data: '{"id":3}' });
   stops.forEach((stop) => stop());
   expect(streams[0]!.isClosed).toBe(true);
 });
 
 test('a stream that was lost is told when it is back, and one that was refused is asked for again', () => {
   const { made, streams, waiting } = relay();
-  const heard: Heard[] = [];
-  made.listen((one) => heard.push(one));
+  const received: RelayMessage[] = [];
+  made.listen((one) => received.push(one));
   streams[0]!.send('open');
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
   streams[0]!.send('error');
   streams[0]!.send('open');
-  expect(heard).toEqual([{ kind: 'again' }]);
+  expect(received).toEqual([{ kind: 'again' }]);
   streams[0]!.readyState = 2;
   streams[0]!.send('error');
   waiting[0]!();
   expect(streams.length).toBe(2);
   streams[1]!.send('open');
-  expect(heard.length).toBe(2);
+  expect(received.length).toBe(2);
 });

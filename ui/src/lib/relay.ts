@@ -2,7 +2,7 @@
 // tab would leave none for decisions.
 
 /** What a tab hears: an event of a project, or that the stream was lost and is back. */
-export type Heard = { kind: 'event'; project: number; event: string; data: string } | { kind: 'again' };
+export type RelayMessage = { kind: 'event'; project: number; event: string; data: string } | { kind: 'again' };
 
 /** What the stream tells of. */
 export const EVENTS = ['job', 'document', 'import', 'deleted'] as const;
@@ -18,7 +18,7 @@ export interface Stream {
 
 /** Holds the stream while anybody listens. */
 export class Relay {
-  private readonly listeners = new Set<(heard: Heard) => void>();
+  private readonly listeners = new Set<(message: RelayMessage) => void>();
   private stream: Stream | null = null;
 
   constructor(
@@ -27,7 +27,7 @@ export class Relay {
   ) {}
 
   /** Listens until the function that it gives is called. */
-  listen(listener: (heard: Heard) => void): () => void {
+  listen(listener: (message: RelayMessage) => void): () => void {
     this.listeners.add(listener);
     if (!this.stream) this.open(false);
     return () => {
@@ -43,10 +43,10 @@ export class Relay {
     this.stream = stream;
     let wasLost = isAgain;
     for (const event of EVENTS) {
-      stream.addEventListener(event, ({ data = '', lastEventId = '' }) => this.tell({ kind: 'event', project: Number(lastEventId), event, data }));
+      stream.addEventListener(event, ({ data = '', lastEventId = '' }) => this.broadcast({ kind: 'event', project: Number(lastEventId), event, data }));
     }
     stream.addEventListener('open', () => {
-      if (wasLost) this.tell({ kind: 'again' });
+      if (wasLost) this.broadcast({ kind: 'again' });
       wasLost = false;
     });
     stream.addEventListener('error', () => {
@@ -60,7 +60,7 @@ export class Relay {
     });
   }
 
-  private tell(heard: Heard): void {
-    for (const listener of this.listeners) listener(heard);
+  private broadcast(message: RelayMessage): void {
+    for (const listener of this.listeners) listener(message);
   }
 }

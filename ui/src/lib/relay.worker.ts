@@ -8,7 +8,7 @@ const relay = new Relay(() => new EventSource(address) as unknown as Stream);
 
 scope.onconnect = (event) => {
   const port = event.ports[0]!;
-  let stop = relay.listen((heard) => port.postMessage(heard));
+  let stop = relay.listen((message) => port.postMessage(message));
   // A tab says when it leaves.
   port.onmessage = () => {
     stop();

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { address, parse, textInAddress, textOfAddress } from './routes';
+import { urlFor, parse, textFragment, textFromFragment } from './routes';
 
 function check(path: string, page: string, back = path): void {
   const route = parse(path);
   expect(route.page).toBe(page);
-  expect(address(route)).toBe(back);
+  expect(urlFor(route)).toBe(back);
 }
 
 test('addresses are read and written', () => {
@@ -32,13 +32,13 @@ test('what is no page is told to be none', () => {
   }
 });
 test('an id with a dot stays out of the path', () => {
-  const path = address({ page: 'terminology', q: '', id: 'ICD10:E11.9' });
+  const path = urlFor({ page: 'terminology', q: '', id: 'ICD10:E11.9' });
   expect(new URL(path, 'http://localhost').pathname).not.toContain('.');
   expect(parse(path)).toEqual({ page: 'terminology', q: '', id: 'ICD10:E11.9' });
 });
 test('a text goes into the fragment and comes back', () => {
   const text = 'A 😀 #1 100 %\r\nnext';
-  expect(textOfAddress(textInAddress(text))).toBe(text);
-  expect(textOfAddress('#text=%E0%A4%A')).toBeNull();
-  expect(textOfAddress('')).toBeNull();
+  expect(textFromFragment(textFragment(text))).toBe(text);
+  expect(textFromFragment('#text=%E0%A4%A')).toBeNull();
+  expect(textFromFragment('')).toBeNull();
 });

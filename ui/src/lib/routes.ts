@@ -27,26 +27,26 @@ export function parse(address: string): Route {
     return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id'), ...findings };
   }
   if (place === 'settings') return { page: 'settings' };
-  if (place === 'models') return { page: 'models', project: whole(url.searchParams.get('project') ?? undefined) };
+  if (place === 'models') return { page: 'models', project: parseId(url.searchParams.get('project') ?? undefined) };
   if (place !== 'projects') return missing;
   if (first === undefined) return { page: 'projects' };
-  const project = whole(first);
+  const project = parseId(first);
   if (project === null || parts.length > 5 || (parts.length === 5 && second !== 'changes')) return missing;
   if (second === undefined) return { page: 'project', project, tab: 'queue' };
   if (second === 'annotate') {
-    const document = whole(third);
-    const span = spanOf(url.searchParams.get('span'));
+    const document = parseId(third);
+    const span = parseSpan(url.searchParams.get('span'));
     return document === null ? missing : { page: 'annotate', project, document, ...(span ? { span } : {}) };
   }
   if (second === 'changes') {
-    const [job, document] = [whole(third), whole(fourth)];
+    const [job, document] = [parseId(third), parseId(fourth)];
     return job === null || document === null ? missing : { page: 'changes', project, job, document };
   }
   const tab = TABS.find((one) => one === second);
   return tab && third === undefined ? { page: 'project', project, tab } : missing;
 }
 
-export function address(route: Route): string {
+export function urlFor(route: Route): string {
   switch (route.page) {
     case 'link':
       return '/';
@@ -75,11 +75,11 @@ export function address(route: Route): string {
 }
 
 /** A text in the fragment of an address, which browsers do not send to servers. */
-export function textInAddress(text: string): string {
+export function textFragment(text: string): string {
   return `#text=${encodeURIComponent(text)}`;
 }
 
-export function textOfAddress(hash: string): string | null {
+export function textFromFragment(hash: string): string | null {
   if (!hash.startsWith('#text=')) return null;
   try {
     return decodeURIComponent(hash.slice(6));
@@ -89,11 +89,11 @@ export function textOfAddress(hash: string): string | null {
 }
 
 /** Two code points with a line between them. */
-function spanOf(text: string | null): Span | null {
-  const [start = null, end = null] = (text ?? '').split('-').map((part) => whole(part));
+function parseSpan(text: string | null): Span | null {
+  const [start = null, end = null] = (text ?? '').split('-').map((part) => parseId(part));
   return start !== null && end !== null && start < end ? [start, end] : null;
 }
 
-function whole(text: string | undefined): number | null {
+function parseId(text: string | undefined): number | null {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }

@@ -1,7 +1,7 @@
 // The one outbox of this window, and which open document wants to hear of it.
 
-import { api, say, tell } from './app.svelte';
-import { ApiError, sentence } from './api';
+import { api, announce, notify } from './app.svelte';
+import { ApiError, errorText } from './api';
 import { uuid } from './ids';
 import { Outbox, saveText, type Entry, type SaveState, type Store } from './outbox';
 import type { DecisionAnswer } from './types';
@@ -25,10 +25,10 @@ export const outbox = new Outbox(storage(), {
   refused(entry, error) {
     const listener = listeners.get(entry.document);
     if (listener) listener.refused(entry, error);
-    else tell(`A decision of document ${entry.document} was refused: ${sentence(error)}`, 'error');
+    else notify(`A decision of document ${entry.document} was refused: ${errorText(error)}`, 'error');
   },
   changed(state, nWaiting) {
-    if (state === 'offline' && saving.state !== 'offline') say(saveText(state, nWaiting));
+    if (state === 'offline' && saving.state !== 'offline') announce(saveText(state, nWaiting));
     saving.state = state;
     saving.nWaiting = nWaiting;
   },
@@ -37,7 +37,7 @@ export const outbox = new Outbox(storage(), {
 
 /** Takes the last decision on a document back, wherever it is. */
 export function undoIn(document: number): void {
-  if (!outbox.takeBack(document)) outbox.add({ client_id: uuid(), document, kind: 'undo', decisions: [], version: null, firstId: 0 });
+  if (!outbox.withdraw(document)) outbox.add({ client_id: uuid(), document, kind: 'undo', decisions: [], version: null, firstId: 0 });
 }
 
 /** Resolves when the server has every decision, or cannot be reached. */

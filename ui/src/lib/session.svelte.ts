@@ -1,9 +1,9 @@
 // One open document: what the server has said, decisions that wait on top, and which mention is looked at.
 
-import { api, app, say, tell, tellError } from './app.svelte';
-import { sentence } from './api';
+import { api, app, announce, notify, notifyError } from './app.svelte';
+import { errorText } from './api';
 import { apply, idsOfAdded, isOpen, merge, withIds } from './decisions';
-import { share } from './format';
+import { formatScore } from './format';
 import { uuid } from './ids';
 import { OffsetMap } from './offsets';
 import type { Entry } from './outbox';
@@ -28,7 +28,7 @@ export class DocumentSession {
   hasDecided = false;
 
   private readonly names = new Map<string, string>();
-  private takenBack: Entry[] = [];
+  private undone: Entry[] = [];
   private stop: () => void;
 
   readonly doc = $derived.by(() => {
@@ -39,12 +39,12 @@ export class DocumentSession {
   });
   readonly map = $derived(new OffsetMap(this.base?.text ?? ''));
   /** In the order of the text, with spans in UTF-16 units beside the marks. */
-  readonly placed = $derived.by(() => {
+  readonly ordered = $derived.by(() => {
     const marks = (this.doc?.marks ?? []).map((mark) => ({ id: mark.id, spans: mark.spans.map((span) => this.map.spanToUnits(span)), mark }));
     return inOrder(marks);
   });
-  readonly mark = $derived(this.placed.find((one) => one.id === this.focused)?.mark ?? null);
-  readonly nOpen = $derived(this.placed.filter((one) => isOpen(one.mark)).length);
+  readonly mark = $derived(this.ordered.find((one) => one.id === this.focused)?.mark ?? null);
+  readonly nOpen = $derived(this.ordered.filter((one) => isOpen(one.mark)).length);
 
   constructor(
     readonly id: number,
@@ -69,17 +69,17 @@ export class DocumentSession {
         if (mark.concept) this.names.set(mark.concept.id, mark.concept.name);
         for (const one of mark.candidates) this.names.set(one.id, one.name);
       }
-      if (this.first) this.lookAt(this.first);
-      else if (this.focused === null || !this.mark) this.focused = this.placed.find((one) => isOpen(one.mark))?.id ?? this.placed[0]?.id ?? null;
+      if (this.first) this.focusSpan(this.first);
+      else if (this.focused === null || !this.mark) this.focused = this.ordered.find((one) => isOpen(one.mark))?.id ?? this.ordered[0]?.id ?? null;
     } catch (error) {
-      if (!this.base) this.problem = sentence(error);
+      if (!this.base) this.problem = errorText(error);
     }
   }
 
-  private lookAt([start, end]: Span): void {
+  private focusSpan([start, end]: Span): void {
     this.first = null;
     const wanted = this.map.spanToUnits([start, end]);
-    const over = this.placed.filter((one) => one.spans.some(([from, to]) => from < wanted[1] && wanted[0] < to));
+    const over = this.ordered.filter((one) => one.spans.some(([from, to]) => from < wanted[1] && wanted[0] < to));
     const same = over.find((one) => one.spans[0]![0] === wanted[0] && one.spans.at(-1)![1] === wanted[1]);
     this.focused = (same ?? over[0])?.id ?? null;
     // No mark has these edges: the text itself is what is meant.
@@ -94,7 +94,7 @@ export class DocumentSession {
   /** The mark that has exactly the edges of the selected text. */
   atSelection(): Mark | null {
     const [start, end] = this.selected ?? [-1, -1];
-    return this.placed.find(({ spans, mark }) => mark.id > 0 && spans.length === 1 && spans[0]![0] === start && spans[0]![1] === end)?.mark ?? null;
+    return this.ordered.find(({ spans, mark }) => mark.id > 0 && spans.length === 1 && spans[0]![0] === start && spans[0]![1] === end)?.mark ?? null;
   }
 
   name(id: string, name: string): void {
@@ -106,7 +106,7 @@ export class DocumentSession {
     const nAdded = decisions.filter((one) => one.kind === 'add').length;
     const firstId = nextTemporary;
     nextTemporary -= nAdded;
-    this.takenBack = [];
+    this.undone = [];
     this.justDecided = null;
     this.hasDecided = true;
     const entry = { client_id: uuid(), document: this.id, kind: 'decide' as const, decisions, version: this.base!.version, firstId };
@@ -126,32 +126,32 @@ export class DocumentSession {
     const isGone = decision.kind === 'reject' || decision.kind === 'delete';
     const after = next ?? (isGone ? (this.neighbour(1, false) ?? this.neighbour(-1, false)) : mark.id);
     this.decide(decision);
-    say(`${mark.text}: ${said}`);
+    announce(`${mark.text}: ${said}`);
     if (after !== mark.id || isGone) this.focus(after === mark.id ? null : after);
     const decided = this.doc?.marks.find((one) => one.id === mark.id);
     if (mark.id > 0 && decision.kind !== 'delete') this.justDecided = decided ?? { ...mark, state: 'rejected' };
   }
 
   undo(): void {
-    const entry = outbox.takeBack(this.id);
+    const entry = outbox.withdraw(this.id);
     if (entry) {
-      this.takenBack.push(entry);
+      this.undone.push(entry);
       this.waiting = outbox.of(this.id);
-      say('undone');
+      announce('undone');
       return;
     }
-    this.ask('undo');
+    this.request('undo');
   }
 
   redo(): void {
-    const entry = this.takenBack.pop();
-    if (!entry) return this.ask('redo');
+    const entry = this.undone.pop();
+    if (!entry) return this.request('redo');
     outbox.add({ ...entry, client_id: uuid() });
     this.waiting = outbox.of(this.id);
-    say('done again');
+    announce('done again');
   }
 
-  private ask(kind: 'undo' | 'redo'): void {
+  private request(kind: 'undo' | 'redo'): void {
     outbox.add({ client_id: uuid(), document: this.id, kind, decisions: [], version: null, firstId: 0 });
     this.waiting = outbox.of(this.id);
   }
@@ -165,7 +165,7 @@ export class DocumentSession {
     const ids = idsOfAdded(entry.decisions, entry.firstId, answer, known);
     if (ids.size) {
       outbox.rewrite(this.id, (other) => ({ ...other, decisions: other.decisions.map((one) => withIds(one, ids)) }));
-      this.takenBack = this.takenBack.map((other) => ({ ...other, decisions: other.decisions.map((one) => withIds(one, ids)) }));
+      this.undone = this.undone.map((other) => ({ ...other, decisions: other.decisions.map((one) => withIds(one, ids)) }));
     }
     let base = merge(this.base, answer);
     for (const one of entry.decisions) if (one.kind === 'finish') base = { ...base, is_finished: one.value };
@@ -173,8 +173,8 @@ export class DocumentSession {
     this.waiting = outbox.of(this.id);
     if (this.focused !== null && ids.has(this.focused)) this.focused = ids.get(this.focused)!;
     if (entry.kind !== 'decide') {
-      say(entry.kind === 'undo' ? 'undone' : 'done again');
-      const shown = answer.marks.find((mark) => this.placed.some((one) => one.id === mark.id));
+      announce(entry.kind === 'undo' ? 'undone' : 'done again');
+      const shown = answer.marks.find((mark) => this.ordered.some((one) => one.id === mark.id));
       if (shown) this.focused = shown.id;
       // Whether the document is finished is not in the answer.
       if (!this.waiting.length) void this.load();
@@ -184,9 +184,9 @@ export class DocumentSession {
   refused(entry: Entry, error: unknown): void {
     this.waiting = outbox.of(this.id);
     void this.load();
-    if (entry.kind !== 'decide') return tell(sentence(error));
-    if (!isConflict(error)) return tellError(error, 'This decision was not saved; all others are.');
-    tell(`${sentence(error)} Your decision was not saved; the document now shows theirs.`, 'error', {
+    if (entry.kind !== 'decide') return notify(errorText(error));
+    if (!isConflict(error)) return notifyError(error, 'This decision was not saved; all others are.');
+    notify(`${errorText(error)} Your decision was not saved; the document now shows theirs.`, 'error', {
       label: 'Save mine instead',
       run: () => {
         // Over what is shown now, and over nothing that came later.
@@ -202,13 +202,13 @@ export class DocumentSession {
     this.justDecided = null;
     const mark = this.mark;
     if (!mark) return;
-    const row = this.placed.findIndex((one) => one.id === id) + 1;
-    say(`${mark.text}, ${told(mark)}, ${row} of ${this.placed.length}`);
+    const row = this.ordered.findIndex((one) => one.id === id) + 1;
+    announce(`${mark.text}, ${describeMark(mark)}, ${row} of ${this.ordered.length}`);
   }
 
   /** The next or previous mention, open ones only or all; from the last goes on at the first. */
   neighbour(step: 1 | -1, openOnly: boolean): number | null {
-    const all = this.placed;
+    const all = this.ordered;
     const here = all.findIndex((one) => one.id === this.focused);
     for (let moved = 1; moved <= all.length; moved++) {
       const row = (((here < 0 && step < 0 ? 0 : here) + step * moved) % all.length + all.length) % all.length;
@@ -226,15 +226,15 @@ export function sourceOf(mark: Mark): string {
 }
 
 /** A mark in words: source, concept, what is special. */
-export function told(mark: Mark): string {
+export function describeMark(mark: Mark): string {
   if (mark.state === 'rejected') return 'rejected';
-  const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${share(mark.score)}` : sourceOf(mark);
+  const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${formatScore(mark.score)}` : sourceOf(mark);
   const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no concept' : 'concept not chosen';
   return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'disagrees with another mark' : ''].filter(Boolean).join(', ');
 }
 
 /** The class names of a mark in the text. */
-export function look(mark: Mark): string {
+export function markClasses(mark: Mark): string {
   const names = [mark.source.toLowerCase()];
   if (mark.is_unsure) names.push('unsure');
   if (mark.is_nil) names.push('nil');

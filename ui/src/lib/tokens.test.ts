@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { nextEdge, previousEdge, snap, tokens, trim } from './tokens';
+import { boundaryAfter, boundaryBefore, snapToWords, tokens, trimSpan } from './tokens';
 
 const text = 'A 😀 dry-cough, né\u0301ph (CKD).';
 
 function check(from: string, expected: string | null, at = text.indexOf(from)): void {
-  const span = snap(text, [at, at + from.length]);
+  const span = snapToWords(text, [at, at + from.length]);
   expect(span && text.slice(...span)).toBe(expected);
 }
 
@@ -14,8 +14,8 @@ test('a selection of blanks is none', () => check(' ', null));
 test('marks stay with their letters', () => check('\u0301', 'né\u0301ph'));
 test('brackets are not swallowed', () => check('KD', 'CKD'));
 test('an emoji is kept whole', () => {
-  expect(trim(text, [3, 4])).toEqual([2, 4]);
-  expect(trim(text, [2, 4])).toEqual([2, 4]);
+  expect(trimSpan(text, [3, 4])).toEqual([2, 4]);
+  expect(trimSpan(text, [2, 4])).toEqual([2, 4]);
 });
 test('tokens are words and single signs', () => {
   expect(tokens(text).map((span) => text.slice(...span))).toEqual(['A', '😀', 'dry', '-', 'cough', ',', 'né\u0301ph', '(', 'CKD', ')', '.']);
@@ -23,24 +23,24 @@ test('tokens are words and single signs', () => {
 
 test('the end moves by token', () => {
   const dry = text.indexOf('dry') + 3;
-  const hyphen = nextEdge(text, dry, 'end', 'token');
+  const hyphen = boundaryAfter(text, dry, 'end', 'token');
   expect(text.slice(0, hyphen)).toBe('A 😀 dry-');
-  expect(nextEdge(text, hyphen, 'end', 'token')).toBe(text.indexOf(','));
-  expect(previousEdge(text, hyphen, 'end', 'token')).toBe(dry);
+  expect(boundaryAfter(text, hyphen, 'end', 'token')).toBe(text.indexOf(','));
+  expect(boundaryBefore(text, hyphen, 'end', 'token')).toBe(dry);
 });
 test('the start moves by token', () => {
   const cough = text.indexOf('cough');
-  expect(previousEdge(text, cough, 'start', 'token')).toBe(cough - 1);
-  expect(previousEdge(text, text.indexOf('dry'), 'start', 'token')).toBe(2);
-  expect(nextEdge(text, 2, 'start', 'token')).toBe(text.indexOf('dry'));
+  expect(boundaryBefore(text, cough, 'start', 'token')).toBe(cough - 1);
+  expect(boundaryBefore(text, text.indexOf('dry'), 'start', 'token')).toBe(2);
+  expect(boundaryAfter(text, 2, 'start', 'token')).toBe(text.indexOf('dry'));
 });
 test('edges move by whole characters', () => {
-  expect(nextEdge(text, 2, 'end', 'character')).toBe(4);
-  expect(previousEdge(text, 4, 'end', 'character')).toBe(2);
+  expect(boundaryAfter(text, 2, 'end', 'character')).toBe(4);
+  expect(boundaryBefore(text, 4, 'end', 'character')).toBe(2);
   const n = text.indexOf('né') + 1;
-  expect(nextEdge(text, n, 'end', 'character')).toBe(n + 2);
+  expect(boundaryAfter(text, n, 'end', 'character')).toBe(n + 2);
 });
 test('edges stay inside the text', () => {
-  expect(nextEdge(text, text.length, 'end', 'token')).toBe(text.length);
-  expect(previousEdge(text, 0, 'start', 'token')).toBe(0);
+  expect(boundaryAfter(text, text.length, 'end', 'token')).toBe(text.length);
+  expect(boundaryBefore(text, 0, 'start', 'token')).toBe(0);
 });

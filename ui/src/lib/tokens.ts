@@ -13,8 +13,8 @@ export function tokens(text: string, from = 0, to = text.length): Span[] {
 }
 
 /** A selection without blanks at its edges and grown to whole words, or `null` where it holds nothing. */
-export function snap(text: string, [start, end]: Span): Span | null {
-  const trimmed = trim(text, [start, end]);
+export function snapToWords(text: string, [start, end]: Span): Span | null {
+  const trimmed = trimSpan(text, [start, end]);
   if (!trimmed) return null;
   let [from, to] = trimmed;
   if (isWord(text, from)) while (from > 0 && isWord(text, before(text, from))) from = before(text, from);
@@ -23,7 +23,7 @@ export function snap(text: string, [start, end]: Span): Span | null {
 }
 
 /** A selection without blanks at its edges, on borders of characters, or `null` where it holds nothing. */
-export function trim(text: string, span: Span): Span | null {
+export function trimSpan(text: string, span: Span): Span | null {
   let start = border(text, Math.min(...span));
   let end = border(text, Math.max(...span));
   while (start < end && /\s/.test(text[start]!)) start++;
@@ -34,26 +34,26 @@ export function trim(text: string, span: Span): Span | null {
 export type Step = 'token' | 'character';
 
 /** Where the next edge to the right lies: the end of a token for an end, the start of one for a start. */
-export function nextEdge(text: string, at: number, edge: 'start' | 'end', step: Step): number {
+export function boundaryAfter(text: string, at: number, side: 'start' | 'end', step: Step): number {
   if (at >= text.length) return text.length;
   if (step === 'character') return after(text, at);
   for (const [start, end] of tokens(text, wordStart(text, at), Math.min(text.length, at + 400))) {
-    if (edge === 'end' && end > at) return end;
-    if (edge === 'start' && start > at) return start;
+    if (side === 'end' && end > at) return end;
+    if (side === 'start' && start > at) return start;
   }
-  return edge === 'end' ? text.length : at;
+  return side === 'end' ? text.length : at;
 }
 
 /** Where the next edge to the left lies. */
-export function previousEdge(text: string, at: number, edge: 'start' | 'end', step: Step): number {
+export function boundaryBefore(text: string, at: number, side: 'start' | 'end', step: Step): number {
   if (at <= 0) return 0;
   if (step === 'character') return before(text, at);
   const near = tokens(text, wordStart(text, Math.max(0, at - 400)), Math.min(text.length, at + 1));
   for (const [start, end] of near.reverse()) {
-    if (edge === 'start' && start < at) return start;
-    if (edge === 'end' && end < at) return end;
+    if (side === 'start' && start < at) return start;
+    if (side === 'end' && end < at) return end;
   }
-  return edge === 'start' ? 0 : at;
+  return side === 'start' ? 0 : at;
 }
 
 /** A place moved out of the middle of a character: pairs and combining marks are not split. */

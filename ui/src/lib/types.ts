@@ -66,15 +66,15 @@ export interface SearchResult extends Concept {
   score: number | null;
 }
 
-export interface Named {
+export interface ConceptRef {
   id: string;
   name: string;
 }
 
 export interface ConceptPage extends Concept {
-  parents: Named[];
-  children: Named[];
-  path: Named[];
+  parents: ConceptRef[];
+  children: ConceptRef[];
+  path: ConceptRef[];
 }
 
 export interface PickerCandidate {
@@ -177,7 +177,7 @@ export interface Mark {
   type: string | null;
   source: Source;
   state: MarkState;
-  concept: Named | null;
+  concept: ConceptRef | null;
   is_nil: boolean;
   is_unsure: boolean;
   score: number | null;
@@ -210,7 +210,7 @@ export interface AnnotatedDocument {
 }
 
 /** What stands in a settled place. */
-export interface Keep {
+export interface KeptMention {
   spans: Span[];
   concept: string | null;
   is_nil: boolean;
@@ -226,7 +226,7 @@ export type Decision =
   | { kind: 'spans'; mark: number; spans: Span[] }
   | { kind: 'delete'; mark: number }
   | { kind: 'type'; mark: number; type: string }
-  | { kind: 'settle'; marks: number[]; keep: Keep[] }
+  | { kind: 'settle'; marks: number[]; keep: KeptMention[] }
   | { kind: 'finish'; value: boolean; accepts?: number; seconds?: number };
 
 export interface DecisionAnswer {
@@ -244,7 +244,7 @@ export interface HistoryEvent {
   what: string;
 }
 
-export interface AlikeMatch {
+export interface IdenticalMention {
   document: number;
   external_id: string;
   spans: Span[];
@@ -257,7 +257,7 @@ export interface Claim {
   mark: number;
   spans: Span[];
   text: string;
-  concept: Named | null;
+  concept: ConceptRef | null;
 }
 
 export interface Answer {
@@ -366,8 +366,8 @@ export interface ChangedDocument {
 
 export type ChangeKind = 'added' | 'removed' | 'relinked';
 
-export interface Verdict {
-  concept: Named | null;
+export interface PredictedConcept {
+  concept: ConceptRef | null;
   score: number | null;
 }
 
@@ -377,8 +377,8 @@ export interface ChangedMark {
   spans: Span[];
   text: string;
   type: string;
-  before: Verdict | null;
-  after: Verdict | null;
+  before: PredictedConcept | null;
+  after: PredictedConcept | null;
 }
 
 export interface DocumentChanges {
@@ -425,18 +425,18 @@ export interface Lint {
   checks: LintCheck[];
 }
 
-export interface PaceOf {
+export interface TimeRow {
   name: string | null;
   n: number;
   seconds: { median: number; mean: number };
   per_thousand: number;
 }
 
-export interface Pace {
+export interface TimeStats {
   all: { median: number; mean: number } | null;
   n_measured: number;
   n_estimated: number;
-  people: PaceOf[];
-  models: PaceOf[];
+  people: TimeRow[];
+  models: TimeRow[];
   points: { document: number; external_id: string; by: string; at: string; seconds: number; per_thousand: number; model: string | null; is_measured: boolean }[];
 }

@@ -1,7 +1,7 @@
 // How long somebody works on a document: the time between signs of life, pauses and hidden tabs left out.
 
 /** Who gives no sign of life for so long does something else. */
-export const PAUSE = 60_000;
+export const IDLE_AFTER = 60_000;
 
 export class Stopwatch {
   private last: number | null = null;
@@ -13,7 +13,7 @@ export class Stopwatch {
   }
 
   /** Somebody did something at a time in milliseconds. */
-  sign(at: number): void {
+  activity(at: number): void {
     this.add(at);
     this.last = at;
   }
@@ -31,7 +31,7 @@ export class Stopwatch {
 
   /** What was measured so far, in seconds; counting begins anew. */
   take(at: number): number {
-    this.sign(at);
+    this.activity(at);
     const seconds = Math.round(this.total / 100) / 10;
     this.total = 0;
     return seconds;
@@ -40,59 +40,59 @@ export class Stopwatch {
   private add(at: number): void {
     if (this.last === null) return;
     const gap = at - this.last;
-    if (gap > 0 && gap <= PAUSE) this.total += gap;
+    if (gap > 0 && gap <= IDLE_AFTER) this.total += gap;
   }
 }
 
-const SIGNS = ['keydown', 'pointerdown', 'pointermove', 'wheel', 'scroll'] as const;
+const ACTIVITY = ['keydown', 'pointerdown', 'pointermove', 'wheel', 'scroll'] as const;
 const PREFIX = 'canonym.time.';
 
 /** Measures the work on a document until it is stopped; what is not sent with a decision waits in the browser for the next visit. */
-export class WorkTime {
+export class WorkTimer {
   private readonly watch: Stopwatch;
 
   constructor(private readonly document: number) {
-    this.watch = new Stopwatch(this.kept());
-    if (globalThis.document.visibilityState === 'visible') this.watch.sign(Date.now());
-    for (const name of SIGNS) addEventListener(name, this.sign, { passive: true, capture: true });
-    globalThis.document.addEventListener('visibilitychange', this.seen);
-    addEventListener('pagehide', this.seen);
+    this.watch = new Stopwatch(this.stored());
+    if (globalThis.document.visibilityState === 'visible') this.watch.activity(Date.now());
+    for (const name of ACTIVITY) addEventListener(name, this.onActivity, { passive: true, capture: true });
+    globalThis.document.addEventListener('visibilitychange', this.onVisibility);
+    addEventListener('pagehide', this.onVisibility);
   }
 
   /** Seconds until now, which are then taken to be sent. */
   take(): number {
     const seconds = this.watch.take(Date.now());
-    this.keep();
+    this.store();
     return seconds;
   }
 
   stop(): void {
-    for (const name of SIGNS) removeEventListener(name, this.sign, { capture: true });
-    globalThis.document.removeEventListener('visibilitychange', this.seen);
-    removeEventListener('pagehide', this.seen);
+    for (const name of ACTIVITY) removeEventListener(name, this.onActivity, { capture: true });
+    globalThis.document.removeEventListener('visibilitychange', this.onVisibility);
+    removeEventListener('pagehide', this.onVisibility);
     this.watch.hide(Date.now());
-    this.keep();
+    this.store();
   }
 
-  private readonly sign = (): void => this.watch.sign(Date.now());
+  private readonly onActivity = (): void => this.watch.activity(Date.now());
 
-  private readonly seen = (event: Event): void => {
+  private readonly onVisibility = (event: Event): void => {
     if (event.type === 'pagehide' || globalThis.document.visibilityState === 'hidden') {
       this.watch.hide(Date.now());
-      this.keep();
-    } else this.sign();
+      this.store();
+    } else this.onActivity();
   };
 
-  private kept(): number {
+  private stored(): number {
     try {
-      const kept = Number(localStorage.getItem(PREFIX + this.document));
-      return Number.isFinite(kept) && kept > 0 ? kept : 0;
+      const stored = Number(localStorage.getItem(PREFIX + this.document));
+      return Number.isFinite(stored) && stored > 0 ? stored : 0;
     } catch {
       return 0;
     }
   }
 
-  private keep(): void {
+  private store(): void {
     try {
       const milliseconds = Math.round(this.watch.milliseconds);
       if (milliseconds) localStorage.setItem(PREFIX + this.document, String(milliseconds));

@@ -1,10 +1,10 @@
 // How a disagreement is settled: which key means what, and what a choice says stands there.
 
-import type { Answer, Claim, Disagreement, Keep, Span } from './types';
+import type { Answer, Claim, Disagreement, KeptMention, Span } from './types';
 
-export type SettleAction = 'next' | 'previous' | 'pick' | 'search' | 'none' | 'no-mention' | 'edges' | 'open' | 'undo';
+export type AdjudicationAction = 'next' | 'previous' | 'pick' | 'search' | 'none' | 'no-mention' | 'edges' | 'open' | 'undo';
 
-export const SETTLE_KEYS: { keys: string[]; action: SettleAction; what: string }[] = [
+export const ADJUDICATION_KEYS: { keys: string[]; action: AdjudicationAction; what: string }[] = [
   { keys: ['j'], action: 'next', what: 'next' },
   { keys: ['k'], action: 'previous', what: 'previous' },
   { keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], action: 'pick', what: 'take this answer' },
@@ -17,21 +17,21 @@ export const SETTLE_KEYS: { keys: string[]; action: SettleAction; what: string }
 ];
 
 /** What a key means, and which answer it takes (from 0). */
-export function settleAction(key: string): { action: SettleAction; row: number } | null {
-  const found = SETTLE_KEYS.find((row) => row.keys.includes(key));
+export function adjudicationAction(key: string): { action: AdjudicationAction; row: number } | null {
+  const found = ADJUDICATION_KEYS.find((row) => row.keys.includes(key));
   return found ? { action: found.action, row: found.action === 'pick' ? Number(key) - 1 : 0 } : null;
 }
 
 /** What tells a disagreement from others while its answers change. */
-export const keyOf = (one: Disagreement): string => `${one.document}.${one.marks[0]}`;
+export const disagreementKey = (one: Disagreement): string => `${one.document}.${one.marks[0]}`;
 
 /** What stands there if an answer is taken. */
-export function keepOf(answer: Answer): Keep[] {
+export function keepAnswer(answer: Answer): KeptMention[] {
   return answer.claims.map((claim) => ({ spans: claim.spans, concept: claim.concept?.id ?? null, is_nil: !claim.concept }));
 }
 
 /** The edges that were claimed, each once, those of the first answer first. */
-export function edgesOf(one: Disagreement): Pick<Claim, 'spans' | 'text'>[] {
+export function boundariesOf(one: Disagreement): Pick<Claim, 'spans' | 'text'>[] {
   const found = new Map<string, Pick<Claim, 'spans' | 'text'>>();
   for (const { spans, text } of one.answers.flatMap((answer) => answer.claims)) {
     const key = JSON.stringify(spans);
@@ -41,23 +41,23 @@ export function edgesOf(one: Disagreement): Pick<Claim, 'spans' | 'text'>[] {
 }
 
 /** What stands there if a concept, or none, is chosen with some edges. */
-export function keepWith(spans: Span[], concept: string | null): Keep[] {
+export function keepConcept(spans: Span[], concept: string | null): KeptMention[] {
   return [{ spans, concept, is_nil: concept === null }];
 }
 
 /** Whether the answers differ in more than their concepts. */
-export function hasEdges(one: Disagreement): boolean {
-  return edgesOf(one).length > 1;
+export function boundariesDiffer(one: Disagreement): boolean {
+  return boundariesOf(one).length > 1;
 }
 
 /** The people of an answer in a row: `ada, bob and cyd`. */
-export function speakers(answer: Answer): string {
+export function annotatorNames(answer: Answer): string {
   const names = answer.people.map((one) => one.name);
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
 /** An answer in words. */
-export function told(answer: Answer): string {
+export function answerText(answer: Answer): string {
   if (!answer.claims.length) return 'no mention';
   return answer.claims.map((claim) => claim.concept?.name ?? 'no concept').join(' and ');
 }
