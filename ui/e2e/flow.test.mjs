@@ -1,5 +1,5 @@
-// The way of a new user through the application, against the mock or, by CANONYM_URL, against a server that uses the starter
-// terminology. Only the contract is used, never what the mock does beyond it.
+// A new user's path through the application, with the mock or, by CANONYM_URL, with a server that uses the starter terminology.
+// Only the API is used, never what the mock does beyond it.
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync, mkdtempSync } from 'node:fs';
@@ -51,7 +51,7 @@ test('a project is created and a file imported', async () => {
   await page.goto('/projects');
   await page.getByRole('button', { name: 'New project' }).click();
   await page.getByLabel('Name', { exact: true }).fill(`Flow ${stamp}`);
-  await page.getByLabel(/Guideline/).fill('Mark everything.');
+  await page.getByLabel(/guideline/).fill('Mark everything.');
   await page.getByRole('button', { name: 'Create' }).click();
   await page.waitForURL(/\/projects\/\d+\/import/);
   project = Number(/projects\/(\d+)/.exec(page.url())[1]);
@@ -64,7 +64,7 @@ test('a project is created and a file imported', async () => {
 });
 
 test('the same file again is refused, document by document', async () => {
-  await page.getByLabel('Or paste').fill(corpus);
+  await page.getByLabel('Or paste text').fill(corpus);
   await page.locator('.format select').selectOption('pubtator');
   await page.getByRole('button', { name: 'Import text' }).click();
   await page.getByText('3 documents skipped').waitFor();
@@ -79,7 +79,7 @@ test('gold marks stand where the file says, behind an emoji too', async () => {
   assert.deepEqual(runs, ['Chronic ', 'kidney disease']);
   assert.equal(await page.locator('.text .marked mark.gold mark.gold').textContent(), 'kidney disease');
   await annotate(NIL);
-  await page.locator('aside .concept', { hasText: 'No concept' }).waitFor();
+  await page.locator('aside .concept', { hasText: 'No matching concept' }).waitFor();
 });
 
 test('selected text gets a concept by keyboard and is saved at once', async () => {
@@ -156,7 +156,7 @@ test('offline, decisions wait, survive a reload and are sent', async () => {
   await focus('Headaches');
   await page.keyboard.press('s');
   await page.keyboard.press('n');
-  await page.locator('[data-save=offline]', { hasText: 'offline, 2 waiting' }).waitFor();
+  await page.locator('[data-save=offline]', { hasText: 'offline, 2 unsaved' }).waitFor();
   assert.equal((await marks(id)).find((mark) => mark.text === 'Headaches').is_nil, false);
   page.once('dialog', (dialog) => dialog.accept());
   await page.reload();
@@ -181,7 +181,7 @@ test('a decision against which somebody was faster is told, and can be made agai
   await page.keyboard.press('n');
   await page.getByText('The mark was changed by ada meanwhile').waitFor();
   await page.locator('.text .marked mark.gold', { hasText: 'Headaches' }).waitFor();
-  await page.getByRole('button', { name: 'Save mine instead' }).click();
+  await page.getByRole('button', { name: 'Overwrite' }).click();
   await saved();
   await until('the decision', async () => (await marks(id)).find((mark) => mark.text === 'Headaches').is_nil);
   await page.keyboard.press('u');
@@ -249,7 +249,7 @@ test('the same decision goes to all alike, after a preview', async () => {
   const before = await marks(ids[EMOJI]);
   await page.keyboard.press('g');
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('the whole project').click();
+  await dialog.getByText('Whole project').click();
   await dialog.getByRole('button', { name: /Apply to \d+ mentions?/ }).waitFor();
   assert.deepEqual(await marks(ids[EMOJI]), before, 'a preview changes nothing');
   await page.keyboard.press('Escape');
@@ -282,7 +282,7 @@ test('finishing asks before it accepts predictions, and undo takes all of it bac
   const here = page.url();
   await page.keyboard.press('f');
   const dialog = page.getByRole('dialog');
-  await dialog.getByText(`${nOpen} prediction`).first().waitFor();
+  await dialog.getByText(`${nOpen} unreviewed prediction`).first().waitFor();
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
   assert.deepEqual(await marks(ids[NIL]), before, 'nothing happens before somebody says yes');
@@ -335,19 +335,19 @@ test('the time that somebody worked on it goes with the decision', async () => {
   });
   assert.ok(pace.all.median > 0 && pace.all.median < 120, `${pace.all.median} s`);
   await page.goto(`/projects/${project}/dashboard`);
-  await page.getByText('Time a document, by person').waitFor();
-  await page.getByText(/documents? measured by the page/).waitFor();
+  await page.getByText('Time per document by annotator').waitFor();
+  await page.getByText(/documents? measured in the browser/).waitFor();
 });
 
 test('training tells its curves, makes a model, and the way back is open', async (t) => {
   if ((await api('GET', '/about')).can_train === false) return t.skip('this server does not train');
   const n = (await api('GET', `/models?project=${project}`)).models.length;
   await page.goto(`/projects/${project}/jobs`);
-  await page.getByText('Learned from').waitFor();
+  await page.getByText('Training set').waitFor();
   await page.getByLabel('Steps').fill('66');
-  await page.getByText('It will take 66 steps').waitFor();
+  await page.getByText('This run: 66 steps').waitFor();
   await page.getByRole('button', { name: 'Train and predict' }).click();
-  await page.getByText('66 steps asked for').waitFor();
+  await page.locator('[data-job]').getByText('66 steps').first().waitFor();
   await page.locator('article figure').first().waitFor({ timeout: 120_000 });
   await until('a model', async () => (await api('GET', `/models?project=${project}`)).models.length === n + 1, 300_000);
   assert.deepEqual((await api('GET', `/projects/${project}/jobs`)).jobs[0].settings, { steps: 66 });
@@ -366,9 +366,9 @@ test('the export holds what was decided', async () => {
   await page.getByRole('button', { name: 'Export' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.locator('select').selectOption('pubtator');
-  await dialog.getByLabel('with open predictions').check();
+  await dialog.getByLabel('Include unreviewed predictions').check();
   await dialog.getByText(/open predictions will look like/).waitFor();
-  await dialog.getByLabel('with open predictions').uncheck();
+  await dialog.getByLabel('Include unreviewed predictions').uncheck();
   const [download] = await Promise.all([page.waitForEvent('download'), dialog.getByRole('link', { name: 'Download' }).click()]);
   const text = readFileSync(await download.path(), 'utf8');
   assert.match(text, new RegExp(`${EMOJI}\\t\\d+\\t\\d+\\tibuprofen\\t[^\\t]*\\tMESH:D007052`));
@@ -380,23 +380,23 @@ test('the export holds what was decided', async () => {
 test('the page of a project tells its numbers', async () => {
   await page.goto(`/projects/${project}/dashboard`);
   await page.locator('figure svg').first().waitFor();
-  assert.ok((await page.locator('figcaption span').first().textContent()).includes('GOLD'));
+  assert.ok((await page.locator('figcaption span').first().textContent()).includes('gold'));
 });
 
 test('a document and a project are renamed and deleted', async () => {
   const made = (await api('POST', '/projects', { name: `Short-lived ${stamp}` })).id;
   await call(it.base, 'POST', `/projects/${made}/import?format=text&filename=note.txt`, 'Fever.', 'text/plain');
   await page.goto(`/projects/${made}/import`);
-  await page.getByLabel('Or paste').fill('Cough.');
+  await page.getByLabel('Or paste text').fill('Cough.');
   for (const id of ['pasted', 'pasted-2']) {
-    await page.getByLabel('Or paste').fill(`${id}: cough.`);
+    await page.getByLabel('Or paste text').fill(`${id}: cough.`);
     await page.getByRole('button', { name: 'Import text' }).click();
     await until(id, async () => (await api('GET', `/projects/${made}/documents`)).documents.some((row) => row.external_id === id));
     await page.getByText('1 document').first().waitFor();
   }
   await page.goto(`/projects/${made}/documents`);
   await page.getByRole('button', { name: 'Rename note' }).click();
-  await page.getByLabel('New id').fill('ward note');
+  await page.getByLabel('Document ID').fill('ward note');
   await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
   await page.getByRole('link', { name: 'ward note' }).waitFor();
   await page.getByRole('button', { name: 'Delete pasted-2' }).click();

@@ -28,17 +28,17 @@ const pages = () => ({
   terminology: ['/terminology', 'input'],
   'a search': ['/terminology?q=headache', '.results a'],
   'a concept': ['/terminology?q=headache&id=MESH%3AD006261', 'article h2'],
-  findings: ['/terminology?findings', 'details'],
+  'quality checks': ['/terminology?checks', 'details'],
   projects: ['/projects', 'a.card'],
   queue: [`/projects/${project}`, '.queue-table'],
   documents: [`/projects/${project}/documents`, 'table'],
   import: [`/projects/${project}/import`, 'textarea'],
   jobs: [`/projects/${project}/jobs`, '[data-job]'],
   dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
-  people: [`/projects/${project}/people`, 'section[aria-label="People"] p'],
+  members: [`/projects/${project}/members`, 'section[aria-label="Members"] p'],
   'no disagreements': [`/projects/${project}/disagreements`, '.empty'],
   annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
-  'what changed': [`/projects/${project}/changes/${job}/${document}`, 'button.change'],
+  changes: [`/projects/${project}/changes/${job}/${document}`, 'button.change'],
   models: [`/models?project=${project}`, 'table'],
   settings: ['/settings', 'h2'],
   'not found': ['/nowhere', 'h1'],
@@ -139,10 +139,10 @@ test('the mention looked at is framed where the system chooses the colours', asy
   assert.equal(outline, 'solid');
 });
 
-test('a server with accounts asks for a login, which axe likes too', async () => {
+test('a server with accounts asks to sign in, and axe finds nothing serious', async () => {
   await page.route('**/api/v1/about', (route) => route.fulfill({ json: { version: '0', kb: { name: '', n_concepts: 0, n_names: 0, fingerprint: '' }, model: { name: '' }, user: null, needs_login: true } }));
   await page.goto(`${it.base}/projects`);
-  await page.getByRole('button', { name: 'Log in' }).waitFor();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
   assert.deepEqual(await serious(page), []);
   await page.unroute('**/api/v1/about');
 });
@@ -204,20 +204,20 @@ test('a concept tells what is near and where it is mentioned', async () => {
   await page.goto(`${it.base}/projects/${project}`);
   await page.locator('.queue-table').waitFor();
   await page.goto(`${it.base}/terminology?id=MESH%3AD003693`);
-  await page.getByRole('region', { name: 'Near in meaning' }).locator('li a').first().waitFor();
+  await page.getByRole('region', { name: 'Similar concepts' }).locator('li a').first().waitFor();
   await page.getByRole('region', { name: 'Mentions' }).locator('select').selectOption(String(project));
   await page.locator('a.line', { hasText: 'delirium' }).first().click();
   await page.waitForURL(/annotate\/\d+\?span=\d+-\d+/);
   await page.locator('aside .mention', { hasText: /delirium/i }).waitFor();
 });
 
-test('findings of the terminology come with examples that lead to their concepts', async () => {
+test('quality checks of the terminology have examples that link to their concepts', async () => {
   await page.goto(`${it.base}/terminology`);
-  await page.getByRole('link', { name: 'Findings' }).click();
-  await page.getByText('A finding is no error').waitFor({ timeout: 60_000 });
-  const findings = page.getByRole('region', { name: 'Findings' });
-  await findings.locator('code', { hasText: 'of' }).first().waitFor();
-  assert.ok(!(await findings.innerText()).includes('`'));
+  await page.getByRole('link', { name: 'Quality checks' }).click();
+  await page.getByText('Not every issue is an error').waitFor({ timeout: 60_000 });
+  const checks = page.getByRole('region', { name: 'Quality checks' });
+  await checks.locator('code', { hasText: 'of' }).first().waitFor();
+  assert.ok(!(await checks.innerText()).includes('`'));
   const one = page.locator('details', { has: page.locator('.ids a') }).first();
   await one.locator('summary').click();
   await one.locator('.ids a').first().click();
@@ -226,7 +226,7 @@ test('findings of the terminology come with examples that lead to their concepts
 
 test('what a prediction changed is gone through by keys', async () => {
   await page.goto(`${it.base}/projects/${project}/jobs`);
-  await page.locator('section[aria-label="What changed"] a').first().click();
+  await page.locator('section[aria-label="Changes"] a').first().click();
   await page.locator('button.change').first().waitFor();
   assert.equal(await page.locator('button.change').count(), await page.locator('.diff .marked mark.added[data-mark]').evaluateAll((all) => new Set(all.map((one) => one.dataset.mark)).size));
   await page.keyboard.press('j');
@@ -245,10 +245,10 @@ test('what a prediction changed is gone through by keys', async () => {
 
 test('the theme is kept', async () => {
   await page.goto(`${it.base}/settings`);
-  await page.getByLabel('dark').check();
+  await page.getByLabel('Dark').check();
   await page.reload();
   assert.equal(await page.evaluate(() => globalThis.document.documentElement.dataset.theme), 'dark');
-  await page.getByLabel('as the system').check();
+  await page.getByLabel('System').check();
 });
 
 test('a long document is laid out in time', async () => {

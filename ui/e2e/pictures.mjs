@@ -57,7 +57,7 @@ await take('annotate-dark');
 
 await page.emulateMedia({ colorScheme: 'light' });
 await page.goto(`${base}/projects/${project}/jobs`);
-await page.getByText('Learned from').waitFor();
+await page.getByText('Training set').waitFor();
 await page.locator('figure').first().waitFor();
 await page.setViewportSize({ width: 1280, height: 1180 });
 await take('train');
@@ -75,7 +75,7 @@ if (most) {
 await page.goto(`${base}/projects/${project}`);
 await page.locator('.queue-table').waitFor();
 await page.goto(`${base}/terminology?q=kidney&id=MESH%3AD051436`);
-await page.locator('section[aria-label="Near in meaning"] li').first().waitFor();
+await page.locator('section[aria-label="Similar concepts"] li').first().waitFor();
 await page.locator('section[aria-label=Mentions] a.line').first().waitFor();
 await take('terminology');
 

@@ -49,7 +49,9 @@ for (const [width, height] of [[1280, 860], [1024, 768], [768, 1024]]) {
     parts: `/projects/${project.id}/annotate/${docs[2].id}`,
     models: `/models?project=${project.id}`,
     settings: '/settings',
-    findings: '/terminology?findings',
+    checks: '/terminology?checks',
+    documents: `/projects/${project.id}/documents`,
+    members: `/projects/${project.id}/members`,
     changes: `/projects/${project.id}/changes/${last}/${docs[2].id}`,
     disagreements: `/projects/${project.id}/disagreements`,
   };

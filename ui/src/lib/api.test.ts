@@ -19,7 +19,7 @@ async function check(status: number, body: unknown, expected: Partial<ApiError>)
 
 test('an error keeps its message and hint', () =>
   check(404, { error: { code: 'not_found', message: 'no project 7', hint: 'list them' } }, { kind: 'missing', message: 'no project 7', hint: 'list them' }));
-test('an error without a body is told by its status', () => check(500, '<html>', { kind: 'server', message: 'the server answered 500', isTemporary: false }));
+test('an error without a body is reported by its status', () => check(500, '<html>', { kind: 'server', message: 'the server responded with status 500', isTemporary: false }));
 test('a busy server may be asked again', () => check(429, {}, { kind: 'busy', isTemporary: true, retryAfter: 3 }));
 test('a server that is starting may be asked again', () => check(503, {}, { kind: 'busy', isTemporary: true }));
 test('a conflict is not temporary', () => check(409, {}, { kind: 'conflict', isTemporary: false }));

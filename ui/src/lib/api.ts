@@ -1,10 +1,10 @@
-// Calls of the HTTP API. Every failure is an ApiError, so that callers decide by its kind and never parse messages.
+// Client of the HTTP API. Every failure is an ApiError, so callers check its kind and never parse messages.
 
 import type * as t from './types';
 
 export type Failure = 'offline' | 'refused' | 'conflict' | 'login' | 'forbidden' | 'missing' | 'busy' | 'server';
 
-/** A call that failed: what happened, and what to do about it. */
+/** A failed request, with a hint how to fix it. */
 export class ApiError extends Error {
   constructor(
     readonly kind: Failure,
@@ -17,7 +17,7 @@ export class ApiError extends Error {
     super(message);
   }
 
-  /** Whether the same call may pass later. */
+  /** Whether a retry may succeed. */
   get isTemporary(): boolean {
     return this.kind === 'offline' || this.kind === 'busy' || this.status === 502 || this.status === 503 || this.status === 504;
   }
@@ -30,7 +30,7 @@ export class Api {
   constructor(
     private readonly fetch: Fetch = globalThis.fetch.bind(globalThis),
     private readonly base = '/api/v1',
-    /** Called when the server asks for a login. */
+    /** Called when the server requires signing in. */
     public onLogin: () => void = () => {},
   ) {}
 
@@ -87,7 +87,7 @@ export class Api {
     this.post<t.Comment>(`/documents/${d}/comments`, mark === null ? { text } : { text, mark });
   identicalMentions = (p: number, mark: number, scope: 'document' | 'project') =>
     this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
-  /** Gives the decision of a mark to those alike; `version` is that of its document. */
+  /** Applies the decision on a mark to identical mentions; `version` is the version of its document. */
   applyToIdentical = (p: number, mark: number, scope: 'document' | 'project', version: number) =>
     this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: true, version });
   candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal) =>
@@ -112,7 +112,7 @@ export class Api {
   similarConcepts = (id: string, top_k = 8, signal?: AbortSignal) =>
     this.get<{ concepts: t.Candidate[] }>(`/kb/concepts/${encodeURIComponent(id)}/near${query({ top_k })}`, signal);
   lint = () => this.get<t.Lint>('/kb/lint');
-  /** Events of all projects, each with the number of its project as its id. */
+  /** Events of all projects; the event id is the project id. */
   eventsUrl = () => `${this.base}/events`;
 
   private get<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -124,7 +124,7 @@ export class Api {
   }
 
   private async send<T>(method: string, path: string, body: BodyInit | null, type: string | null, signal?: AbortSignal): Promise<T> {
-    // Browsers send this header to another site only with its consent, so that other pages cannot decide anything here.
+    // Browsers send this header cross-origin only with consent of the server, which prevents CSRF.
     const headers: Record<string, string> = { Accept: 'application/json' };
     if (method !== 'GET') headers['X-Canonym'] = '1';
     if (type) headers['Content-Type'] = type;
@@ -133,7 +133,7 @@ export class Api {
       response = await this.fetch(this.base + path, { method, headers, body, signal: signal ?? null, credentials: 'same-origin' });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ApiError('offline', 'the server does not answer', 'Check that `canonym serve` is running.');
+      throw new ApiError('offline', 'cannot reach the server', 'Check that `canonym serve` is running.');
     }
     if (!response.ok) {
       const error = await failure(response);
@@ -145,7 +145,7 @@ export class Api {
       return (await response.json()) as T;
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ApiError('server', 'the answer of the server could not be read', null, response.status);
+      throw new ApiError('server', 'invalid response from the server', null, response.status);
     }
   }
 }
@@ -155,19 +155,19 @@ const KINDS: Record<number, Failure> = { 401: 'login', 403: 'forbidden', 404: 'm
 async function failure(response: Response): Promise<ApiError> {
   const kind = KINDS[response.status] ?? (response.status >= 500 ? 'server' : 'refused');
   const body = (await response.json().catch(() => null)) as { error?: { message?: string; hint?: string | null } } | null;
-  const message = body?.error?.message ?? `the server answered ${response.status}`;
+  const message = body?.error?.message ?? `the server responded with status ${response.status}`;
   const after = Number(response.headers.get('Retry-After') ?? 0);
   return new ApiError(kind, message, body?.error?.hint ?? null, response.status, Number.isFinite(after) ? after : 0, body);
 }
 
-/** A query string without the parameters that have no value. */
+/** A query string; parameters without a value are left out. */
 export function query(parameters: Query): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
   if (!given.length) return '';
   return '?' + given.map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`).join('&');
 }
 
-/** An error as a sentence, whatever was thrown. */
+/** The message and hint of whatever was thrown. */
 export function errorText(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const hint = error instanceof ApiError && error.hint ? ` ${capital(error.hint)}` : '';

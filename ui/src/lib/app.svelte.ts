@@ -1,4 +1,4 @@
-// What all pages share: the server, the person, the address, messages, the theme.
+// State that all pages share: server, user, route, toasts, theme.
 
 import { Api, ApiError, errorText } from './api';
 import { urlFor, parse, type Route } from './routes';
@@ -20,21 +20,21 @@ export const app = $state({
   problem: null as string | null,
   needsLogin: false,
   route: parse(location.href) as Route,
-  /** The project seen last, so that places without one know which is meant. */
+  /** The last project opened, used by pages without a project of their own. */
   project: null as number | null,
   messages: [] as Message[],
-  /** What the page shows, for the title of the window. */
+  /** The subject of the page, for the window title. */
   title: '',
-  /** Read aloud by screen readers. */
+  /** Text for screen readers. */
   announcement: '',
   theme: readTheme(),
   letterKeys: readLetterKeys(),
 });
 
-/** Whether the person may import, predict, train, and change projects; annotators may not. */
+/** Whether the user may import, predict, train and edit projects; annotators may not. */
 export const canCurate = (): boolean => app.about?.user?.role !== 'annotator';
 
-/** Whether the person may delete projects. */
+/** Whether the user may delete projects. */
 export const canAdminister = (): boolean => (app.about?.user?.role ?? 'admin') === 'admin';
 
 api.onLogin = () => (app.needsLogin = true);
@@ -49,7 +49,6 @@ export async function loadAbout(): Promise<void> {
   }
 }
 
-/** Called before a page is left; answers whether it may be. */
 export function navigate(route: Route, how: 'push' | 'replace' = 'push'): void {
   const to = urlFor(route);
   if (how === 'push') history.pushState(null, '', to);
@@ -62,7 +61,7 @@ export function syncRoute(): void {
   if ('project' in app.route && app.route.project !== null) app.project = app.route.project;
 }
 
-/** Follows a link of the application without loading the page again. */
+/** Follows a link within the application without reloading the page. */
 export function followLink(event: MouseEvent): void {
   const link = (event.target as Element | null)?.closest?.('a');
   if (!link || event.defaultPrevented || event.button !== 0) return;
@@ -73,39 +72,42 @@ export function followLink(event: MouseEvent): void {
   syncRoute();
   const main = document.querySelector<HTMLElement>('main');
   main?.scrollTo(0, 0);
-  // Where the link went with its page, the focus would fall to the start of the document.
+  // If the link is no longer on the page, move the focus to the main content.
   setTimeout(() => document.activeElement === document.body && main?.focus());
 }
 
 let nextMessage = 1;
 
-export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): void {
+/** Shows a toast and returns its id. */
+export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): number {
   const id = nextMessage++;
   app.messages = [...app.messages.slice(-2), { id, text, kind, action }];
   if (kind === 'info') setTimeout(() => dismiss(id), action ? 12_000 : 5_000);
+  return id;
 }
 
-export function notifyError(error: unknown, safe = ''): void {
-  notify(safe ? `${errorText(error)} ${safe}` : errorText(error), 'error');
+/** Shows an error, with a note about what was kept. */
+export function notifyError(error: unknown, note = ''): void {
+  notify(note ? `${errorText(error)} ${note}` : errorText(error), 'error');
 }
 
 export function dismiss(id: number): void {
   app.messages = app.messages.filter((message) => message.id !== id);
 }
 
-/** Says something to screen readers, also the same thing twice. */
+/** Announces a text to screen readers, even if it is the same as before. */
 export function announce(text: string): void {
   app.announcement = app.announcement === text ? `${text}\u00a0` : text;
 }
 
-/** Whether single letters are keys of the annotation page; speech input types letters that nobody meant. */
+/** Turns the single-key shortcuts of the annotation page on or off; speech input types letters by accident. */
 export function setLetterKeys(on: boolean): void {
   app.letterKeys = on;
   try {
     if (on) localStorage.removeItem('canonym.letters');
     else localStorage.setItem('canonym.letters', 'off');
   } catch {
-    // Without storage the choice holds until the page is closed.
+    // Without storage, the setting lasts until the page is closed.
   }
 }
 
@@ -125,16 +127,16 @@ export function setTheme(theme: Theme): void {
     if (theme === 'system') localStorage.removeItem('canonym.theme');
     else localStorage.setItem('canonym.theme', theme);
   } catch {
-    // Without storage the choice holds until the page is closed.
+    // Without storage, the setting lasts until the page is closed.
   }
 }
 
 export async function copy(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    notify(`${what} copied`);
+    notify(`${what} copied.`);
   } catch {
-    notify('The browser does not let this page write to the clipboard. Use https or 127.0.0.1.', 'error');
+    notify('Clipboard access is blocked. Open this page over HTTPS or on 127.0.0.1.', 'error');
   }
 }
 

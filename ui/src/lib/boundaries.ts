@@ -1,4 +1,4 @@
-// Moving the boundaries of a mention: which edge is active, and where it goes. Offsets are UTF-16 units.
+// Editing the boundaries of a mention. Offsets are UTF-16 units.
 
 import { boundaryAfter, boundaryBefore, type Step } from './tokens';
 import type { Span } from './types';
@@ -6,19 +6,19 @@ import type { Span } from './types';
 export interface Boundaries {
   id: number;
   spans: Span[];
-  /** The edge active: 0 is the start of the first part, 1 its end, 2 the start of the second … */
+  /** The boundary being moved: 0 is the start of the first part, 1 its end, 2 the start of the second … */
   active: number;
 }
 
-export function grab(id: number, spans: Span[]): Boundaries {
+export function editBoundaries(id: number, spans: Span[]): Boundaries {
   return { id, spans, active: spans.length * 2 - 1 };
 }
 
-export function grabNext(boundaries: Boundaries): Boundaries {
+export function activateNext(boundaries: Boundaries): Boundaries {
   return { ...boundaries, active: (boundaries.active + 1) % (boundaries.spans.length * 2) };
 }
 
-/** Moves the edge active. It stays where it would empty its part or run into the next one. */
+/** Moves the active boundary, unless that would empty its part or overlap the next one. */
 export function moveBoundary(text: string, boundaries: Boundaries, direction: 1 | -1, step: Step): Boundaries {
   const part = boundaries.active >> 1;
   const isEnd = boundaries.active % 2 === 1;
@@ -32,7 +32,7 @@ export function moveBoundary(text: string, boundaries: Boundaries, direction: 1 
   return { ...boundaries, spans: boundaries.spans.map((one, row) => (row === part ? moved : one)) };
 }
 
-/** Parts in order, with those that touch or overlap made one. */
+/** Parts in order; those that touch or overlap are merged. */
 export function mergeSpans(spans: Span[]): Span[] {
   const found: Span[] = [];
   for (const span of [...spans].sort((a, b) => a[0] - b[0])) {

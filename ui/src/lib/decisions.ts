@@ -1,13 +1,13 @@
-// What decisions do to the marks of a document, so that they show before the server has answered.
-// The server's answer replaces what is computed here.
+// The effect of decisions on the marks of a document, shown before the server has answered.
+// The server's answer replaces it.
 
 import { OffsetMap, textOf } from './offsets';
 import type { AnnotatedDocument, Decision, DecisionAnswer, Mark, ConceptRef } from './types';
 
-/** Marks that the server has not seen have ids below zero. */
+/** Looks up the name of a concept. */
 export type Names = (id: string) => string | undefined;
 
-/** The document after some decisions; the document given is left as it is. `firstId` is the id of the first mark added. */
+/** A copy of the document after some decisions. Marks the server has not seen have negative ids, from `firstId` downwards. */
 export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: number, names: Names, by: string): AnnotatedDocument {
   let { marks, is_finished } = doc;
   let nextId = firstId;
@@ -15,33 +15,33 @@ export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: nu
   for (const decision of decisions) {
     if (decision.kind === 'add') {
       const made = added(doc, decision, nextId--, named, by);
-      marks = [...marks.filter((mark) => !(isOpen(mark) && samePlace(mark, made))), made];
+      marks = [...marks.filter((mark) => !(isOpen(mark) && sameSpans(mark, made))), made];
     } else if (decision.kind === 'finish') {
       is_finished = decision.value;
       if (decision.value) marks = marks.map((mark) => (isOpen(mark) ? { ...mark, state: 'accepted', source: 'USER', by } : mark));
     } else if (decision.kind === 'settle') {
-      // Places are settled on a page of their own, which asks the server.
+      // Disagreements are resolved on a page of their own, which waits for the server.
       continue;
     } else if (decision.kind === 'reject' || decision.kind === 'delete') {
       marks = marks.filter((mark) => mark.id !== decision.mark);
     } else {
       marks = marks.map((mark) => (mark.id === decision.mark ? changed(doc, mark, decision, named, by) : mark));
     }
-    const said = 'mark' in decision ? marks.find((mark) => mark.id === decision.mark) : decision.kind === 'add' ? marks.at(-1) : undefined;
-    if (said && said.source !== 'PRED' && decision.kind !== 'unsure') marks = marks.filter((mark) => mark === said || !isRepeated(mark, said));
+    const decided = 'mark' in decision ? marks.find((mark) => mark.id === decision.mark) : decision.kind === 'add' ? marks.at(-1) : undefined;
+    if (decided && decided.source !== 'PRED' && decision.kind !== 'unsure') marks = marks.filter((mark) => mark === decided || !isRepeated(mark, decided));
   }
   return { ...doc, marks, is_finished };
 }
 
-const samePlace = (one: Mark, other: Mark) => JSON.stringify(one.spans) === JSON.stringify(other.spans);
+const sameSpans = (one: Mark, other: Mark) => JSON.stringify(one.spans) === JSON.stringify(other.spans);
 
-/** Whether an open prediction says what somebody now says there. */
-function isRepeated(mark: Mark, said: Mark): boolean {
-  const across = mark.spans.some(([from, to]) => said.spans.some(([start, end]) => from < end && start < to));
-  return isOpen(mark) && !mark.is_unsure && across && (mark.concept?.id ?? null) === (said.concept?.id ?? null);
+/** Whether an open prediction repeats a decision: same concept, overlapping span. */
+function isRepeated(mark: Mark, decided: Mark): boolean {
+  const across = mark.spans.some(([from, to]) => decided.spans.some(([start, end]) => from < end && start < to));
+  return isOpen(mark) && !mark.is_unsure && across && (mark.concept?.id ?? null) === (decided.concept?.id ?? null);
 }
 
-/** The document after the server has answered. */
+/** The document with the server's answer merged in. */
 export function merge(doc: AnnotatedDocument, answer: DecisionAnswer): AnnotatedDocument {
   const gone = new Set(answer.removed);
   const fresh = new Map(answer.marks.map((mark) => [mark.id, mark]));
@@ -50,10 +50,10 @@ export function merge(doc: AnnotatedDocument, answer: DecisionAnswer): Annotated
   return { ...doc, version: answer.version, marks: marks.filter((mark) => mark.state !== 'rejected') };
 }
 
-/** The ids that the server gave to added marks, by the ids they had here. */
+/** The server's ids of added marks by their temporary ids. */
 export function idsOfAdded(decisions: Decision[], firstId: number, answer: DecisionAnswer, known: Set<number>): Map<number, number> {
   const ids = new Map<number, number>();
-  // A mention marked where a prediction stood takes its place, and its id.
+  // A mention added at the span of a prediction replaces it and takes its id.
   const fresh = answer.marks.filter((mark) => !known.has(mark.id) || mark.source === 'USER');
   let nextId = firstId;
   for (const decision of decisions) {
@@ -65,14 +65,14 @@ export function idsOfAdded(decisions: Decision[], firstId: number, answer: Decis
   return ids;
 }
 
-/** A decision about a mark of which the server has told the id. */
+/** A decision with temporary ids replaced by the server's. */
 export function withIds(decision: Decision, ids: Map<number, number>): Decision {
   if (!('mark' in decision)) return decision;
   const id = ids.get(decision.mark);
   return id === undefined ? decision : { ...decision, mark: id };
 }
 
-/** Whether somebody still has to decide. */
+/** Whether nobody has reviewed the mark. */
 export function isOpen(mark: Mark): boolean {
   return mark.state === 'open' && mark.source === 'PRED';
 }

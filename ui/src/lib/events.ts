@@ -1,5 +1,5 @@
-// Events that the server sends of a project, by one stream that all tabs of the browser share. Where a browser has no shared workers, pages ask now and
-// then instead: a stream in each tab would use up the connections.
+// Server-sent events of a project, over one stream that all tabs of the browser share. Browsers without shared workers poll instead: a stream in each tab
+// would use up the connections.
 
 import type { RelayMessage } from './relay';
 import type { ImportReport, Job } from './types';
@@ -8,11 +8,11 @@ export interface Handlers {
   job?: (job: Job) => void;
   document?: (changed: { id: number; version: number }) => void;
   import?: (report: ImportReport) => void;
-  /** The connection is back, or there is none: what happened meanwhile is not known. */
+  /** The stream was reconnected, or there is none: events may have been missed. */
   again?: () => void;
 }
 
-/** How often pages ask where there are no shared workers. */
+/** Polling interval without shared workers, in milliseconds. */
 const POLL_INTERVAL = 10_000;
 
 const listeners = new Set<(received: RelayMessage) => void>();
@@ -28,14 +28,14 @@ function connect(): void {
   worker.port.onmessage = (message: MessageEvent<RelayMessage>) => broadcast(message.data);
   worker.port.start();
   addEventListener('pagehide', (event) => {
-    worker?.port.postMessage('leaves');
+    worker?.port.postMessage('close');
     worker = null;
-    // A page that comes back out of the cache of the browser listens again.
+    // A page restored from the back/forward cache reconnects.
     if (event.persisted) addEventListener('pageshow', () => (connect(), broadcast({ kind: 'again' })), { once: true });
   }, { once: true });
 }
 
-/** Listens until the function that it gives is called. */
+/** Subscribes to the events of a project; returns the function to unsubscribe. */
 export function events(project: number, handlers: Handlers): () => void {
   if (typeof SharedWorker === 'undefined') {
     const timer = setInterval(() => handlers.again?.(), POLL_INTERVAL);
@@ -49,7 +49,7 @@ export function events(project: number, handlers: Handlers): () => void {
     try {
       handle?.(JSON.parse(received.data));
     } catch {
-      // An event that cannot be read says nothing; the next load of the page shows what is so.
+      // A malformed event is ignored; the next load of the page shows the current state.
     }
   };
   listeners.add(listener);

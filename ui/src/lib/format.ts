@@ -1,4 +1,4 @@
-// Numbers, times and documents as people read them.
+// Formatting of numbers, times and documents for display.
 
 import type { LinkedDocument } from './types';
 
@@ -9,13 +9,13 @@ export const formatCount = (n: number): string => whole.format(n);
 /** `1 document`, `3 documents`. */
 export const plural = (n: number, one: string, many = `${one}s`): string => `${formatCount(n)} ${n === 1 ? one : many}`;
 
-/** A probability or share as `.62`, with two digits. */
+/** A probability or score with two digits: `.62`. */
 export function formatScore(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
 }
 
-/** The confidence of a document as a share: by some strategies it is the sum of two probabilities. */
+/** The confidence of a document from 0 to 1; some strategies give the sum of two probabilities. */
 export function formatConfidence(value: number | null, strategy: string): string {
   const isSum = strategy !== 'margin' && strategy !== 'recognition';
   return formatScore(value !== null && isSum ? value / 2 : value);
@@ -34,33 +34,36 @@ export function formatTime(text: string | null): string {
   return at.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 }
 
-/** A day as people write it, with its year. */
+/** A date with its year. */
 export function formatDate(text: string): string {
   const at = new Date(text);
   return Number.isNaN(at.getTime()) ? text : at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
-/** How a match came about, for people. */
-export function matchText(how: string): string {
+/** How a name matched a query. A fuzzy match that holds the query as whole words is shown as such. */
+export function matchText(how: string, query = '', names: string[] = []): string {
   const texts: Record<string, string> = {
     exact: 'exact name',
-    prefix: 'begins so',
-    fuzzy: 'similar letters',
-    model: 'by the model',
-    recent: 'picked before',
-    near: 'near in meaning',
-    fold: 'but for case',
-    canonical: 'but for spelling',
-    root: 'same roots',
-    'n-gram': 'similar letters',
+    prefix: 'starts with',
+    contains: 'contains',
+    fuzzy: 'fuzzy match',
+    model: 'suggested by model',
+    recent: 'recently used',
+    near: 'similar meaning',
+    fold: 'case differs',
+    canonical: 'spelling differs',
+    root: 'same word stems',
+    'n-gram': 'fuzzy match',
   };
+  const words = (text: string) => ` ${text.toLowerCase().match(/[\p{L}\p{N}]+/gu)?.join(' ') ?? ''} `;
+  if (how === 'fuzzy' && words(query).trim() && names.some((name) => words(name).includes(words(query)))) return texts.contains!;
   return texts[how] ?? how;
 }
 
 /** A linked text as PubTator: the first line is the title, the rest the abstract. */
 export function pubtator(document: LinkedDocument): string {
   const at = document.text.indexOf('\n');
-  // PubTator joins title and abstract by one character, which is where the line break stood, so that offsets hold.
+  // PubTator joins title and abstract with one character, so replacing the line break keeps the offsets.
   const title = (at < 0 ? document.text : document.text.slice(0, at)).replace(/\r$/, ' ');
   const body = at < 0 ? '' : document.text.slice(at + 1).replace(/[\r\n\t]/g, ' ');
   const id = document.id || 'text';
@@ -74,7 +77,7 @@ export function pubtator(document: LinkedDocument): string {
   return lines.join('\n') + '\n';
 }
 
-/** A text in parts: what stands between backticks is code. A backtick without a second one stays. */
+/** Splits a text at `code` in backticks. An unpaired backtick is text. */
 export function splitCode(text: string): { text: string; isCode: boolean }[] {
   return text
     .split(/(`[^`\n]+`)/)
@@ -82,7 +85,7 @@ export function splitCode(text: string): { text: string; isCode: boolean }[] {
     .map((part) => (part.length > 2 && part.startsWith('`') && part.endsWith('`') ? { text: part.slice(1, -1), isCode: true } : { text: part, isCode: false }));
 }
 
-/** The paragraphs and lists of a card of a model: plain Markdown without its signs. */
+/** The headings, list items and paragraphs of a model card in Markdown. */
 export function cardBlocks(text: string): { kind: 'head' | 'item' | 'text'; text: string }[] {
   return text
     .split(/\n{2,}|\n(?=\s*[-*#] ?)/)

@@ -1,4 +1,4 @@
-// Random ids; `crypto.randomUUID` is there only under https and on the own machine.
+// Random UUIDs; `crypto.randomUUID` exists only over HTTPS and on localhost.
 
 export function uuid(): string {
   if (typeof crypto.randomUUID === 'function') return crypto.randomUUID();

@@ -16,7 +16,7 @@ test('small and capital letters differ', () => {
 test('a digit takes a candidate', () => expect(actionOf(press('3'))).toEqual({ action: 'pick', row: 2 }));
 test('typing into a field decides nothing', () => {
   check('a', null, { isTyping: true });
-  check('Escape', 'leave', { isTyping: true });
+  check('Escape', 'escape', { isTyping: true });
 });
 test('combinations belong to the browser, but for undo', () => {
   check('a', null, { ctrlKey: true });
@@ -32,5 +32,5 @@ test('digits are printed as a range', () => expect(printed(KEYMAP.find((row) => 
 
 test('single letters can be switched off, and other keys stay', () => {
   const press = (key: string, hasLetters: boolean) => actionOf({ key, ctrlKey: false, metaKey: false, altKey: false, isTyping: false, hasLetters })?.action ?? null;
-  expect([press('a', true), press('a', false), press('/', false), press('3', false), press('Escape', false), press('Enter', false)]).toEqual(['accept', null, null, null, 'leave', 'pick-first']);
+  expect([press('a', true), press('a', false), press('/', false), press('3', false), press('Escape', false), press('Enter', false)]).toEqual(['accept', null, null, null, 'escape', 'pick-first']);
 });

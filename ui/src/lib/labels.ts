@@ -1,41 +1,46 @@
-// Words that several pages use for the same thing.
+// Labels that several pages share.
 
-import type { JobState, Strategy } from './types';
+import type { Job, JobState, Strategy } from './types';
 
 export const STRATEGY_TEXT: Record<Strategy, string> = {
-  'least-confident': 'least confident first',
-  margin: 'two concepts close together',
-  recognition: 'mention or not?',
-  diversity: 'unlike what is decided',
-  random: 'random order',
+  'least-confident': 'Least confident first',
+  margin: 'Smallest margin between top two',
+  recognition: 'Uncertain mention boundaries',
+  diversity: 'Most different from annotated (diversity)',
+  random: 'Random order',
 };
 
 export const JOB_TEXT: Record<JobState, string> = {
-  NEW: 'new',
-  QUEUED: 'waiting',
+  NEW: 'queued',
+  QUEUED: 'queued',
   RUNNING: 'running',
   SUCCEEDED: 'done',
   FAILED: 'failed',
   CANCELLED: 'cancelled',
 };
 
-/** Which share of the complete documents is held out. */
+export const JOB_KIND_TEXT: Record<Job['kind'], string> = { predict: 'Prediction', train: 'Training' };
+
+/** Whether a job is queued or running. */
+export const isActive = (job: Job): boolean => ['NEW', 'QUEUED', 'RUNNING'].includes(job.state);
+
+/** The share of complete documents that is held out; one in so many. */
 export const HOLD_OUT_TEXT: [number, string][] = [
-  [10, 'one of ten'],
-  [3, 'one of three'],
-  [2, 'every second'],
-  [0, 'none'],
+  [10, '10 %'],
+  [3, '33 %'],
+  [2, '50 %'],
+  [0, 'none (no scores)'],
 ];
 
-/** What can be chosen for an import; `auto` looks at name and content. */
+/** Formats of an import; `auto` detects one by file name and content. */
 export const IMPORT_FORMATS: [string, string][] = [
   ['auto', 'Detect automatically'],
-  ['text', 'plain text'],
+  ['text', 'Plain text'],
   ['jsonl', 'JSONL'],
   ['pubtator', 'PubTator'],
   ['bioc-xml', 'BioC XML'],
   ['bioc-json', 'BioC JSON'],
-  ['brat', 'brat (archive)'],
+  ['brat', 'brat (.zip)'],
   ['conll', 'CoNLL'],
   ['pubmed-xml', 'PubMed XML'],
   ['texoo', 'TeXoo'],

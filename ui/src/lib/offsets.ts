@@ -1,10 +1,10 @@
-// The one place where offsets are converted. The server counts code points, the browser counts UTF-16 units.
+// Conversion of offsets, here and nowhere else: the server counts code points, the browser UTF-16 units.
 
 import type { Span } from './types';
 
 /** Converts offsets of one text between code points and UTF-16 units. */
 export class OffsetMap {
-  /** Where the second halves of surrogate pairs stand, in UTF-16 units, ascending. */
+  /** The offsets of low surrogates in UTF-16 units, ascending. */
   private readonly seconds: number[] = [];
   readonly nUnits: number;
   readonly nPoints: number;
@@ -20,14 +20,14 @@ export class OffsetMap {
     this.nPoints = text.length - this.seconds.length;
   }
 
-  /** Units to code points. Inside a pair the place before the pair is meant. */
+  /** UTF-16 units to code points. An offset inside a surrogate pair is rounded down. */
   toPoints(unit: number): number {
     const bounded = Math.max(0, Math.min(unit, this.nUnits));
     const n = countBelow(this.seconds, (at) => at < bounded);
     return this.seconds[n] === bounded ? bounded - n - 1 : bounded - n;
   }
 
-  /** Code points to units. */
+  /** Code points to UTF-16 units. */
   toUnits(point: number): number {
     const bounded = Math.max(0, Math.min(point, this.nPoints));
     // The n-th pair begins `seconds[n] - 1` units in, at code point `seconds[n] - 1 - n`.
@@ -43,7 +43,7 @@ export class OffsetMap {
   }
 }
 
-/** The number of leading items that a monotone test accepts. */
+/** The number of leading items that satisfy a monotone predicate. */
 function countBelow(items: number[], accepts: (item: number, row: number) => boolean): number {
   let low = 0;
   let high = items.length;
@@ -55,7 +55,7 @@ function countBelow(items: number[], accepts: (item: number, row: number) => boo
   return low;
 }
 
-/** The text under spans given in code points; the parts of a discontinuous mention are joined by a blank. */
+/** The text of spans in code points; the parts of a discontinuous mention are joined by a space. */
 export function textOf(text: string, map: OffsetMap, spans: Span[]): string {
   return spans.map((span) => text.slice(map.toUnits(span[0]), map.toUnits(span[1]))).join(' ');
 }

@@ -52,7 +52,7 @@ test('offline, decisions wait and are sent in order later', async () => {
   state.error = offline;
   for (const id of ['a', 'b', 'c']) outbox.add(entry(id));
   await settle();
-  expect([outbox.state, outbox.nWaiting, saveText(outbox.state, outbox.nWaiting)]).toEqual(['offline', 3, 'offline, 3 waiting']);
+  expect([outbox.state, outbox.nWaiting, saveText(outbox.state, outbox.nWaiting)]).toEqual(['offline', 3, 'offline, 3 unsaved']);
   state.error = null;
   state.later.forEach((run) => run());
   await settle();

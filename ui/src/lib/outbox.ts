@@ -1,5 +1,5 @@
-// Decisions on their way to the server. Each is kept in the browser's storage until the server has it, is sent in order,
-// and carries an id of its own, so that sending it twice does it once.
+// Unsaved decisions. Each is kept in the browser's storage until the server has it, is sent in order, and has an id of its own, so that
+// sending it twice applies it once.
 
 import { ApiError } from './api';
 import type { Decision, DecisionAnswer } from './types';
@@ -10,9 +10,9 @@ export interface Entry {
   kind: 'decide' | 'undo' | 'redo';
   decisions: Decision[];
   version: number | null;
-  /** The id, below zero, that the first added mark has until the server names it. */
+  /** The temporary, negative id of the first added mark. */
   firstId: number;
-  /** Order over all entries of this browser. */
+  /** Position among all entries of this browser. */
   order: number;
 }
 
@@ -28,19 +28,19 @@ export interface Store {
 
 export interface Hooks {
   send(entry: Entry): Promise<DecisionAnswer>;
-  /** The server has it. May rewrite entries that wait, by `rewrite`. */
+  /** The server has the entry. May change waiting entries with `rewrite`. */
   acknowledged(entry: Entry, answer: DecisionAnswer): void;
-  /** The server refused it; it is no longer kept. */
+  /** The server rejected the entry; it is dropped. */
   refused(entry: Entry, error: unknown): void;
   changed(state: SaveState, nWaiting: number): void;
-  /** Calls back later; a test calls back when it likes. */
+  /** Schedules a retry; a test controls the time. */
   later(milliseconds: number, run: () => void): void;
 }
 
 const PREFIX = 'canonym.outbox.';
-const LONGEST_WAIT = 15_000;
-/** How often a decision is sent that the server answers with an error of its own; one that never passes must not hold up all others. */
-const N_TRIES = 5;
+const MAX_DELAY = 15_000;
+/** The number of attempts when the server fails; one bad entry must not block all others. */
+const MAX_ATTEMPTS = 5;
 
 export class Outbox {
   private entries: Entry[] = [];
@@ -72,7 +72,7 @@ export class Outbox {
     return this.entries.length;
   }
 
-  /** What waits for a document, in order. */
+  /** The waiting entries of a document, in order. */
   of(document: number): readonly Entry[] {
     return this.entries.filter((entry) => entry.document === document);
   }
@@ -85,7 +85,7 @@ export class Outbox {
     void this.flush();
   }
 
-  /** Takes back the last entry of a document if it was not sent yet. */
+  /** Withdraws the last entry of a document if it was not sent yet. */
   withdraw(document: number): Entry | null {
     const last = this.entries.findLast((entry) => entry.document === document);
     if (!last || last.kind !== 'decide' || (this.isSending && last === this.entries[0])) return null;
@@ -94,7 +94,7 @@ export class Outbox {
     return last;
   }
 
-  /** Changes the entries that wait for a document. */
+  /** Changes the waiting entries of a document. */
   rewrite(document: number, change: (entry: Entry) => Entry): void {
     this.entries = this.entries.map((entry) => {
       if (entry.document !== document) return entry;
@@ -104,7 +104,7 @@ export class Outbox {
     });
   }
 
-  /** Sends what waits, one after the other; stops where the server cannot be reached and tries again later. */
+  /** Sends the waiting entries one by one; if the server is unreachable, stops and retries later. */
   async flush(): Promise<void> {
     if (this.isSending) return;
     this.isSending = true;
@@ -122,7 +122,7 @@ export class Outbox {
             this.isOffline = true;
             this.nFailures++;
             const wait = error.retryAfter ? error.retryAfter * 1000 : 500 * 2 ** Math.min(this.nFailures, 6);
-            this.hooks.later(Math.min(wait, LONGEST_WAIT), () => void this.flush());
+            this.hooks.later(Math.min(wait, MAX_DELAY), () => void this.flush());
             return;
           }
           this.nFailures = 0;
@@ -138,7 +138,7 @@ export class Outbox {
   }
 
   private isRetryable(error: ApiError): boolean {
-    return error.isTemporary || error.kind === 'login' || (error.kind === 'server' && this.nFailures + 1 < N_TRIES);
+    return error.isTemporary || error.kind === 'login' || (error.kind === 'server' && this.nFailures + 1 < MAX_ATTEMPTS);
   }
 
   private drop(entry: Entry): void {
@@ -150,7 +150,7 @@ export class Outbox {
     try {
       this.store.setItem(PREFIX + entry.client_id, JSON.stringify(entry));
     } catch {
-      // A full storage loses the safety net, not the decision, which still goes to the server.
+      // With full storage, the decision is still sent, only without a backup.
     }
   }
 
@@ -159,10 +159,10 @@ export class Outbox {
   }
 }
 
-/** What the indicator says. */
+/** The text of the save indicator. */
 export function saveText(state: SaveState, nWaiting: number): string {
   if (state === 'saved') return 'saved';
-  return state === 'saving' ? 'saving …' : `offline, ${nWaiting} waiting`;
+  return state === 'saving' ? 'saving …' : `offline, ${nWaiting} unsaved`;
 }
 
 function read(text: string | null): Entry | null {

@@ -1,6 +1,6 @@
-// Scales, ticks and lines of small plots.
+// Scales, ticks and paths of the charts.
 
-/** Round numbers between two ends, both covered: at most about `n` steps. Counts have no ticks between whole numbers. */
+/** About `n` round axis ticks that cover a range. Counts have integer ticks only. */
 export function ticks(low: number, high: number, n = 4, isCount = false): number[] {
   if (!(high > low)) return [low];
   const raw = (high - low) / n;
@@ -28,7 +28,7 @@ export function line(points: [number, number][]): string {
   return points.map(([x, y], row) => `${row ? 'L' : 'M'}${round(x)} ${round(y)}`).join('');
 }
 
-/** Each value as the median of so many around it. */
+/** The running median of `n` points. */
 export function runningMedian(points: [number, number][], n: number): [number, number][] {
   const half = Math.floor(n / 2);
   return points.map(([x], row) => {
@@ -38,7 +38,7 @@ export function runningMedian(points: [number, number][], n: number): [number, n
   });
 }
 
-/** A number for an axis. */
+/** The label of an axis tick. */
 export function label(value: number): string {
   if (Number.isInteger(value)) return Math.abs(value) >= 10_000 ? `${value / 1000}k` : String(value);
   return String(Number(value.toPrecision(3))).replace(/^(-?)0\./, '$1.');

@@ -4,15 +4,15 @@ import { Relay, type RelayMessage, type Stream } from './relay';
 class Fake implements Stream {
   readyState = 1;
   isClosed = false;
-  private readonly hears = new Map<string, (event: { data?: string; lastEventId?: string }) => void>();
-  addEventListener(name: string, hear: (event: { data?: string; lastEventId?: string }) => void): void {
-    this.hears.set(name, hear);
+  private readonly handlers = new Map<string, (event: { data?: string; lastEventId?: string }) => void>();
+  addEventListener(name: string, handle: (event: { data?: string; lastEventId?: string }) => void): void {
+    this.handlers.set(name, handle);
   }
   close(): void {
     this.isClosed = true;
   }
   send(name: string, data = '', lastEventId = ''): void {
-    this.hears.get(name)!({ data, lastEventId });
+    this.handlers.get(name)!({ data, lastEventId });
   }
 }
 
@@ -26,7 +26,7 @@ function relay() {
   return { made, streams, waiting };
 }
 
-test('any number of tabs share one stream, which ends with the last', () => {
+test('all tabs share one stream, which closes with the last', () => {
   const { made, streams } = relay();
   const received: RelayMessage[] = [];
   const stops = Array.from({ length: 7 }, () => made.listen((one) => received.push(one)));
@@ -38,7 +38,7 @@ test('any number of tabs share one stream, which ends with the last', () => {
   expect(streams[0]!.isClosed).toBe(true);
 });
 
-test('a stream that was lost is told when it is back, and one that was refused is asked for again', () => {
+test('a reconnect is reported, and a refused stream is requested again', () => {
   const { made, streams, waiting } = relay();
   const received: RelayMessage[] = [];
   made.listen((one) => received.push(one));

@@ -1,22 +1,22 @@
-// One stream of events for all tabs of a browser: over HTTP/1.1 a browser opens six connections to a server, and a stream in each
-// tab would leave none for decisions.
+// One event stream for all tabs of a browser: over HTTP/1.1 a browser opens six connections to a server, and a stream in each tab
+// would leave none for decisions.
 
-/** What a tab hears: an event of a project, or that the stream was lost and is back. */
+/** A message to a tab: an event of a project, or that the stream was reconnected. */
 export type RelayMessage = { kind: 'event'; project: number; event: string; data: string } | { kind: 'again' };
 
-/** What the stream tells of. */
+/** The event types of the stream. */
 export const EVENTS = ['job', 'document', 'import', 'deleted'] as const;
 
-/** After how long a stream that the server refused, because nobody was logged in, is asked for again. */
+/** Milliseconds until a stream that the server refused, because nobody was signed in, is requested again. */
 const RETRY = 5000;
 
 export interface Stream {
-  addEventListener(name: string, hear: (event: { data?: string; lastEventId?: string }) => void): void;
+  addEventListener(name: string, handle: (event: { data?: string; lastEventId?: string }) => void): void;
   close(): void;
   readonly readyState: number;
 }
 
-/** Holds the stream while anybody listens. */
+/** Keeps the stream open while there are listeners. */
 export class Relay {
   private readonly listeners = new Set<(message: RelayMessage) => void>();
   private stream: Stream | null = null;
@@ -26,7 +26,7 @@ export class Relay {
     private readonly later: (milliseconds: number, run: () => void) => void = (milliseconds, run) => void setTimeout(run, milliseconds),
   ) {}
 
-  /** Listens until the function that it gives is called. */
+  /** Adds a listener; returns the function to remove it. */
   listen(listener: (message: RelayMessage) => void): () => void {
     this.listeners.add(listener);
     if (!this.stream) this.open(false);
@@ -51,7 +51,7 @@ export class Relay {
     });
     stream.addEventListener('error', () => {
       wasLost = true;
-      // A browser connects again by itself, but not where it was refused.
+      // A browser reconnects by itself unless it was refused.
       if (stream.readyState !== 2 || this.stream !== stream) return;
       this.stream = null;
       this.later(RETRY, () => {

@@ -1,4 +1,4 @@
-// The worker that all tabs share; it holds the one stream of events.
+// The shared worker that holds the event stream.
 
 import { Relay, type Stream } from './relay';
 
@@ -9,7 +9,7 @@ const relay = new Relay(() => new EventSource(address) as unknown as Stream);
 scope.onconnect = (event) => {
   const port = event.ports[0]!;
   let stop = relay.listen((message) => port.postMessage(message));
-  // A tab says when it leaves.
+  // A tab sends a message when it is closed.
   port.onmessage = () => {
     stop();
     stop = () => {};

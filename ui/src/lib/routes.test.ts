@@ -7,12 +7,12 @@ function check(path: string, page: string, back = path): void {
   expect(urlFor(route)).toBe(back);
 }
 
-test('addresses are read and written', () => {
+test('URLs are parsed and built', () => {
   check('/', 'link');
   check('/link', 'link', '/');
   check('/terminology', 'terminology');
   check('/terminology?q=dry+cough&id=MESH%3AD003371', 'terminology');
-  check('/terminology?findings', 'terminology');
+  check('/terminology?checks', 'terminology');
   check('/projects', 'projects');
   check('/projects/3', 'project');
   check('/projects/3/queue', 'project', '/projects/3');
@@ -26,7 +26,7 @@ test('addresses are read and written', () => {
   check('/models', 'models');
   check('/settings', 'settings');
 });
-test('what is no page is told to be none', () => {
+test('unknown paths are missing pages', () => {
   for (const path of ['/nowhere', '/projects/x', '/projects/3/annotate', '/projects/3/annotate/x', '/projects/3/nothing', '/projects/3/queue/4', '/projects/3/changes/7', '/projects/3/changes/7/8/9']) {
     check(path, 'missing');
   }

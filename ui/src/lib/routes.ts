@@ -1,13 +1,13 @@
-// Addresses of pages and back. Ids of concepts stand in the query, as a path with a dot is taken for a file.
+// URLs of pages. Concept ids are in the query, because the server takes a path with a dot for a file.
 
 import type { Span } from './types';
 
-export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements' | 'people';
-const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs', 'disagreements', 'people'];
+export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements' | 'members';
+const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs', 'disagreements', 'members'];
 
 export type Route =
   | { page: 'link' }
-  | { page: 'terminology'; q: string; id: string | null; findings?: true }
+  | { page: 'terminology'; q: string; id: string | null; checks?: true }
   | { page: 'projects' }
   | { page: 'project'; project: number; tab: ProjectTab }
   | { page: 'annotate'; project: number; document: number; span?: Span | null }
@@ -23,8 +23,8 @@ export function parse(address: string): Route {
   const [place, first, second, third, fourth] = parts;
   if (place === undefined || (place === 'link' && parts.length === 1)) return { page: 'link' };
   if (place === 'terminology') {
-    const findings = url.searchParams.has('findings') ? { findings: true as const } : {};
-    return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id'), ...findings };
+    const checks = url.searchParams.has('checks') ? { checks: true as const } : {};
+    return { page: 'terminology', q: url.searchParams.get('q') ?? '', id: url.searchParams.get('id'), ...checks };
   }
   if (place === 'settings') return { page: 'settings' };
   if (place === 'models') return { page: 'models', project: parseId(url.searchParams.get('project') ?? undefined) };
@@ -51,7 +51,7 @@ export function urlFor(route: Route): string {
     case 'link':
       return '/';
     case 'terminology': {
-      if (route.findings) return '/terminology?findings';
+      if (route.checks) return '/terminology?checks';
       const query = new URLSearchParams();
       if (route.q) query.set('q', route.q);
       if (route.id) query.set('id', route.id);
@@ -74,7 +74,7 @@ export function urlFor(route: Route): string {
   }
 }
 
-/** A text in the fragment of an address, which browsers do not send to servers. */
+/** A text as a URL fragment, which browsers do not send to the server. */
 export function textFragment(text: string): string {
   return `#text=${encodeURIComponent(text)}`;
 }
@@ -88,7 +88,7 @@ export function textFromFragment(hash: string): string | null {
   }
 }
 
-/** Two code points with a line between them. */
+/** A span as `start-end` in code points. */
 function parseSpan(text: string | null): Span | null {
   const [start = null, end = null] = (text ?? '').split('-').map((part) => parseId(part));
   return start !== null && end !== null && start < end ? [start, end] : null;

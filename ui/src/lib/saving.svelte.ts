@@ -1,4 +1,4 @@
-// The one outbox of this window, and which open document wants to hear of it.
+// The outbox of this window, and the open documents that listen to it.
 
 import { api, announce, notify } from './app.svelte';
 import { ApiError, errorText } from './api';
@@ -25,7 +25,7 @@ export const outbox = new Outbox(storage(), {
   refused(entry, error) {
     const listener = listeners.get(entry.document);
     if (listener) listener.refused(entry, error);
-    else notify(`A decision of document ${entry.document} was refused: ${errorText(error)}`, 'error');
+    else notify(`A decision on document ${entry.document} was not saved: ${errorText(error)}`, 'error');
   },
   changed(state, nWaiting) {
     if (state === 'offline' && saving.state !== 'offline') announce(saveText(state, nWaiting));
@@ -35,12 +35,12 @@ export const outbox = new Outbox(storage(), {
   later: (milliseconds, run) => void setTimeout(run, milliseconds),
 });
 
-/** Takes the last decision on a document back, wherever it is. */
+/** Undoes the last decision on a document, sent or not. */
 export function undoIn(document: number): void {
   if (!outbox.withdraw(document)) outbox.add({ client_id: uuid(), document, kind: 'undo', decisions: [], version: null, firstId: 0 });
 }
 
-/** Resolves when the server has every decision, or cannot be reached. */
+/** Resolves when all decisions are saved or the server is unreachable. */
 export async function saved(): Promise<void> {
   while (saving.state === 'saving') await new Promise((resolve) => setTimeout(resolve, 25));
 }
@@ -52,12 +52,12 @@ export function listen(document: number, listener: Listener): () => void {
   };
 }
 
-/** Whether an error says that somebody else changed the same mark. */
+/** Whether an error says that another user changed the same mark. */
 export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.kind === 'conflict';
 
 export function startSaving(): void {
   addEventListener('online', () => void outbox.flush());
-  // What is kept goes out at the next visit, but somebody who leaves while offline should know.
+  // Unsaved decisions are sent at the next visit; warn before leaving while offline.
   addEventListener('beforeunload', (event) => {
     if (saving.state === 'offline') event.preventDefault();
   });

@@ -1,5 +1,5 @@
-// Cuts a text with marks into runs that each lie under the same marks, and runs into blocks of lines.
-// Marks may nest, overlap and have several parts; none is lost. Offsets are UTF-16 units.
+// Splits a text into runs that have the same marks, and groups runs into blocks of lines.
+// Marks may nest, overlap and be discontinuous. Offsets are UTF-16 units.
 
 import type { Span } from './types';
 
@@ -10,9 +10,9 @@ export interface Placed {
 
 export interface RunMark {
   id: number;
-  /** How far below the text its line lies, from 0. */
+  /** The depth of its underline, from 0. */
   level: number;
-  /** Whether a part of the mark begins, or ends, with this run. */
+  /** Whether a part of the mark begins or ends with this run. */
   begins: boolean;
   ends: boolean;
 }
@@ -20,7 +20,7 @@ export interface RunMark {
 export interface Run {
   start: number;
   end: number;
-  /** Lowest line first. */
+  /** Deepest underline first. */
   marks: RunMark[];
 }
 
@@ -31,7 +31,7 @@ export interface Block {
   runs: Run[];
 }
 
-/** The level of every mark: marks that share a character never share a level, and the shorter lies closer to the text. */
+/** The level of every mark: overlapping marks have different levels, and shorter ones lie closer to the text. */
 export function levels(marks: Placed[]): Map<number, number> {
   const length = (mark: Placed) => mark.spans.reduce((sum, [start, end]) => sum + end - start, 0);
   const found = new Map<number, number>();
@@ -64,7 +64,7 @@ export function runs(length: number, marks: Placed[], cuts: number[] = []): Run[
     }
   }
   const places = [...bounds].sort((a, b) => a - b);
-  // Parts of one mark may touch or overlap, so it is counted how many are open.
+  // Parts of one mark may touch or overlap, so open parts are counted.
   const open = new Map<number, number>();
   const found: Run[] = [];
   for (let row = 0; row + 1 < places.length; row++) {
@@ -88,7 +88,7 @@ export function runs(length: number, marks: Placed[], cuts: number[] = []): Run[
   return found;
 }
 
-/** Blocks of whole lines, cut at sections too, each with its runs. A block ends with its line break. */
+/** Blocks of whole lines, also split at sections, with their runs. A block ends with its line break. */
 export function blocks(text: string, marks: Placed[], sections: { kind: string; start: number; end: number }[] = []): Block[] {
   const cuts = new Set<number>();
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) cuts.add(at + 1);
@@ -109,14 +109,14 @@ export function blocks(text: string, marks: Placed[], sections: { kind: string; 
   return found;
 }
 
-/** The marks at a place, the shortest first: what a click there may mean. */
+/** The marks at an offset, the shortest first: what a click there selects. */
 export function marksAt(marks: Placed[], unit: number): number[] {
   const here = marks.filter((mark) => mark.spans.some(([start, end]) => start <= unit && unit < end));
   const length = (mark: Placed) => mark.spans.reduce((sum, [start, end]) => sum + end - start, 0);
   return here.sort((a, b) => length(a) - length(b) || a.id - b.id).map((mark) => mark.id);
 }
 
-/** Marks in the order of the text, longer first where they begin together. */
+/** Marks in text order, longer first if they begin together. */
 export function inOrder<T extends Placed>(marks: T[]): T[] {
   return [...marks].sort((a, b) => first(a) - first(b) || last(b) - last(a) || a.id - b.id);
 }

@@ -1,4 +1,4 @@
-// One open document: what the server has said, decisions that wait on top, and which mention is looked at.
+// One open document: its state on the server, unsaved decisions on top of it, and the focused mention.
 
 import { api, app, announce, notify, notifyError } from './app.svelte';
 import { errorText } from './api';
@@ -11,7 +11,7 @@ import { isConflict, listen, outbox } from './saving.svelte';
 import { inOrder } from './segments';
 import type { AnnotatedDocument, Decision, DecisionAnswer, Mark, Span } from './types';
 
-// Ids below zero never meet those of the server, and never those of another window.
+// Negative ids never collide with those of the server, nor with those of another window.
 let nextTemporary = -Date.now() * 1000;
 
 export class DocumentSession {
@@ -22,10 +22,11 @@ export class DocumentSession {
   /** Selected text, in UTF-16 units. */
   selected = $state.raw<Span | null>(null);
 
-  /** What was decided last while the focus went on by itself: the same decision can still go to all that are identical. */
+  /** The last decision after which the focus advanced: it can still be applied to identical mentions. */
   justDecided = $state.raw<Mark | null>(null);
-  /** Whether anything was decided here since the document was opened. */
+  /** Whether there was a decision since the document was opened. */
   hasDecided = false;
+  onDecide: () => void = () => {};
 
   private readonly names = new Map<string, string>();
   private undone: Entry[] = [];
@@ -38,7 +39,7 @@ export class DocumentSession {
     return this.waiting.reduce((doc, entry) => (entry.kind === 'decide' ? apply(doc, entry.decisions, entry.firstId, names, by) : doc), this.base);
   });
   readonly map = $derived(new OffsetMap(this.base?.text ?? ''));
-  /** In the order of the text, with spans in UTF-16 units beside the marks. */
+  /** The marks in text order, with spans in UTF-16 units. */
   readonly ordered = $derived.by(() => {
     const marks = (this.doc?.marks ?? []).map((mark) => ({ id: mark.id, spans: mark.spans.map((span) => this.map.spanToUnits(span)), mark }));
     return inOrder(marks);
@@ -48,7 +49,7 @@ export class DocumentSession {
 
   constructor(
     readonly id: number,
-    /** Where to look first, in code points: at the mark there, or at the text itself. */
+    /** The span to focus first, in code points: the mark there, or else the text itself. */
     private first: Span | null = null,
   ) {
     this.waiting = outbox.of(id);
@@ -82,16 +83,16 @@ export class DocumentSession {
     const over = this.ordered.filter((one) => one.spans.some(([from, to]) => from < wanted[1] && wanted[0] < to));
     const same = over.find((one) => one.spans[0]![0] === wanted[0] && one.spans.at(-1)![1] === wanted[1]);
     this.focused = (same ?? over[0])?.id ?? null;
-    // No mark has these edges: the text itself is what is meant.
+    // No mark has these boundaries: select the text itself.
     if (!same && wanted[1] <= (this.base?.text.length ?? 0)) this.selected = wanted;
   }
 
-  /** Loads again if somebody else, or a job, changed the document. */
+  /** Reloads the document if another user or a job has changed it. */
   changedElsewhere(version: number | null): void {
     if (this.base && !this.waiting.length && version !== this.base.version) void this.load();
   }
 
-  /** The mark that has exactly the edges of the selected text. */
+  /** The mark with exactly the boundaries of the selected text. */
   atSelection(): Mark | null {
     const [start, end] = this.selected ?? [-1, -1];
     return this.ordered.find(({ spans, mark }) => mark.id > 0 && spans.length === 1 && spans[0]![0] === start && spans[0]![1] === end)?.mark ?? null;
@@ -109,6 +110,7 @@ export class DocumentSession {
     this.undone = [];
     this.justDecided = null;
     this.hasDecided = true;
+    this.onDecide();
     const entry = { client_id: uuid(), document: this.id, kind: 'decide' as const, decisions, version: this.base!.version, firstId };
     this.waiting = [...this.waiting, { ...entry, order: 0 }];
     outbox.add(entry);
@@ -116,8 +118,8 @@ export class DocumentSession {
     if (nAdded) this.focus(firstId);
   }
 
-  /** A decision about the mention looked at; goes on to the next open one if that one was open. */
-  decideFocused(make: (mark: Mark) => Decision, said: string): void {
+  /** Decides on the focused mention, then advances to the next unreviewed one if it was unreviewed. */
+  decideFocused(make: (mark: Mark) => Decision, what: string): void {
     const mark = this.mark;
     if (!mark) return;
     const wasOpen = isOpen(mark);
@@ -126,7 +128,7 @@ export class DocumentSession {
     const isGone = decision.kind === 'reject' || decision.kind === 'delete';
     const after = next ?? (isGone ? (this.neighbour(1, false) ?? this.neighbour(-1, false)) : mark.id);
     this.decide(decision);
-    announce(`${mark.text}: ${said}`);
+    announce(`${mark.text}: ${what}`);
     if (after !== mark.id || isGone) this.focus(after === mark.id ? null : after);
     const decided = this.doc?.marks.find((one) => one.id === mark.id);
     if (mark.id > 0 && decision.kind !== 'delete') this.justDecided = decided ?? { ...mark, state: 'rejected' };
@@ -148,7 +150,7 @@ export class DocumentSession {
     if (!entry) return this.request('redo');
     outbox.add({ ...entry, client_id: uuid() });
     this.waiting = outbox.of(this.id);
-    announce('done again');
+    announce('redone');
   }
 
   private request(kind: 'undo' | 'redo'): void {
@@ -173,10 +175,10 @@ export class DocumentSession {
     this.waiting = outbox.of(this.id);
     if (this.focused !== null && ids.has(this.focused)) this.focused = ids.get(this.focused)!;
     if (entry.kind !== 'decide') {
-      announce(entry.kind === 'undo' ? 'undone' : 'done again');
+      announce(entry.kind === 'undo' ? 'undone' : 'redone');
       const shown = answer.marks.find((mark) => this.ordered.some((one) => one.id === mark.id));
       if (shown) this.focused = shown.id;
-      // Whether the document is finished is not in the answer.
+      // The answer does not say whether the document is finished.
       if (!this.waiting.length) void this.load();
     }
   }
@@ -184,12 +186,12 @@ export class DocumentSession {
   refused(entry: Entry, error: unknown): void {
     this.waiting = outbox.of(this.id);
     void this.load();
-    if (entry.kind !== 'decide') return notify(errorText(error));
-    if (!isConflict(error)) return notifyError(error, 'This decision was not saved; all others are.');
-    notify(`${errorText(error)} Your decision was not saved; the document now shows theirs.`, 'error', {
-      label: 'Save mine instead',
+    if (entry.kind !== 'decide') return void notify(errorText(error));
+    if (!isConflict(error)) return notifyError(error, 'This decision was not saved; all others were.');
+    notify(`${errorText(error)} Your decision was not saved; the document shows theirs.`, 'error', {
+      label: 'Overwrite',
       run: () => {
-        // Over what is shown now, and over nothing that came later.
+        // Overwrites the version shown, not a later one.
         outbox.add({ ...entry, client_id: uuid(), version: this.base?.version ?? entry.version });
         this.waiting = outbox.of(this.id);
       },
@@ -206,7 +208,7 @@ export class DocumentSession {
     announce(`${mark.text}, ${describeMark(mark)}, ${row} of ${this.ordered.length}`);
   }
 
-  /** The next or previous mention, open ones only or all; from the last goes on at the first. */
+  /** The next or previous mention, of the unreviewed ones or of all, wrapping around. */
   neighbour(step: 1 | -1, openOnly: boolean): number | null {
     const all = this.ordered;
     const here = all.findIndex((one) => one.id === this.focused);
@@ -219,21 +221,21 @@ export class DocumentSession {
   }
 }
 
-/** Where a mark comes from, in a word: marks of others have their name. */
+/** The source of a mark; annotations of others have their name. */
 export function sourceOf(mark: Mark): string {
   if (mark.source !== 'USER') return mark.source === 'GOLD' ? 'gold' : 'predicted';
   return mark.by && mark.by !== (app.about?.user?.name ?? mark.by) ? `by ${mark.by}` : 'yours';
 }
 
-/** A mark in words: source, concept, what is special. */
+/** A mark in words: source, concept, flags. */
 export function describeMark(mark: Mark): string {
   if (mark.state === 'rejected') return 'rejected';
   const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${formatScore(mark.score)}` : sourceOf(mark);
-  const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no concept' : 'concept not chosen';
-  return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'disagrees with another mark' : ''].filter(Boolean).join(', ');
+  const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no matching concept' : 'not linked';
+  return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'conflicts with another annotation' : ''].filter(Boolean).join(', ');
 }
 
-/** The class names of a mark in the text. */
+/** The class names of a mark. */
 export function markClasses(mark: Mark): string {
   const names = [mark.source.toLowerCase()];
   if (mark.is_unsure) names.push('unsure');

@@ -1,18 +1,18 @@
-// Edges of tokens, for selections that grow to whole words and for edges that move by word. Offsets are UTF-16 units.
+// Token boundaries, to expand selections to whole words and to move boundaries by token. Offsets are UTF-16 units.
 
 import type { Span } from './types';
 
 const WORD = /[\p{L}\p{M}\p{N}]/u;
 const TOKEN = /[\p{L}\p{M}\p{N}]+|[^\s\p{L}\p{M}\p{N}]/gu;
 
-/** The tokens between two places: words, and other characters one by one. */
+/** The tokens between two offsets: words, and other characters one by one. */
 export function tokens(text: string, from = 0, to = text.length): Span[] {
   const found: Span[] = [];
   for (const match of text.slice(from, to).matchAll(TOKEN)) found.push([from + match.index, from + match.index + match[0].length]);
   return found;
 }
 
-/** A selection without blanks at its edges and grown to whole words, or `null` where it holds nothing. */
+/** A selection without surrounding whitespace, expanded to whole words, or `null` if it is empty. */
 export function snapToWords(text: string, [start, end]: Span): Span | null {
   const trimmed = trimSpan(text, [start, end]);
   if (!trimmed) return null;
@@ -22,10 +22,10 @@ export function snapToWords(text: string, [start, end]: Span): Span | null {
   return [from, to];
 }
 
-/** A selection without blanks at its edges, on borders of characters, or `null` where it holds nothing. */
+/** A selection without surrounding whitespace, on character boundaries, or `null` if it is empty. */
 export function trimSpan(text: string, span: Span): Span | null {
-  let start = border(text, Math.min(...span));
-  let end = border(text, Math.max(...span));
+  let start = charBoundary(text, Math.min(...span));
+  let end = charBoundary(text, Math.max(...span));
   while (start < end && /\s/.test(text[start]!)) start++;
   while (end > start && /\s/.test(text[end - 1]!)) end--;
   return start < end ? [start, end] : null;
@@ -33,7 +33,7 @@ export function trimSpan(text: string, span: Span): Span | null {
 
 export type Step = 'token' | 'character';
 
-/** Where the next edge to the right lies: the end of a token for an end, the start of one for a start. */
+/** The next boundary to the right: the end of a token for an end, its start for a start. */
 export function boundaryAfter(text: string, at: number, side: 'start' | 'end', step: Step): number {
   if (at >= text.length) return text.length;
   if (step === 'character') return after(text, at);
@@ -44,7 +44,7 @@ export function boundaryAfter(text: string, at: number, side: 'start' | 'end', s
   return side === 'end' ? text.length : at;
 }
 
-/** Where the next edge to the left lies. */
+/** The next boundary to the left. */
 export function boundaryBefore(text: string, at: number, side: 'start' | 'end', step: Step): number {
   if (at <= 0) return 0;
   if (step === 'character') return before(text, at);
@@ -56,8 +56,8 @@ export function boundaryBefore(text: string, at: number, side: 'start' | 'end', 
   return side === 'start' ? 0 : at;
 }
 
-/** A place moved out of the middle of a character: pairs and combining marks are not split. */
-function border(text: string, at: number): number {
+/** An offset moved to a character boundary: surrogate pairs and combining marks are not split. */
+function charBoundary(text: string, at: number): number {
   while (at > 0 && at < text.length && isInside(text, at)) at--;
   return Math.max(0, Math.min(at, text.length));
 }
@@ -85,7 +85,7 @@ function isWord(text: string, at: number): boolean {
 }
 
 function wordStart(text: string, at: number): number {
-  let start = border(text, at);
+  let start = charBoundary(text, at);
   while (start > 0 && isWord(text, start) && isWord(text, before(text, start))) start = before(text, start);
   return start;
 }

@@ -1,4 +1,4 @@
-// What the server says and is told, as in its contract. Offsets are Unicode code points, half-open.
+// Types of the HTTP API. Offsets are half-open, in Unicode code points.
 
 export type Span = [number, number];
 
@@ -110,7 +110,7 @@ export interface About {
   model: { name: string };
   user: User | null;
   needs_login: boolean;
-  /** Whether this server can train; a server that does not say so can. */
+  /** Whether this server can train; missing means yes. */
   can_train?: boolean;
 }
 
@@ -141,9 +141,9 @@ export interface ImportReport {
   n_documents: number;
   n_annotations: number;
   n_skipped_documents: number;
-  /** Annotations that became open predictions. */
+  /** Annotations imported as predictions. */
   n_predictions: number;
-  /** Annotations that did not say who made them. */
+  /** Annotations without a source. */
   n_unmarked: number;
   n_skipped_annotations: number;
   n_fixed: number;
@@ -209,7 +209,7 @@ export interface AnnotatedDocument {
   comments: Comment[];
 }
 
-/** What stands in a settled place. */
+/** A mention kept when a disagreement is resolved. */
 export interface KeptMention {
   spans: Span[];
   concept: string | null;
@@ -262,7 +262,7 @@ export interface Claim {
 
 export interface Answer {
   people: { name: string; at: string }[];
-  /** Nothing where it is no mention. */
+  /** Empty for `not a mention`. */
   claims: Claim[];
 }
 
@@ -352,7 +352,7 @@ export interface Model {
   parent: number | null;
   card: unknown;
   dev: ModelScores | null;
-  /** The model on whose held-out documents the scores are; scores of one can be compared. */
+  /** The model whose held-out documents were used; scores are comparable if it is the same. */
   dev_on: number | null;
 }
 

@@ -1,35 +1,35 @@
-// How long somebody works on a document: the time between signs of life, pauses and hidden tabs left out.
+// Time spent on a document: the time between user activity, without idle periods and hidden tabs.
 
-/** Who gives no sign of life for so long does something else. */
+/** A longer gap without activity, in milliseconds, counts as idle. */
 export const IDLE_AFTER = 60_000;
 
 export class Stopwatch {
   private last: number | null = null;
   private total: number;
 
-  /** Begins with what was measured before, in milliseconds. */
+  /** Starts from the time measured before, in milliseconds. */
   constructor(before = 0) {
     this.total = before;
   }
 
-  /** Somebody did something at a time in milliseconds. */
+  /** Records user activity at a time in milliseconds. */
   activity(at: number): void {
     this.add(at);
     this.last = at;
   }
 
-  /** The page is not seen any more; the next sign begins anew. */
+  /** Pauses until the next activity: the page was hidden. */
   hide(at: number): void {
     this.add(at);
     this.last = null;
   }
 
-  /** What was measured so far, in milliseconds. */
+  /** The time measured so far, in milliseconds. */
   get milliseconds(): number {
     return this.total;
   }
 
-  /** What was measured so far, in seconds; counting begins anew. */
+  /** The time measured so far, in seconds; resets the stopwatch. */
   take(at: number): number {
     this.activity(at);
     const seconds = Math.round(this.total / 100) / 10;
@@ -47,7 +47,7 @@ export class Stopwatch {
 const ACTIVITY = ['keydown', 'pointerdown', 'pointermove', 'wheel', 'scroll'] as const;
 const PREFIX = 'canonym.time.';
 
-/** Measures the work on a document until it is stopped; what is not sent with a decision waits in the browser for the next visit. */
+/** Measures the time spent on a document until stopped; time not yet sent is stored in the browser. */
 export class WorkTimer {
   private readonly watch: Stopwatch;
 
@@ -59,7 +59,7 @@ export class WorkTimer {
     addEventListener('pagehide', this.onVisibility);
   }
 
-  /** Seconds until now, which are then taken to be sent. */
+  /** The seconds to send; resets the timer. */
   take(): number {
     const seconds = this.watch.take(Date.now());
     this.store();
@@ -98,7 +98,7 @@ export class WorkTimer {
       if (milliseconds) localStorage.setItem(PREFIX + this.document, String(milliseconds));
       else localStorage.removeItem(PREFIX + this.document);
     } catch {
-      // Without storage only the time of this visit is known.
+      // Without storage, only the time of this visit counts.
     }
   }
 }

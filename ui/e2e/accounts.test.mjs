@@ -98,7 +98,7 @@ test('Enter opens the document there, and x says that it is no mention', withMoc
   await page.goBack();
   await here('lung cancer');
   await page.keyboard.press('x');
-  await page.getByText('Nobody disagrees').waitFor();
+  await page.getByText('No disagreements').waitFor();
   assert.equal(await left(), 0);
 });
 
@@ -108,11 +108,11 @@ test('what the server refuses is told, and stays', withMock, async () => {
   await decide(documents[0], { kind: 'nil', mark });
   await as('cyd');
   await page.reload();
-  await page.getByText('settled before, said otherwise since').waitFor();
+  await page.locator('.chip', { hasText: 'reopened' }).waitFor();
   const error = { code: 'conflict', message: 'mark 1 was changed meanwhile', hint: null };
   await page.route('**/decisions', (route) => route.fulfill({ status: 409, json: { error } }), { times: 1 });
   await page.keyboard.press('1');
-  await page.getByText('Nothing was settled').waitFor();
+  await page.getByText('Nothing was resolved').waitFor();
   await here('delirium');
   assert.equal(await left(), 1);
   it.complaints.length = 0;
@@ -124,16 +124,16 @@ test('annotators see who said what, and do not settle', withMock, async () => {
   await here('delirium');
   assert.ok(await page.locator('.answer').first().isDisabled());
   await page.keyboard.press('1');
-  await page.getByText('Curators and admins settle disagreements.').waitFor();
+  await page.getByText('Only curators and admins can resolve disagreements. You can').waitFor();
   assert.equal(await left(), 1);
   await api('POST', '/logout', {});
 });
 
 test('a token is shown once, and revoked', withMock, async () => {
   await page.goto('/settings');
-  await page.getByLabel('What it is for').fill('nightly');
-  await page.getByRole('button', { name: 'Make a token' }).click();
-  const secret = await page.getByLabel('The token').inputValue();
+  await page.getByLabel('Token name').fill('nightly');
+  await page.getByRole('button', { name: 'Create token' }).click();
+  const secret = await page.getByLabel('Token', { exact: true }).inputValue();
   assert.ok(secret.length > 30);
   await page.getByRole('button', { name: 'Copy' }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
@@ -141,37 +141,37 @@ test('a token is shown once, and revoked', withMock, async () => {
   await page.getByRole('cell', { name: 'nightly', exact: true }).waitFor();
   assert.equal(await page.getByText(secret).count(), 0);
   await page.getByRole('button', { name: 'Revoke nightly' }).click();
-  await page.getByText('You have no token.').waitFor();
+  await page.getByText('No tokens yet.').waitFor();
 });
 
 test('people get another role, a new password, and are deactivated', withMock, async () => {
   await page.getByLabel('Role of bob').selectOption('curator');
-  await page.getByText('bob is curator now.').waitFor();
-  await page.getByRole('button', { name: 'New password for bob' }).click();
+  await page.getByText('Changed the role of bob to curator.').waitFor();
+  await page.getByRole('button', { name: 'Reset password of bob' }).click();
   assert.deepEqual(await serious(page), []);
-  await page.getByLabel('Password, 8 characters or more').fill('another horse');
-  await page.getByRole('button', { name: 'Set it' }).click();
-  await page.getByText('bob has a new password.').waitFor();
+  await page.getByLabel('New password (at least 8 characters)').fill('another horse');
+  await page.getByRole('button', { name: 'Reset password', exact: true }).click();
+  await page.getByText('Reset the password of bob.').waitFor();
   await page.getByRole('button', { name: 'Deactivate bob' }).click();
-  await page.getByText('bob cannot log in any more.').waitFor();
+  await page.getByText('Deactivated bob.').waitFor();
   await page.getByRole('row', { name: /bob/ }).getByText('deactivated').waitFor();
   const { people } = await api('GET', '/people');
   assert.deepEqual(people.filter((one) => one.name === 'bob').map((one) => [one.role, one.is_active]), [['curator', false]]);
   await page.getByRole('button', { name: 'Activate bob' }).click();
-  await page.getByText('bob may log in again.').waitFor();
+  await page.getByText('Activated bob.').waitFor();
 });
 
 test('members of a project are added and removed', withMock, async () => {
-  await page.goto(`/projects/${project}/people`);
+  await page.goto(`/projects/${project}/members`);
   await page.getByRole('cell', { name: 'local' }).waitFor({ state: 'detached' });
-  await page.getByLabel('Person').selectOption('bob (curator)');
+  await page.getByLabel('Account').selectOption('bob (curator)');
   await page.getByRole('button', { name: 'Add member' }).click();
-  await page.getByText('bob is a member of this project now.').waitFor();
+  await page.getByText('Added bob to this project.').waitFor();
   assert.deepEqual(await serious(page), []);
   const names = async () => (await api('GET', `/projects/${project}/people`)).people.map((one) => one.name);
   assert.ok((await names()).includes('bob'));
   await page.getByRole('button', { name: 'Remove bob' }).click();
-  await page.getByText('bob no longer sees this project.').waitFor();
+  await page.getByText('Removed bob from this project.').waitFor();
   assert.ok(!(await names()).includes('bob'));
 });
 
