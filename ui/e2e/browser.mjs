@@ -8,16 +8,16 @@ import { chromium } from 'playwright-core';
 const require = createRequire(import.meta.url);
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What axe calls serious or critical. */
+/** Serious and critical violations by axe. */
 export async function serious(page) {
-  // The content security policy lets no script be added, so axe comes through the debugger.
+  // The content security policy allows no added scripts, so axe is injected by the debugger.
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(globalThis.document, { resultTypes: ['violations'] }));
   const told = (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join('; ')}`;
   return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map(told);
 }
 
-/** Keys wait for the first paint of the page: Chromium drops those that come before it. */
+/** Makes key presses wait for the first paint of the page: Chromium drops earlier ones. */
 function pressWhenPainted(page) {
   for (const name of ['press', 'type']) {
     const press = page.keyboard[name].bind(page.keyboard);
@@ -39,7 +39,7 @@ export async function open({ width = 1280, height = 860, colorScheme = 'light' }
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   pressWhenPainted(page);
-  /** What the console complained about; a test may allow what it provokes. */
+  /** Console errors; a test clears those that it provokes. */
   const complaints = [];
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
@@ -57,7 +57,7 @@ export async function open({ width = 1280, height = 860, colorScheme = 'light' }
   };
 }
 
-/** A call of the API beside the browser, as a test needs it to make its own project. */
+/** A request to the API outside of the browser, to prepare a test. */
 export async function call(base, method, path, body, type = 'application/json') {
   const headers = { 'X-Canonym': '1', 'Content-Type': type };
   const response = await fetch(`${base}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body) });
@@ -66,18 +66,18 @@ export async function call(base, method, path, body, type = 'application/json') 
   return response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
 }
 
-/** Waits until something holds, for the state of the server that no page shows. */
+/** Waits for a state of the server that no page shows. */
 export async function until(what, holds, milliseconds = 60_000) {
   const end = Date.now() + milliseconds;
   for (;;) {
     const value = await holds();
     if (value) return value;
-    if (Date.now() > end) assert.fail(`waited in vain: ${what}`);
+    if (Date.now() > end) assert.fail(`timed out: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
-/** Selects words of the text as a mouse does. */
+/** Selects text with the mouse. */
 export async function drag(page, words) {
   const box = await page.evaluate((wanted) => {
     const root = document.querySelector('.text .marked');

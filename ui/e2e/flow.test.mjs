@@ -367,7 +367,7 @@ test('the export holds what was decided', async () => {
   const dialog = page.getByRole('dialog');
   await dialog.locator('select').selectOption('pubtator');
   await dialog.getByLabel('Include unreviewed predictions').check();
-  await dialog.getByText(/open predictions will look like/).waitFor();
+  await dialog.getByText(/predictions? will/).waitFor();
   await dialog.getByLabel('Include unreviewed predictions').uncheck();
   const [download] = await Promise.all([page.waitForEvent('download'), dialog.getByRole('link', { name: 'Download' }).click()]);
   const text = readFileSync(await download.path(), 'utf8');
@@ -407,7 +407,7 @@ test('a document and a project are renamed and deleted', async () => {
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: `Renamed ${stamp}` }).waitFor();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
-  await page.getByLabel(/Type the name/).fill(`Renamed ${stamp}`);
+  await page.getByLabel(/Type the project name/).fill(`Renamed ${stamp}`);
   await page.getByRole('button', { name: 'Delete project' }).click();
   await page.waitForURL(/\/projects$/);
   assert.ok((await api('GET', '/projects')).projects.every((one) => one.id !== made));

@@ -1,4 +1,4 @@
-// The pictures of docs/annotate.md: `node e2e/pictures.mjs`. With CANONYM_URL they show a real server, which has to be fresh: accounts are made on the way.
+// The screenshots of docs/annotate.md: `node e2e/pictures.mjs`. CANONYM_URL names a real server to show, which must be new: accounts are created on it.
 // All texts are made up.
 
 import { mkdirSync } from 'node:fs';
@@ -37,11 +37,11 @@ await page.locator('.result mark', { hasText: 'chronic' }).first().click();
 await page.locator('aside .candidate').first().waitFor();
 await take('link');
 
-// Somebody worked through three documents; then a model is trained on them.
+// Two documents are finished, then a model is trained on them.
 for (const [row, seconds] of [[fifth, 74], [sixth, 61]]) await call(base, 'POST', `/documents/${row.id}/decisions`, await decided(ask, row, { kind: 'finish', value: true, seconds }));
 await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'train' });
 await done(project);
-// PubTator has no mentions of parts that stand apart.
+// PubTator has no discontinuous mentions.
 await call(base, 'POST', `/documents/${third.id}/decisions`, await decided(ask, third, { kind: 'add', spans: [[0, 6], [16, 22]], type: 'Disease', concept: 'MESH:D001943' }));
 const predicted = await open_(first);
 await call(base, 'POST', `/documents/${first.id}/decisions`, await decided(ask, first, { kind: 'accept', mark: predicted[0].id }, { kind: 'unsure', mark: predicted.at(-1).id, value: true }));
@@ -70,7 +70,7 @@ if (most) {
   await page.goto(`${base}/projects/${project}/changes/${job}/${most.id}`);
   await page.locator('button.change').first().waitFor();
   await take('changes');
-} else console.log('nothing changed, so there is no picture of it');
+} else console.log('no changes, so there is no screenshot of them');
 
 await page.goto(`${base}/projects/${project}`);
 await page.locator('.queue-table').waitFor();
@@ -113,7 +113,7 @@ await take('disagreements');
 if (it.complaints.length) console.log(it.complaints);
 await it.close();
 
-/** Accounts of the mock, in which a login changes who asks. */
+/** Accounts of the mock, where signing in changes the current user. */
 async function withMock() {
   for (const [name, role] of [['ada', 'admin'], ['bob', 'annotator'], ['cyd', 'annotator']]) await call(base, 'POST', '/people', { name, password: PASSWORD, role });
   return async (name, method, path, body) => {
@@ -124,7 +124,7 @@ async function withMock() {
   };
 }
 
-/** Accounts of a real server: programs ask with tokens, the browser with a login. */
+/** Accounts of a real server: API requests use tokens, the browser a session. */
 async function withAccounts() {
   const ask = async (method, path, body, headers = {}) => {
     const response = await fetch(`${base}/api/v1${path}`, { method, headers: { 'X-Canonym': '1', 'Content-Type': 'application/json', ...headers }, ...(body ? { body: JSON.stringify(body) } : {}) });

@@ -1,4 +1,4 @@
-// Pictures of the main pages: `npm run shots`, into `shots/`. Always with the mock, which has documents to show.
+// Screenshots of all pages: `npm run shots`, into `shots/`. Always with the mock, which has documents to show.
 
 import { mkdirSync } from 'node:fs';
 import { fill } from '../mock/server.mjs';
@@ -8,16 +8,17 @@ delete process.env.CANONYM_URL;
 mkdirSync('shots', { recursive: true });
 const only = process.argv.slice(2);
 
-for (const [width, height] of [[1280, 860], [1024, 768], [768, 1024]]) {
+for (const [width, height] of [[1280, 860], [768, 1024], [375, 812]]) {
   const it = await open({ width, height });
   const project = fill();
+  const decide = async (id, client_id, decisions) => call(it.base, 'POST', `/documents/${id}/decisions`, { version: (await call(it.base, 'GET', `/documents/${id}`)).version, client_id, decisions });
   await call(it.base, 'POST', `/projects/${project.id}/jobs`, { kind: 'predict' });
   await until('predictions', async () => (await call(it.base, 'GET', `/projects/${project.id}/jobs`)).jobs[0].state === 'SUCCEEDED');
   const docs = (await call(it.base, 'GET', `/projects/${project.id}/documents`)).documents;
   const one = await call(it.base, 'GET', `/documents/${docs[0].id}`);
   const open_ = one.marks.filter((mark) => mark.source === 'PRED');
   const [a, b] = open_;
-  await call(it.base, 'POST', `/documents/${docs[0].id}/decisions`, { version: null, client_id: 'a', decisions: [{ kind: 'accept', mark: a.id }, { kind: 'unsure', mark: b.id, value: true }] });
+  await decide(docs[0].id, 'a', [{ kind: 'accept', mark: a.id }, { kind: 'unsure', mark: b.id, value: true }]);
   await call(it.base, 'POST', `/documents/${docs[0].id}/comments`, { text: 'Is it the same episode?', mark: b.id });
   await call(it.base, 'POST', `/projects/${project.id}/jobs`, { kind: 'train' });
   await until('training', async () => (await call(it.base, 'GET', `/projects/${project.id}/jobs`)).jobs[0].state === 'SUCCEEDED');
@@ -27,13 +28,13 @@ for (const [width, height] of [[1280, 860], [1024, 768], [768, 1024]]) {
   const said = [['ada', { kind: 'accept', mark: delirium }], ['bob', { kind: 'concept', mark: delirium, concept: 'MESH:D003221' }], ['cyd', { kind: 'accept', mark: delirium }], ['ada', { kind: 'add', spans: [[75, 90]], concept: 'MESH:D003924' }], ['bob', { kind: 'add', spans: [[82, 90]], concept: 'MESH:D003920' }]];
   for (const [row, [name, decision]] of said.entries()) {
     await call(it.base, 'POST', '/login', { name, password: 'correct horse' });
-    await call(it.base, 'POST', `/documents/${docs[row < 3 ? 0 : 1].id}/decisions`, { version: null, client_id: `s${row}`, decisions: [decision] });
+    await decide(docs[row < 3 ? 0 : 1].id, `s${row}`, [decision]);
   }
   await call(it.base, 'POST', '/logout', {});
   await call(it.base, 'POST', '/tokens', { name: 'nightly export', days: 30 });
   for (const [row, doc] of docs.slice(0, 2).entries()) {
-    await call(it.base, 'POST', `/documents/${doc.id}/decisions`, { version: null, client_id: `f${row}`, decisions: [{ kind: 'finish', value: true, seconds: 40 - 11 * row }] });
-    await call(it.base, 'POST', `/documents/${doc.id}/decisions`, { version: null, client_id: `g${row}`, decisions: [{ kind: 'finish', value: false }] });
+    await decide(doc.id, `f${row}`, [{ kind: 'finish', value: true, seconds: 40 - 11 * row }]);
+    await decide(doc.id, `g${row}`, [{ kind: 'finish', value: false }]);
   }
   const text = encodeURIComponent('Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; the CKD grew worse.');
   const pages = {

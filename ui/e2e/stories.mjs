@@ -1,4 +1,4 @@
-// Made-up reports for the pictures. Some come with marks, most without.
+// Made-up reports for the screenshots of the guide, some with annotations.
 
 import { pubtator } from '../mock/samples.mjs';
 

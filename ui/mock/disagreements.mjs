@@ -1,4 +1,4 @@
-// Places of which people said different things, as far as tests need them: one mark, or marks across each other.
+// Disagreements, as far as tests need them: on one mark, or between overlapping marks.
 
 import { docsOf } from './state.mjs';
 
@@ -7,7 +7,7 @@ const isKept = (mark) => mark !== undefined && mark.state !== 'rejected' && mark
 const keyOf = (mark) => (isKept(mark) ? JSON.stringify([mark.spans, mark.concept?.id ?? null]) : 'none');
 const overlap = (a, b) => a.spans.some(([start, end]) => b.spans.some(([from, to]) => start < to && from < end));
 
-/** What each person last said of each mark: person, mark, what, when. */
+/** The last decision of each annotator on each mark. */
 function lastSaid(doc) {
   const said = [];
   const put = (one) => {
@@ -74,7 +74,7 @@ export function disagreements(project, { cursor, limit }) {
   return { disagreements: rows, next_cursor: from + limit < all.length ? String(from + limit) : null, n_open: all.length };
 }
 
-/** Figures that look like those of the server: kappa of the two with most marks in common, without chance. */
+/** Made-up agreement figures in the form of the server's. */
 export function agreement(project) {
   const said = docsOf(project).flatMap(lastSaid).filter((one) => !one.isSettled);
   const people = [...new Set(said.map((one) => one.by))];

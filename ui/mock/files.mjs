@@ -1,4 +1,4 @@
-// The built files, under the content security policy that the application keeps to.
+// Serves the built files with the content security policy of the application.
 
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { extname, join, normalize } from 'node:path';
@@ -8,7 +8,7 @@ const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json' };
 const POLICY = "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** A file, or the page that knows what to show where the path has no dot. */
+/** A file, or the application if the path has no dot. */
 export function serveFile(response, path) {
   const wanted = normalize(join(dist, path));
   const isFile = wanted.startsWith(dist) && existsSync(wanted) && statSync(wanted).isFile();

@@ -1,4 +1,4 @@
-// PubTator in and out, and plain text in. The real server reads more.
+// Reads PubTator, plain text and JSONL, writes PubTator. The real server knows more formats.
 
 export function readPubtator(text) {
   const documents = [];
@@ -16,14 +16,14 @@ export function readPubtator(text) {
     if (!line.trim()) return;
     const [id, start, end, mention, type, concept] = line.split('\t');
     if (!now || id !== now.external_id || concept === undefined) {
-      problems.push({ line: row + 1, document: now?.external_id ?? null, message: 'no title, abstract or annotation', hint: 'a line is `id|t|title`, `id|a|abstract` or six columns with tabs' });
+      problems.push({ line: row + 1, document: now?.external_id ?? null, message: 'not a title, abstract or annotation line', hint: 'expected `id|t|title`, `id|a|abstract` or six tab-separated columns' });
       return;
     }
     const text = [...`${now.title}\n${now.body}`];
     const spans = start.split(';').map((from, at) => [Number(from), Number(end.split(';')[at])]);
     const there = spans.map(([from, to]) => text.slice(from, to).join('')).join(' ');
     if (there !== mention) {
-      problems.push({ line: row + 1, document: id, message: `the text at ${start}..${end} is "${there}", not "${mention}"`, hint: 'offsets count code points from the start of the title' });
+      problems.push({ line: row + 1, document: id, message: `expected “${mention}” at ${start}..${end}, found “${there}”`, hint: 'offsets count code points from the start of the title; to fix them, import with “Repair unambiguous offsets”' });
       return;
     }
     now.annotations.push({ spans, type, concept: concept === '-' || concept === '-1' || concept === '' ? null : concept });
@@ -58,7 +58,7 @@ export function readJsonl(text) {
       const { id, text: body } = JSON.parse(line);
       documents.push({ external_id: String(id), text: body, sections: [], annotations: [] });
     } catch {
-      problems.push({ line: row + 1, document: null, message: 'not JSON', hint: 'a line is {"id","text"}' });
+      problems.push({ line: row + 1, document: null, message: 'invalid JSON', hint: 'expected one `{"id": …, "text": …}` per line' });
     }
   });
   return { documents, problems };

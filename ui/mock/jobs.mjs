@@ -1,9 +1,9 @@
-// Jobs that take a second and tell how far they are.
+// Jobs that take about a second and report their progress.
 
 import { docsOf, models, newId, now, predict, Failure } from './state.mjs';
 
 export const jobs = new Map();
-/** What each job changed, by document. */
+/** The changes of each job, by document. */
 export const changes = new Map();
 const listeners = new Set();
 
@@ -18,8 +18,8 @@ export function tell(project, event, data) {
 }
 
 export function start(project, kind, settings = null) {
-  if ([...jobs.values()].some((job) => job.project_id === project && ['QUEUED', 'RUNNING'].includes(job.state))) throw new Failure(409, 'busy', 'a job of this project is running', 'wait for it or cancel it');
-  const job = { id: newId(), project_id: project, kind, state: 'QUEUED', progress: 0, message: 'waiting', error: null, started_at: null, ended_at: null, eta_seconds: null, curve: [], model: null, settings };
+  if ([...jobs.values()].some((job) => job.project_id === project && ['QUEUED', 'RUNNING'].includes(job.state))) throw new Failure(409, 'busy', 'another job of this project is running', 'wait until it finishes, or cancel it');
+  const job = { id: newId(), project_id: project, kind, state: 'QUEUED', progress: 0, message: 'queued', error: null, started_at: null, ended_at: null, eta_seconds: null, curve: [], model: null, settings };
   jobs.set(job.id, job);
   setTimeout(() => step(job, 0), 150);
   return job;
@@ -30,7 +30,7 @@ const N_STEPS = 12;
 function step(job, row) {
   if (job.state === 'CANCELLED') return;
   if (job.kind === 'train' && !docsOf(job.project_id).some((doc) => doc.marks.some((mark) => mark.source !== 'PRED'))) {
-    Object.assign(job, { state: 'FAILED', ended_at: now(), error: 'there is nothing to learn from: no mark is gold or decided' });
+    Object.assign(job, { state: 'FAILED', ended_at: now(), error: 'no training data: nothing is gold or reviewed yet' });
     return tell(job.project_id, 'job', job);
   }
   Object.assign(job, { state: 'RUNNING', started_at: job.started_at ?? now(), progress: row / N_STEPS, message: job.kind === 'train' ? `step ${row * 20} of ${N_STEPS * 20}` : `document ${row} of ${N_STEPS}`, eta_seconds: (N_STEPS - row) * 0.12 });
@@ -44,12 +44,12 @@ function step(job, row) {
     const parent = [...models.values()].find((model) => model.is_current);
     const id = newId();
     for (const model of models.values()) model.is_current = false;
-    models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold and decided marks.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2 } });
+    models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold annotations and reviewed mentions.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2 } });
     for (const model of models.values()) model.dev_on = id;
     job.model = id;
   }
   changes.set(job.id, predict(job.project_id, [...models.values()].find((model) => model.is_current).name));
-  Object.assign(job, { state: 'SUCCEEDED', progress: 1, message: 'done', ended_at: now(), eta_seconds: null });
+  Object.assign(job, { state: 'SUCCEEDED', progress: 1, message: `predictions refreshed in ${docsOf(job.project_id).length} documents`, ended_at: now(), eta_seconds: null });
   tell(job.project_id, 'job', job);
 }
 

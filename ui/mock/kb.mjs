@@ -51,7 +51,7 @@ export function conceptPage(id) {
   return { ...concept, parents: concept.parents.map(named), children, path: pathOf(id) };
 }
 
-/** Names that are the query, begin with it, or share groups of letters with it. */
+/** Names that equal the query, start with it, or share character bigrams with it. */
 export function search(q, topK = 20) {
   const query = q.trim().toLowerCase();
   if (!query) return [];
@@ -77,7 +77,7 @@ function dice(a, b) {
   return left.size + right.size ? (2 * both) / (left.size + right.size) : 0;
 }
 
-/** Names found in a text, longest first, with probabilities that only look like those of a model. Spans are code points. */
+/** Names found in a text, longest first, with made-up probabilities. Spans are code points. */
 export function link(text, nested = false) {
   const names = [...concepts.values()].flatMap((concept) => [concept.name, ...concept.synonyms].map((name) => [name.toLowerCase(), concept]));
   names.sort((a, b) => b[0].length - a[0].length);
@@ -112,9 +112,9 @@ export function explain(annotation) {
     threshold: 0.3,
     candidates: annotation.candidates.map((one, row) => {
       const contributions = [
-        { feature: 'exact', sentence: 'the name agrees letter by letter', value: row ? 0 : 1, log_odds: row ? 0 : 2.1 },
-        { feature: 'grams', sentence: 'groups of letters that both share', value: 0.8 - row * 0.3, log_odds: 1.2 - row * 0.8 },
-        { feature: 'offset', sentence: 'what holds for every candidate', value: 1, log_odds: -1.4 },
+        { feature: 'exact', sentence: 'Exact name match', value: row ? 0 : 1, log_odds: row ? 0 : 2.1 },
+        { feature: 'grams', sentence: 'Shared character n-grams', value: 0.8 - row * 0.3, log_odds: 1.2 - row * 0.8 },
+        { feature: 'offset', sentence: 'Baseline', value: 1, log_odds: -1.4 },
       ].filter((part) => part.log_odds);
       return { id: one.id, name: one.name, scope: row ? 'related' : 'exact', how: row ? 'n-gram' : 'exact', score: one.score, words: [], only_in_mention: [], only_in_name: [], contributions };
     }),
@@ -128,7 +128,7 @@ export function pickerRow(id, score, how) {
 
 let nAsked = 0;
 
-/** Findings; the first question finds them not ready. */
+/** Quality checks; not ready at the first request. */
 export function lint() {
   if (!nAsked++) return { is_ready: false, seconds: null, checks: [] };
   const all = [...concepts.values()];
@@ -138,9 +138,9 @@ export function lint() {
     is_ready: true,
     seconds: 0.4,
     checks: [
-      { check: 'homonyms', what: 'names of several concepts', n_found: 1, is_note: false, examples: [{ ids: ['MESH:D003693', 'MESH:D003221'], name: 'Confusional State', note: '' }] },
-      { check: 'one-letter', what: 'names of one letter or digit', n_found: 0, is_note: false, examples: [] },
-      { check: 'stop-words', what: 'names of words such as `of` and `the`', n_found: 0, is_note: false, examples: [] },
+      { check: 'homonyms', what: 'names shared by several concepts', n_found: 1, is_note: false, examples: [{ ids: ['MESH:D003693', 'MESH:D003221'], name: 'Confusional State', note: '' }] },
+      { check: 'one-letter', what: 'names of one character', n_found: 0, is_note: false, examples: [] },
+      { check: 'stop-words', what: 'stop words used as names, such as `of` and `the`', n_found: 0, is_note: false, examples: [] },
       { check: 'no-definition', what: 'concepts without a definition', n_found: undefined_.length, is_note: true, examples: undefined_.slice(0, 20).map(example) },
     ],
   };

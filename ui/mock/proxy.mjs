@@ -1,5 +1,4 @@
-// Serves `dist` under the strict policy and passes calls of the API on to a real server, so that a build can be tried
-// before it is embedded: `node mock/proxy.mjs http://127.0.0.1:7878 [port]`.
+// Serves `dist` with the strict policy and proxies the API to a real server, to try a build before it is embedded: `node mock/proxy.mjs http://127.0.0.1:7878 [port]`.
 
 import { createServer, request } from 'node:http';
 import { serveFile } from './files.mjs';

@@ -1,6 +1,6 @@
-// Made-up documents as PubTator: an emoji before mentions, a nested mention, a discontinuous one, one without a concept.
+// Made-up documents in PubTator: an emoji before mentions, nested and discontinuous mentions, one without a concept.
 
-/** A PubTator document whose offsets are found by looking for the mentions; `…` joins the parts of a discontinuous one. */
+/** A PubTator document; offsets are found by searching for the mentions, and `…` joins the parts of a discontinuous one. */
 export function pubtator(id, title, body, mentions) {
   const text = [...`${title}\n${body}`];
   const find = (part, from) => {

@@ -1,5 +1,5 @@
-// The contract of the server in memory, for development and tests of the application: `node mock/server.mjs [port]`.
-// It serves `dist` under the content security policy that the real server sends.
+// The HTTP API in memory, for development and tests of the application: `node mock/server.mjs [port]`.
+// It serves `dist` with the content security policy of the real server.
 
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ const people = [{ ...state.me }];
 let tokens = [];
 const membersOf = new Map();
 
-/** The members of a project; the one who made it is the first. */
+/** The members of a project, its creator first. */
 function members(project) {
   if (!membersOf.has(project)) membersOf.set(project, [people[0]]);
   return membersOf.get(project);
@@ -36,7 +36,7 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['kb', 'search'])) return { results: kb.search(query.get('q') ?? '', Number(query.get('top_k') ?? 20)) };
   if (is('GET', ['kb', 'concepts', '*'])) {
     const page = kb.conceptPage(path[2]);
-    if (!page) throw new Failure(404, 'not_found', `no concept ${path[2]}`, 'search by a name');
+    if (!page) throw new Failure(404, 'not_found', `concept ${path[2]} not found`, 'search for it by name');
     return page;
   }
   if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score })) };
@@ -48,15 +48,15 @@ function routes(method, path, { query, body, text }) {
   }
   if (is('PATCH', ['people', '*'])) {
     const person = people.find((one) => one.id === number(1));
-    if (!person) throw new Failure(404, 'not_found', `there is no person ${number(1)}`);
+    if (!person) throw new Failure(404, 'not_found', `account ${number(1)} not found`);
     const { password, ...fields } = body();
-    if (password !== undefined && password.length < 8) throw new Failure(400, 'bad_request', 'a password has at least 8 characters');
+    if (password !== undefined && password.length < 8) throw new Failure(400, 'bad_request', 'the password must have at least 8 characters');
     const isLast = (fields.is_active === false || (fields.role ?? 'admin') !== 'admin') && person.role === 'admin' && people.filter((one) => one.role === 'admin' && one.is_active).length === 1;
-    if (isLast) throw new Failure(409, 'conflict', 'this is the last admin who may log in', 'make somebody else an admin first; nothing was changed');
+    if (isLast) throw new Failure(409, 'conflict', 'this is the last active admin', 'make another account an admin first; nothing was changed');
     return Object.assign(person, fields);
   }
   if (is('POST', ['password'])) {
-    if (body().old !== 'old password') throw new Failure(400, 'bad_request', 'the password until now is wrong', 'nothing was changed; try again');
+    if (body().old !== 'old password') throw new Failure(400, 'bad_request', 'the current password is wrong', 'nothing was changed; try again');
     return {};
   }
   if (is('GET', ['tokens'])) return { tokens };
@@ -71,7 +71,7 @@ function routes(method, path, { query, body, text }) {
   }
   if (is('POST', ['login'])) {
     const person = people.find((one) => one.name === body().name && one.is_active);
-    if (!person) throw new Failure(401, 'unauthorized', 'name or password is wrong');
+    if (!person) throw new Failure(401, 'unauthorized', 'wrong name or password');
     return { user: Object.assign(state.me, person) };
   }
   if (is('POST', ['logout'])) return (Object.assign(state.me, people[0]), {});
@@ -86,7 +86,7 @@ function routes(method, path, { query, body, text }) {
   if (is('GET', ['projects', '*', 'people'])) return { people: members(project().id) };
   if (is('POST', ['projects', '*', 'people'])) {
     const person = people.find((one) => one.id === body().id);
-    if (!person) throw new Failure(404, 'not_found', `there is no person ${body().id}`);
+    if (!person) throw new Failure(404, 'not_found', `account ${body().id} not found`);
     const all = members(project().id);
     if (!all.includes(person)) all.push(person);
     return { people: all };
@@ -140,7 +140,7 @@ function routes(method, path, { query, body, text }) {
 
   if (is('PATCH', ['documents', '*'])) {
     const { external_id } = body();
-    if (state.docsOf(doc().project_id).some((other) => other.id !== doc().id && other.external_id === external_id)) throw new Failure(409, 'conflict', `document \`${external_id}\` already exists in this project`, 'give it another id; nothing was changed');
+    if (state.docsOf(doc().project_id).some((other) => other.id !== doc().id && other.external_id === external_id)) throw new Failure(409, 'conflict', `document “${external_id}” already exists in this project`, 'choose another ID; nothing was changed');
     return state.row(Object.assign(doc(), { external_id }));
   }
   if (is('DELETE', ['documents', '*'])) {
@@ -149,7 +149,7 @@ function routes(method, path, { query, body, text }) {
   }
   if (is('PATCH', ['projects', '*', 'models', '*'])) return Object.assign(state.models.get(number(3)), { name: body().name });
   if (is('DELETE', ['projects', '*', 'models', '*'])) {
-    if (state.models.get(number(3))?.is_current) throw new Failure(409, 'conflict', `the project uses the model ${state.models.get(number(3)).name}`, 'use another model first; nothing was deleted');
+    if (state.models.get(number(3))?.is_current) throw new Failure(409, 'conflict', `model “${state.models.get(number(3)).name}” is in use`, 'use another model first; nothing was deleted');
     state.models.delete(number(3));
     return {};
   }
@@ -159,7 +159,7 @@ function routes(method, path, { query, body, text }) {
   if (is('POST', ['documents', '*', 'decisions'])) {
     const { version, decisions } = body();
     const isOnMarks = decisions.some((one) => one.mark !== undefined || one.marks !== undefined || (one.kind === 'finish' && one.value));
-    if (isOnMarks && typeof version !== 'number') throw new Failure(400, 'bad_request', 'no `version` of the document is given', 'send the `version` of the document');
+    if (isOnMarks && typeof version !== 'number') throw new Failure(400, 'bad_request', 'the document `version` is missing', 'send the `version` the decision is based on');
     return saved(doc(), state.decide(doc(), body()));
   }
   if (is('POST', ['documents', '*', 'undo'])) return saved(doc(), state.undo(doc(), body().client_id));
@@ -173,12 +173,12 @@ function routes(method, path, { query, body, text }) {
     const place = { mark: Number(query.get('mark')), start: Number(query.get('start')), end: Number(query.get('end')), q: query.get('q') };
     return { candidates: state.candidates(doc(), place) };
   }
-  throw new Failure(404, 'not_found', `no such address: ${method} /${path.join('/')}`);
+  throw new Failure(404, 'not_found', `not found: ${method} /${path.join('/')}`);
 }
 
 function jobOf(id) {
   const job = jobs.jobs.get(id);
-  if (!job) throw new Failure(404, 'not_found', `no job ${id}`);
+  if (!job) throw new Failure(404, 'not_found', `job ${id} not found`);
   return job;
 }
 
@@ -192,7 +192,7 @@ function importFile(project, query, text) {
   const asked = query.get('format') ?? 'auto';
   const format = asked !== 'auto' ? asked : /^[^|\n]+\|t\|/.test(text) ? 'pubtator' : text.trimStart().startsWith('{') ? 'jsonl' : 'text';
   const read = format === 'pubtator' ? readPubtator(text) : format === 'jsonl' ? readJsonl(text) : readText(text, filename);
-  if (!read.documents.length) throw new Failure(422, 'refused', 'the file holds no document', 'choose its format, or look into it');
+  if (!read.documents.length) throw new Failure(422, 'refused', 'no documents in this file', 'choose the format, or check the file');
   const report = state.addDocuments(project, read, { isGold: query.get('annotations') === 'gold', renames: query.get('existing') === 'rename' });
   jobs.tell(project, 'import', report);
   return report;
@@ -206,7 +206,7 @@ function exportFile(project, query) {
   return { raw: text, name: `${project.name}.${format}` };
 }
 
-/** What a format would lose. The mock knows of predictions and of gaps alone. */
+/** What a format would lose; the mock knows only predictions and discontinuous mentions. */
 function lossesOf(project, query) {
   if (query.get('format') !== 'pubtator') return [];
   const sources = (query.get('sources') ?? 'gold,user').toUpperCase().split(',');
@@ -214,8 +214,8 @@ function lossesOf(project, query) {
   const nOpen = marks.filter((mark) => mark.source === 'PRED').length;
   const nGaps = marks.filter((mark) => mark.spans.length > 1).length;
   return [
-    ...(nOpen ? [`${nOpen} open predictions will look like the ${marks.length - nOpen} annotations that people made or confirmed`] : []),
-    ...(nGaps ? [`${nGaps} discontinuous mentions will be written from first to last word`] : []),
+    ...(nOpen ? [`${nOpen} unreviewed predictions will be indistinguishable from ${marks.length - nOpen} reviewed annotations`] : []),
+    ...(nGaps ? [`${nGaps} discontinuous mentions will be written as one span`] : []),
   ];
 }
 
@@ -235,7 +235,7 @@ export function serve(port) {
     for await (const part of request) parts.push(part);
     const text = () => Buffer.concat(parts).toString('utf8');
     try {
-      if (request.method !== 'GET' && request.headers['x-canonym'] !== '1') throw new Failure(403, 'forbidden', 'the header X-Canonym is missing');
+      if (request.method !== 'GET' && request.headers['x-canonym'] !== '1') throw new Failure(403, 'forbidden', 'missing header `X-Canonym`');
       const answer = routes(request.method, path, { query: url.searchParams, text, body: () => JSON.parse(text()) });
       if (answer.raw !== undefined) {
         response.writeHead(200, { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Disposition': `attachment; filename="${answer.name}"` });
@@ -246,7 +246,7 @@ export function serve(port) {
       send(response, error.status ?? 500, { error: { code: error.code ?? 'internal', message: error.message, hint: error.hint ?? null } });
     }
   });
-  // A slow machine may ask again on a connection that would just be closed.
+  // A slow machine may reuse a connection that would just be closed.
   server.keepAliveTimeout = 60_000;
   return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)));
 }
@@ -258,7 +258,7 @@ function events(request, response, project) {
   request.on('close', stop);
 }
 
-/** A project with three documents, for looking around by hand. */
+/** A project with three documents, to explore by hand. */
 export function fill() {
   const project = state.createProject({ name: 'Side effects', description: 'Three made-up reports', guideline: 'Mark diseases, symptoms and drugs. Take the longest name. If nothing fits, press n.' });
   state.addDocuments(project.id, readPubtator(samples));

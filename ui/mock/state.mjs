@@ -1,4 +1,4 @@
-// Projects, documents, marks and events in memory. A decision keeps the marks as they were, which makes undo plain.
+// Projects, documents, marks and events in memory. Each decision stores the marks before and after it, for undo and redo.
 
 import { concepts, link, search, candidatesOf, pickerRow } from './kb.mjs';
 
@@ -8,10 +8,10 @@ export const models = new Map();
 let nextId = 1;
 export const newId = () => nextId++;
 export const now = () => new Date().toISOString();
-/** Who asks. A login changes it for everybody: the mock knows one browser. */
+/** The current user. Signing in changes it for everyone: the mock has one session. */
 export const me = { id: 1, name: 'local', role: 'admin', is_active: true };
 
-models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The model that comes with the program.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84, n_documents: 2 }, dev_on: 0 });
+models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The embedded model.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84, n_documents: 2 }, dev_on: 0 });
 
 export class Failure extends Error {
   constructor(status, code, message, hint = null) {
@@ -21,7 +21,7 @@ export class Failure extends Error {
 }
 
 export function createProject({ name, description = '', guideline = '' }) {
-  if (!name?.trim()) throw new Failure(400, 'bad_input', 'a project needs a name');
+  if (!name?.trim()) throw new Failure(400, 'bad_input', 'the project name is empty');
   const id = newId();
   projects.set(id, { id, name, description, guideline, strategy: 'least-confident', kb_fingerprint: '9f31c2', created_at: now() });
   return projectRow(id);
@@ -31,7 +31,7 @@ export const docsOf = (p) => [...documents.values()].filter((doc) => doc.project
 
 export function projectRow(p) {
   const project = projects.get(p);
-  if (!project) throw new Failure(404, 'not_found', `no project ${p}`);
+  if (!project) throw new Failure(404, 'not_found', `project ${p} not found`);
   const docs = docsOf(p);
   return { ...project, n_documents: docs.length, n_finished: docs.filter((doc) => doc.is_finished).length, n_decisions: docs.reduce((sum, doc) => sum + doc.events.length, 0) };
 }
@@ -44,7 +44,7 @@ export function addDocuments(p, read, { isGold = true, renames = false } = {}) {
     const isThere = (id) => docsOf(p).some((doc) => doc.external_id === id);
     for (let row = 2, id = one.external_id; renames && isThere(one.external_id); row++) one.external_id = `${id}-${row}`;
     if (isThere(one.external_id)) {
-      problems.push({ line: null, document: one.external_id, message: `document \`${one.external_id}\` already exists in this project`, hint: 'import it under a new id; nothing was overwritten' });
+      problems.push({ line: null, document: one.external_id, message: `document “${one.external_id}” already exists in this project`, hint: 'import it under a new ID' });
       continue;
     }
     const id = newId();
@@ -65,7 +65,7 @@ export function newMark(text, fields) {
 
 export function document(d) {
   const doc = documents.get(d);
-  if (!doc) throw new Failure(404, 'not_found', `no document ${d}`);
+  if (!doc) throw new Failure(404, 'not_found', `document ${d} not found`);
   return doc;
 }
 
@@ -82,12 +82,14 @@ export function row(doc) {
   return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), n_marks: marks.length, n_open: marks.filter(isOpen).length, is_finished: doc.is_finished, locked_by: null };
 }
 
+const digits = (score) => score.toFixed(2).replace(/^0/, '');
+
 export function reasonOf(doc) {
   const open = doc.marks.filter((mark) => listed(mark) && isOpen(mark));
-  if (!open.length) return { confidence: null, reason: 'nothing predicted is open' };
+  if (!open.length) return { confidence: null, reason: doc.marks.some((mark) => mark.model) ? 'nothing left to decide' : 'no predictions yet' };
   const least = open.reduce((a, b) => (a.score <= b.score ? a : b));
   const [one, two] = least.candidates;
-  const reason = two ? `margin ${(one.score - two.score).toFixed(2).replace('0.', '.')} between ${one.name} and ${two.name}` : `“${least.text}” is a new name`;
+  const reason = two ? `Uncertain: “${least.text}” – ${one.name} ${digits(one.score)} vs ${two.name} ${digits(two.score)}` : `Single candidate for “${least.text}”`;
   return { confidence: least.score, reason };
 }
 
@@ -97,7 +99,7 @@ export function queue(p, strategy) {
   return rows;
 }
 
-/** Runs a change of a document as an event that can be undone. */
+/** Applies a change to a document as an event that can be undone. */
 function record(doc, { kind, what, decisions }, clientId, change) {
   if (doc.done.has(clientId)) return doc.done.get(clientId);
   const before = { marks: structuredClone(doc.marks), is_finished: doc.is_finished };
@@ -121,7 +123,7 @@ function answer(doc, before, after, clientId, event) {
 }
 
 export function decide(doc, { client_id, decisions }) {
-  if (decisions.some((one) => one.kind === 'settle') && me.role === 'annotator') throw new Failure(403, 'forbidden', 'disagreements are settled by curators and admins');
+  if (decisions.some((one) => one.kind === 'settle') && me.role === 'annotator') throw new Failure(403, 'forbidden', 'only curators and admins can resolve disagreements');
   const what = () => decisions.map((one) => sentence(doc, one)).join('; ');
   return record(doc, { kind: decisions[0]?.kind ?? 'none', what, decisions }, client_id, () => {
     for (const one of decisions) applyOne(doc, one);
@@ -131,7 +133,7 @@ export function decide(doc, { client_id, decisions }) {
 function sentence(doc, one) {
   const mark = doc.marks.find((each) => each.id === one.mark);
   const name = mark ? `“${mark.text}”` : '';
-  return { add: 'marked a mention', accept: `accepted ${name}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `no concept for ${name}`, unsure: `unsure about ${name}`, spans: `moved the edges to ${name}`, delete: `deleted ${name}`, type: `type of ${name}`, settle: 'settled a place', finish: one.value ? 'finished the document' : 'opened the document again' }[one.kind];
+  return { add: 'added a mention', accept: `accepted ${name}${mark?.concept ? '' : mark?.is_nil ? ' (no matching concept)' : ' (not linked)'}`, reject: `rejected ${name}`, concept: `linked ${name} to ${mark?.concept?.name}`, nil: `set ${name} to no matching concept`, unsure: `${one.value ? 'marked' : 'unmarked'} ${name} as unsure`, spans: `changed the boundaries to ${name}`, delete: `deleted ${name}`, type: `changed the type of ${name}`, settle: 'resolved a disagreement', finish: one.value ? 'finished the document' : 'reopened the document' }[one.kind];
 }
 
 function applyOne(doc, one) {
@@ -143,7 +145,7 @@ function applyOne(doc, one) {
   }
   if (one.kind === 'finish') {
     const open = doc.marks.filter(isOpen);
-    if (one.value && (one.accepts ?? open.length) !== open.length) throw new Failure(409, 'conflict', `finishing would accept ${open.length} open predictions, not ${one.accepts}`, 'look at the document again; nothing was changed');
+    if (one.value && (one.accepts ?? open.length) !== open.length) throw new Failure(409, 'conflict', `finishing would accept ${open.length} unreviewed predictions, not ${one.accepts}`, 'review the new predictions first; nothing was changed');
     if (one.value) {
       doc.finishedWith = structuredClone(open);
       for (const mark of open) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name, isFinished: true });
@@ -156,7 +158,7 @@ function applyOne(doc, one) {
   }
   if (one.kind === 'settle') return settle(doc, one);
   const mark = doc.marks.find((each) => each.id === one.mark);
-  if (!mark) throw new Failure(404, 'not_found', `no mark ${one.mark}`);
+  if (!mark) throw new Failure(404, 'not_found', `mention ${one.mark} not found`);
   const decided = { source: 'USER', state: 'accepted', by: me.name, at: now(), isFinished: false };
   if (one.kind === 'accept') Object.assign(mark, decided);
   if (one.kind === 'reject') mark.state = 'rejected';
@@ -169,7 +171,7 @@ function applyOne(doc, one) {
   if (mark.source !== 'PRED' && listed(mark)) doc.marks = doc.marks.filter((other) => !isOpen(other) || JSON.stringify(other.spans) !== JSON.stringify(mark.spans) || other.concept?.id !== mark.concept?.id);
 }
 
-/** The first marks of the place become what is kept, the others are rejected. */
+/** The first marks become those that are kept, the others are rejected. */
 function settle(doc, { marks, keep }) {
   const left = marks.map((id) => doc.marks.find((mark) => mark.id === id)).filter((mark) => mark && mark.state !== 'deleted');
   for (const one of keep) {
@@ -205,19 +207,19 @@ function restore(doc, event, to, kind, clientId) {
   doc.marks = structuredClone(to.marks);
   doc.is_finished = to.is_finished;
   const id = newId();
-  doc.events.push({ id, kind, by: me.name, at: now(), what: `${kind === 'undo' ? 'undid' : 'did again'}: ${event.what}` });
+  doc.events.push({ id, kind, by: me.name, at: now(), what: `${kind === 'undo' ? 'undid' : 'redid'}: ${event.what}` });
   doc.version = id;
   return answer(doc, before, { marks: doc.marks }, clientId, id);
 }
 
-/** What another model than the first finds: some names otherwise, some not at all. */
+/** Predictions of a model; models after the first link some names differently and miss others. */
 function finds(text, model) {
   if (model === 'starter') return link(text).filter((one) => one.text.toLowerCase() !== 'pain');
   const swapped = (one) => (one.candidates.length > 1 && one.text.length % 4 === 1 ? { ...one, score: 0.71, candidates: [one.candidates[1], one.candidates[0], ...one.candidates.slice(2)] } : one);
   return link(text).filter((one) => one.text.toLowerCase() !== 'cough').map(swapped);
 }
 
-/** Predicts in every document; what changed, by document. */
+/** Predicts in every document; returns the changes by document. */
 export function predict(p, model = 'starter') {
   const changes = new Map();
   for (const doc of docsOf(p)) {
@@ -242,7 +244,7 @@ export function predict(p, model = 'starter') {
 }
 
 function predictIn(doc, model) {
-  // What is finished stays as it is.
+  // Finished documents stay as they are.
   if (doc.is_finished) return;
   doc.marks = doc.marks.filter((mark) => !isOpen(mark));
   for (const found of finds(doc.text, model)) {
@@ -256,7 +258,7 @@ function predictIn(doc, model) {
 
 export function alike(p, { mark: id, scope, apply: isApplied }) {
   const home = docsOf(p).find((doc) => doc.marks.some((mark) => mark.id === id));
-  if (!home) throw new Failure(404, 'not_found', `no mark ${id}`);
+  if (!home) throw new Failure(404, 'not_found', `mention ${id} not found`);
   const mark = home.marks.find((one) => one.id === id);
   const matches = [];
   for (const doc of scope === 'document' ? [home] : docsOf(p)) {
@@ -267,14 +269,18 @@ export function alike(p, { mark: id, scope, apply: isApplied }) {
       if (!wanted.every((point, row) => lower[at + row] === point)) continue;
       const spans = [[at, at + wanted.length]];
       const there = doc.marks.find((one) => listed(one) && JSON.stringify(one.spans) === JSON.stringify(spans));
-      if (there?.id === id || there?.source === 'USER') continue;
+      if (there?.id === id || there?.source === 'USER' || (mark.state === 'rejected' && !there)) continue;
       matches.push({ document: doc.id, external_id: doc.external_id, spans, text: points.slice(at, at + wanted.length).join(''), context: points.slice(Math.max(0, at - 30), at + wanted.length + 30).join(''), mark: there?.id ?? null });
     }
   }
   if (isApplied) {
-    for (const match of matches) {
-      const one = match.mark === null ? { kind: 'add', spans: match.spans, concept: mark.concept?.id ?? null, is_nil: mark.is_nil } : mark.concept ? { kind: 'concept', mark: match.mark, concept: mark.concept.id } : { kind: 'nil', mark: match.mark };
-      decide(document(match.document), { client_id: `alike-${newId()}`, decisions: [one] });
+    const decision = (match) => {
+      if (mark.state === 'rejected') return { kind: 'reject', mark: match.mark };
+      if (match.mark === null) return { kind: 'add', spans: match.spans, concept: mark.concept?.id ?? null, is_nil: mark.is_nil };
+      return mark.concept ? { kind: 'concept', mark: match.mark, concept: mark.concept.id } : { kind: 'nil', mark: match.mark };
+    };
+    for (const id of new Set(matches.map((match) => match.document))) {
+      decide(document(id), { client_id: `identical-${newId()}`, decisions: matches.filter((match) => match.document === id).map(decision) });
     }
   }
   return { matches, applied: isApplied ? matches.length : 0 };
@@ -305,7 +311,7 @@ export function stats(p) {
     n_documents: docs.length,
     n_finished: docs.filter((doc) => doc.is_finished).length,
     by_source: { GOLD: 0, USER: 0, PRED: 0, ...count((mark) => mark.source) },
-    by_type: count((mark) => mark.type ?? 'none'),
+    by_type: count((mark) => mark.type ?? ''),
     by_decision: events.reduce((sum, event) => ({ ...sum, [event.kind]: (sum[event.kind] ?? 0) + 1 }), {}),
     decisions_per_day: Object.entries(days).map(([day, n]) => ({ day, n })),
     seconds_per_document: events.length ? { median: 41, mean: 55 } : null,
@@ -314,7 +320,7 @@ export function stats(p) {
   };
 }
 
-/** How long people took, from what finishing decisions say. */
+/** Annotation times, from the decisions that finish a document. */
 export function pace(p) {
   const points = docsOf(p).flatMap((doc) =>
     doc.events
@@ -332,9 +338,9 @@ export function pace(p) {
   return { all: points.length ? figures(points) : null, n_measured: points.length, n_estimated: 0, people: groups('by'), models: groups('model'), points: points.sort((a, b) => a.at.localeCompare(b.at)) };
 }
 
-/** What a training would learn from; every fifth document, or whichever is asked for, is held out. */
+/** The data of a training run; every fifth document, or one in `holdOut`, is held out. */
 export function trainingPlan(p, { steps, holdOut = 5 }) {
-  if (steps !== null && !(steps >= 1)) throw new Failure(400, 'bad_request', 'these settings are not known: steps', 'settings are `steps` and `hold_out`, both numbers');
+  if (steps !== null && !(steps >= 1)) throw new Failure(400, 'bad_request', 'invalid setting `steps`', '`steps` must be a positive number');
   const docs = docsOf(p);
   const human = (doc) => doc.marks.filter((mark) => listed(mark) && mark.source !== 'PRED');
   const complete = docs.filter((doc) => doc.is_finished || doc.marks.some((mark) => mark.source === 'GOLD'));

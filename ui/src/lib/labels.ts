@@ -10,6 +10,24 @@ export const STRATEGY_TEXT: Record<Strategy, string> = {
   random: 'Random order',
 };
 
+/** The source of a mention. */
+export const SOURCE_TEXT: Record<string, string> = { GOLD: 'gold', USER: 'reviewed', PRED: 'predicted' };
+
+/** Kinds of decisions. */
+export const DECISION_TEXT: Record<string, string> = {
+  add: 'added',
+  accept: 'accepted',
+  reject: 'rejected',
+  concept: 'relinked',
+  nil: 'NIL',
+  unsure: 'unsure',
+  spans: 'boundaries',
+  type: 'type',
+  delete: 'deleted',
+  settle: 'resolved',
+  finish: 'finished',
+};
+
 export const JOB_TEXT: Record<JobState, string> = {
   NEW: 'queued',
   QUEUED: 'queued',
