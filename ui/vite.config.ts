@@ -1,14 +1,14 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
-// A server to pass API calls to while developing: the mock by default, the real one by CANONYM_URL.
+// The API server during development: the mock, or the one that CANONYM_URL names.
 declare const process: { env: Record<string, string | undefined> };
 const target = process.env.CANONYM_URL ?? 'http://127.0.0.1:5179';
 
 export default defineConfig({
   plugins: [svelte()],
   build: {
-    // A strict content security policy refuses data: addresses and inline scripts, so nothing is inlined.
+    // The strict content security policy blocks data: URLs and inline scripts, so nothing is inlined.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: 'es2022',

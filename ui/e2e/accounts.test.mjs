@@ -1,4 +1,4 @@
-// Disagreements, tokens and people. Several people take part, so it needs the mock, in which a login changes who asks.
+// Disagreements, tokens, accounts and members. Needs the mock, where signing in changes the current user.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -40,7 +40,7 @@ after(async () => {
 
 const here = (text) => page.locator('section h2', { hasText: text }).waitFor();
 
-test('a tab tells how many places wait, and figures tell how far people agree', withMock, async () => {
+test('the tab shows the number of disagreements, and figures show the agreement', withMock, async () => {
   await page.goto(`/projects/${project}`);
   await page.locator('.tabs a', { hasText: 'Disagreements' }).locator('.chip', { hasText: '3' }).waitFor();
   await page.locator('.tabs a', { hasText: 'Disagreements' }).click();
@@ -61,7 +61,7 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
-test('keys move, take an answer, and take it back', withMock, async () => {
+test('keys move, accept an answer, and undo it', withMock, async () => {
   await page.keyboard.press('j');
   await page.keyboard.press('j');
   await here('lung cancer');
@@ -81,7 +81,7 @@ test('keys move, take an answer, and take it back', withMock, async () => {
   await here('diabetes');
 });
 
-test('another concept is searched, with the edges that are chosen', withMock, async () => {
+test('another concept is picked with other boundaries', withMock, async () => {
   await page.keyboard.press('e');
   await page.keyboard.press('/');
   await page.keyboard.type('type 2 diabetes');
@@ -91,7 +91,7 @@ test('another concept is searched, with the edges that are chosen', withMock, as
   assert.deepEqual(kept.map((mark) => [mark.spans, mark.concept.id]), [[[[82, 90]], 'MESH:D003924']]);
 });
 
-test('Enter opens the document there, and x says that it is no mention', withMock, async () => {
+test('Enter opens the document, and x means not a mention', withMock, async () => {
   await page.keyboard.press('Enter');
   await page.waitForURL(/annotate\/\d+\?span=\d+-\d+/);
   await page.locator('aside .mention', { hasText: 'lung cancer' }).waitFor();
@@ -102,7 +102,7 @@ test('Enter opens the document there, and x says that it is no mention', withMoc
   assert.equal(await left(), 0);
 });
 
-test('what the server refuses is told, and stays', withMock, async () => {
+test('a rejected resolution is reported and stays open', withMock, async () => {
   await as('bob');
   const mark = (await marks(documents[0])).find((one) => one.text === 'delirium').id;
   await decide(documents[0], { kind: 'nil', mark });
@@ -118,7 +118,7 @@ test('what the server refuses is told, and stays', withMock, async () => {
   it.complaints.length = 0;
 });
 
-test('annotators see who said what, and do not settle', withMock, async () => {
+test('annotators see answers and cannot resolve them', withMock, async () => {
   await as('bob');
   await page.reload();
   await here('delirium');
@@ -144,7 +144,7 @@ test('a token is shown once, and revoked', withMock, async () => {
   await page.getByText('No tokens yet.').waitFor();
 });
 
-test('people get another role, a new password, and are deactivated', withMock, async () => {
+test('accounts get another role, a new password, and are deactivated', withMock, async () => {
   await page.getByLabel('Role of bob').selectOption('curator');
   await page.getByText('Changed the role of bob to curator.').waitFor();
   await page.getByRole('button', { name: 'Reset password of bob' }).click();
@@ -175,4 +175,4 @@ test('members of a project are added and removed', withMock, async () => {
   assert.ok(!(await names()).includes('bob'));
 });
 
-test('the console had nothing to complain about', withMock, () => assert.deepEqual(it.complaints, []));
+test('no console errors', withMock, () => assert.deepEqual(it.complaints, []));

@@ -63,7 +63,7 @@ test('a project is created and a file imported', async () => {
   await page.getByText('4 annotations').waitFor();
 });
 
-test('the same file again is refused, document by document', async () => {
+test('documents that already exist are skipped', async () => {
   await page.getByLabel('Or paste text').fill(corpus);
   await page.locator('.format select').selectOption('pubtator');
   await page.getByRole('button', { name: 'Import text' }).click();
@@ -71,7 +71,19 @@ test('the same file again is refused, document by document', async () => {
   assert.equal(Object.keys(await documents()).length, 3);
 });
 
-test('gold marks stand where the file says, behind an emoji too', async () => {
+test('a file in Windows-1252 is converted on request', async () => {
+  const made = (await api('POST', '/projects', { name: `Encoding ${stamp}` })).id;
+  await page.goto(`/projects/${made}/import`);
+  await page.locator('input[type=file]').setInputFiles({ name: 'ward.txt', mimeType: 'text/plain', buffer: Buffer.from('Ménière disease.', 'latin1') });
+  await page.getByText('looks like Windows-1252').waitFor();
+  await page.getByRole('button', { name: 'Convert and import' }).click();
+  await page.getByText('1 document').first().waitFor();
+  const [row] = (await api('GET', `/projects/${made}/documents`)).documents;
+  assert.equal((await api('GET', `/documents/${row.id}`)).text, 'Ménière disease.');
+  it.complaints.length = 0;
+});
+
+test('gold annotations have the offsets of the file, also after an emoji', async () => {
   await annotate(EMOJI);
   assert.deepEqual(await page.locator('.text .marked mark.gold').allTextContents(), ['Headaches']);
   await annotate(NESTED);
@@ -133,7 +145,7 @@ test('undo and redo go through reloads', async () => {
   await saved();
 });
 
-test('edges move by token and by character', async () => {
+test('boundaries move by token and by character', async () => {
   await focus('anaemia');
   await page.keyboard.press('e');
   await page.keyboard.press('ArrowRight');
@@ -149,7 +161,7 @@ test('edges move by token and by character', async () => {
   await saved();
 });
 
-test('offline, decisions wait, survive a reload and are sent', async () => {
+test('offline decisions survive a reload and are sent', async () => {
   let isOffline = true;
   await page.route('**/decisions', (route) => (isOffline ? route.abort() : route.continue()));
   const id = await annotate(EMOJI);
@@ -173,7 +185,7 @@ test('offline, decisions wait, survive a reload and are sent', async () => {
   it.complaints.length = 0;
 });
 
-test('a decision against which somebody was faster is told, and can be made again', async () => {
+test('a conflicting decision is reported and can be overwritten', async () => {
   const id = await annotate(EMOJI);
   await focus('Headaches');
   const error = { code: 'conflict', message: 'the mark was changed by ada meanwhile', hint: null };
@@ -199,7 +211,7 @@ test('a comment is kept', async () => {
   await page.locator('.comment', { hasText: 'Is it meant?' }).waitFor();
 });
 
-test('a prediction tells how far it is and brings marks with probabilities', async () => {
+test('a prediction run reports progress and adds mentions with probabilities', async () => {
   await page.goto(`/projects/${project}/jobs`);
   await page.getByRole('button', { name: 'Predict', exact: true }).click();
   await page.locator('[data-job]').first().waitFor();
@@ -209,7 +221,7 @@ test('a prediction tells how far it is and brings marks with probabilities', asy
   assert.ok(predicted.length && predicted.every((mark) => mark.score > 0 && mark.score <= 1 && mark.state === 'open'));
 });
 
-test('the queue begins with the document that has the lowest confidence', async () => {
+test('the queue starts with the lowest confidence', async () => {
   await page.goto(`/projects/${project}`);
   await page.locator('.queue-table tbody tr').first().waitFor();
   const shown = (await page.locator('.queue-table tbody tr td:last-child').allTextContents()).map((text) => (text === '–' ? Infinity : Number(text)));
@@ -239,7 +251,7 @@ test('predictions are accepted, rejected and corrected by keys', async () => {
   assert.equal((await marks(id)).filter((mark) => mark.is_nil && mark.source === 'USER').length, 1);
 });
 
-test('the same decision goes to all alike, after a preview', async () => {
+test('a decision is applied to identical mentions after a preview', async () => {
   const ids = await documents();
   await annotate(NESTED);
   await focus('ibuprofen');
@@ -256,7 +268,26 @@ test('the same decision goes to all alike, after a preview', async () => {
   await dialog.waitFor({ state: 'detached' });
 });
 
-test('what was just decided goes to all identical mentions, a rejection too', async () => {
+test('a decision is applied to identical mentions in another document, and undone', async () => {
+  const made = (await api('POST', '/projects', { name: `Identical ${stamp}` })).id;
+  for (const [name, text] of [['a', 'She had fever.'], ['b', 'Fever came back, then more fever.']]) await call(it.base, 'POST', `/projects/${made}/import?format=text&filename=${name}.txt`, text, 'text/plain');
+  const [a, b] = (await api('GET', `/projects/${made}/documents`)).documents.map((row) => row.id);
+  await page.goto(`/projects/${made}/annotate/${a}`);
+  await page.locator('.text .marked .line').first().waitFor();
+  await drag(page, 'fever');
+  await page.locator('aside .mention', { hasText: 'fever' }).waitFor();
+  await page.keyboard.press('1');
+  await saved();
+  await page.keyboard.press('g');
+  await page.getByRole('button', { name: 'Apply to 2 mentions' }).click();
+  await page.getByText('Applied to 2 mentions in 1 document.').waitFor();
+  assert.deepEqual((await marks(b)).map((mark) => mark.source), ['USER', 'USER']);
+  await page.getByRole('button', { name: 'Undo', exact: true }).click();
+  await until('the undo', async () => (await marks(b)).length === 0);
+  assert.equal((await marks(a)).length, 1, 'the decision itself stays');
+});
+
+test('the last decision, also a rejection, is applied to identical mentions', async () => {
   const ids = await documents();
   await annotate(EMOJI);
   const open = (await marks(ids[EMOJI])).filter((mark) => mark.state === 'open' && mark.source === 'PRED');
@@ -273,7 +304,7 @@ test('what was just decided goes to all identical mentions, a rejection too', as
   await saved();
 });
 
-test('finishing asks before it accepts predictions, and undo takes all of it back', async () => {
+test('finishing asks before it accepts predictions, and undo reverts it', async () => {
   const ids = await documents();
   await annotate(NIL);
   const before = await marks(ids[NIL]);
@@ -328,7 +359,7 @@ test('finishing goes on to the next document, and the queue is one shorter', asy
   await page.waitForURL((url) => url.href !== before);
 });
 
-test('the time that somebody worked on it goes with the decision', async () => {
+test('the annotation time is sent with the decision', async () => {
   const pace = await until('the time', async () => {
     const found = await api('GET', `/projects/${project}/pace`);
     return found.n_measured >= 1 && found;
@@ -339,7 +370,7 @@ test('the time that somebody worked on it goes with the decision', async () => {
   await page.getByText(/documents? measured in the browser/).waitFor();
 });
 
-test('training tells its curves, makes a model, and the way back is open', async (t) => {
+test('training shows its curves, produces a model, and can be rolled back', async (t) => {
   if ((await api('GET', '/about')).can_train === false) return t.skip('this server does not train');
   const n = (await api('GET', `/models?project=${project}`)).models.length;
   await page.goto(`/projects/${project}/jobs`);
@@ -377,7 +408,7 @@ test('the export holds what was decided', async () => {
   assert.deepEqual([report.n_documents, report.problems], [3, []]);
 });
 
-test('the page of a project tells its numbers', async () => {
+test('the dashboard shows figures', async () => {
   await page.goto(`/projects/${project}/dashboard`);
   await page.locator('figure svg').first().waitFor();
   assert.ok((await page.locator('figcaption span').first().textContent()).includes('gold'));
@@ -413,11 +444,11 @@ test('a document and a project are renamed and deleted', async () => {
   assert.ok((await api('GET', '/projects')).projects.every((one) => one.id !== made));
 });
 
-test('history tells who did what', async () => {
+test('the history lists decisions', async () => {
   await annotate(EMOJI);
   await page.keyboard.press('h');
   await page.getByRole('dialog').locator('li').first().waitFor();
   await page.keyboard.press('Escape');
 });
 
-test('the console had nothing to complain about', () => assert.deepEqual(it.complaints, []));
+test('no console errors', () => assert.deepEqual(it.complaints, []));

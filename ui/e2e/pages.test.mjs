@@ -1,4 +1,4 @@
-// Pages alone: what can be reached, what axe says in both themes, what the console says.
+// Every page: accessibility by axe in both themes, layout, keyboard, console errors.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -64,7 +64,7 @@ for (const theme of ['light', 'dark']) {
 }
 
 for (const [width, height] of [[1024, 768], [768, 1024], [640, 430], [375, 812]]) {
-  test(`nothing sticks out at ${width} pixels`, async () => {
+  test(`nothing overflows at ${width} pixels`, async () => {
     await page.setViewportSize({ width, height });
     const wide = [];
     for (const [name, where] of Object.entries(pages())) {
@@ -119,7 +119,7 @@ test('pages have titles of their own', async () => {
   assert.equal(titles.size, 6, [...titles].join(', '));
 });
 
-test('single-letter keys are switched off in the settings', async () => {
+test('single-key shortcuts can be turned off', async () => {
   await visit(pages().settings);
   await page.getByLabel(/Single-key shortcuts/).uncheck();
   await visit(pages().annotate);
@@ -131,7 +131,7 @@ test('single-letter keys are switched off in the settings', async () => {
   await page.getByLabel(/Single-key shortcuts/).check();
 });
 
-test('the mention looked at is framed where the system chooses the colours', async () => {
+test('the focused mention has an outline with forced colours', async () => {
   await page.emulateMedia({ forcedColors: 'active' });
   await visit(pages().annotate);
   const outline = await page.locator('.marked mark.is-focused').first().evaluate((one) => globalThis.getComputedStyle(one).outlineStyle);
@@ -147,7 +147,7 @@ test('a server with accounts asks to sign in, and axe finds nothing serious', as
   await page.unroute('**/api/v1/about');
 });
 
-test('what is not there is told, with what is safe', async () => {
+test('missing pages show an error', async () => {
   await page.goto(`${it.base}/projects/987654321`);
   await page.getByRole('alert').waitFor();
   await page.goto(`${it.base}/projects/${project}/annotate/987654321`);
@@ -155,7 +155,7 @@ test('what is not there is told, with what is safe', async () => {
   it.complaints.length = 0;
 });
 
-test('dialogs please axe, too', async () => {
+test('axe finds nothing serious in dialogs', async () => {
   await visit(pages().annotate);
   for (const key of ['?', 'h']) {
     await page.keyboard.press(key);
@@ -165,12 +165,12 @@ test('dialogs please axe, too', async () => {
   }
 });
 
-test('axe sees faults at all', async () => {
+test('axe finds a fault', async () => {
   await page.evaluate(() => globalThis.document.querySelector('main').append(globalThis.document.createElement('button')));
   assert.match((await serious(page)).join(), /button-name/);
 });
 
-test('a text is linked as typing stops, and goes into the address', async () => {
+test('a text is linked as you type and is in the URL', async () => {
   await page.goto(`${it.base}/`);
   await page.getByRole('textbox', { name: 'Text' }).fill('😀 She had headaches.');
   await page.locator('.result mark', { hasText: 'headaches' }).waitFor();
@@ -181,7 +181,7 @@ test('a text is linked as typing stops, and goes into the address', async () => 
   assert.match(copied, /^\S+\|t\|😀 She had headaches\.\n\S+\|a\|\n\S+\t10\t19\theadaches\t/);
 });
 
-test('a mention is explained in sight, on a narrow screen too', async () => {
+test('the evidence is visible on a narrow screen', async () => {
   await page.setViewportSize({ width: 768, height: 1024 });
   const long = encodeURIComponent('She took ibuprofen for headaches and fever. '.repeat(12));
   await visit([`/#text=${long}`, '.result mark']);
@@ -191,7 +191,7 @@ test('a mention is explained in sight, on a narrow screen too', async () => {
   assert.ok(box.y > 0 && box.y + box.height < 1024, JSON.stringify(box));
 });
 
-test('a search shows how a name matched and leads to its page', async () => {
+test('a search result shows how it matched and links to its concept', async () => {
   await page.goto(`${it.base}/terminology`);
   await page.getByRole('searchbox').fill('hedache');
   await page.locator('.results a', { hasText: 'MESH:D006261' }).click();
@@ -200,7 +200,7 @@ test('a search shows how a name matched and leads to its page', async () => {
   await page.locator('article').waitFor({ state: 'detached' });
 });
 
-test('a concept tells what is near and where it is mentioned', async () => {
+test('a concept shows similar concepts and mentions', async () => {
   await page.goto(`${it.base}/projects/${project}`);
   await page.locator('.queue-table').waitFor();
   await page.goto(`${it.base}/terminology?id=MESH%3AD003693`);
@@ -223,7 +223,7 @@ test('quality checks of the terminology have examples that link to their concept
   await page.locator('article h2').waitFor();
 });
 
-test('what a prediction changed is gone through by keys', async () => {
+test('changes are stepped through by keyboard', async () => {
   await page.goto(`${it.base}/projects/${project}/jobs`);
   await page.locator('section[aria-label="Changes"] a').first().click();
   await page.locator('button.change').first().waitFor();
@@ -250,7 +250,7 @@ test('the theme is kept', async () => {
   await page.getByLabel('System').check();
 });
 
-test('a long document is laid out in time', async () => {
+test('a long document is laid out', async () => {
   const long = Array.from({ length: 500 }, (_, row) => `Line ${row}: she had headaches and fever after ibuprofen, said the ward, and then slept for nine hours in all.`).join('\n');
   await call(it.base, 'POST', `/projects/${project}/import?format=text&filename=long${Date.now()}.txt`, long, 'text/plain');
   const job = await call(it.base, 'POST', `/projects/${project}/jobs`, { kind: 'predict' });
@@ -269,4 +269,4 @@ test('a long document is laid out in time', async () => {
   assert.ok(ms < 500, `${ms} ms for a step to the next mention`);
 });
 
-test('the console had nothing to complain about', () => assert.deepEqual(it.complaints, []));
+test('no console errors', () => assert.deepEqual(it.complaints, []));

@@ -33,7 +33,7 @@ const marks = async (row) => (await call(base, 'GET', `/documents/${row.id}`)).m
 const open_ = async (row) => (await marks(row)).filter((mark) => mark.source === 'PRED' && mark.state === 'open');
 
 await page.goto(`${base}/#text=${encodeURIComponent('Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; the CKD grew worse.')}`);
-await page.locator('.result mark', { hasText: 'chronic' }).first().click();
+await page.locator('.result mark', { hasText: 'kidney' }).first().click();
 await page.locator('aside .candidate').first().waitFor();
 await take('link');
 

@@ -22,7 +22,7 @@ function members(project) {
   return membersOf.get(project);
 }
 
-function routes(method, path, { query, body, text }) {
+function routes(method, path, { query, body, bytes }) {
   const number = (at) => Number(path[at]);
   const is = (wanted, pattern) => method === wanted && pattern.length === path.length && pattern.every((part, at) => part === '*' || part === path[at]);
   const project = () => state.projectRow(number(1));
@@ -98,7 +98,7 @@ function routes(method, path, { query, body, text }) {
     all.splice(at, 1);
     return { people: all };
   }
-  if (is('POST', ['projects', '*', 'import'])) return importFile(project().id, query, text());
+  if (is('POST', ['projects', '*', 'import'])) return importFile(project().id, query, bytes());
   if (is('DELETE', ['projects', '*'])) {
     for (const one of state.docsOf(project().id)) state.documents.delete(one.id);
     state.projects.delete(number(1));
@@ -187,7 +187,8 @@ function saved(doc, answer) {
   return answer;
 }
 
-function importFile(project, query, text) {
+function importFile(project, query, bytes) {
+  const text = utf8(bytes);
   const filename = query.get('filename') ?? 'text.txt';
   const asked = query.get('format') ?? 'auto';
   const format = asked !== 'auto' ? asked : /^[^|\n]+\|t\|/.test(text) ? 'pubtator' : text.trimStart().startsWith('{') ? 'jsonl' : 'text';
@@ -196,6 +197,14 @@ function importFile(project, query, text) {
   const report = state.addDocuments(project, read, { isGold: query.get('annotations') === 'gold', renames: query.get('existing') === 'rename' });
   jobs.tell(project, 'import', report);
   return report;
+}
+
+function utf8(bytes) {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Failure(422, 'refused', 'not UTF-8', 'convert the file to UTF-8');
+  }
 }
 
 function exportFile(project, query) {
@@ -233,10 +242,10 @@ export function serve(port) {
     if (path[0] === 'events') return events(request, response, Number(url.searchParams.get('project')));
     const parts = [];
     for await (const part of request) parts.push(part);
-    const text = () => Buffer.concat(parts).toString('utf8');
+    const bytes = () => Buffer.concat(parts);
     try {
       if (request.method !== 'GET' && request.headers['x-canonym'] !== '1') throw new Failure(403, 'forbidden', 'missing header `X-Canonym`');
-      const answer = routes(request.method, path, { query: url.searchParams, text, body: () => JSON.parse(text()) });
+      const answer = routes(request.method, path, { query: url.searchParams, bytes, body: () => JSON.parse(bytes().toString('utf8')) });
       if (answer.raw !== undefined) {
         response.writeHead(200, { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Disposition': `attachment; filename="${answer.name}"` });
         return response.end(answer.raw);

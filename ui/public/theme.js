@@ -1,9 +1,9 @@
-// Runs before the first paint, so that a chosen theme does not flash; a file of its own because inline scripts are refused.
+// Runs before the first paint, so that the chosen theme does not flash; a separate file because inline scripts are blocked.
 (function () {
   try {
     var theme = localStorage.getItem('canonym.theme');
     if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
   } catch (_) {
-    // Without storage the theme of the system holds.
+    // Without storage, the system theme is used.
   }
 })();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every check of the application: types, unit tests, a build that gives the same bytes twice, and tests in a browser.
-# CANONYM_URL names a server to test against; without it the mock is used. Chromium is installed where apt-get can.
+# All checks of the application: types, unit tests, a reproducible build, and browser tests.
+# CANONYM_URL names a server to test; without it, the mock is used. Installs chromium with apt-get if needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ first=$(cd dist && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha25
 npm run build
 second=$(cd dist && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
 if [ "$first" != "$second" ]; then
-    echo "two builds differ" >&2
+    echo "the build is not reproducible" >&2
     exit 1
 fi
 if [ -d ../crates/canonym-serve/assets/app ]; then

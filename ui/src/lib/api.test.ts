@@ -20,15 +20,15 @@ async function check(status: number, body: unknown, expected: Partial<ApiError>)
 test('an error keeps its message and hint', () =>
   check(404, { error: { code: 'not_found', message: 'no project 7', hint: 'list them' } }, { kind: 'missing', message: 'no project 7', hint: 'list them' }));
 test('an error without a body is reported by its status', () => check(500, '<html>', { kind: 'server', message: 'the server responded with status 500', isTemporary: false }));
-test('a busy server may be asked again', () => check(429, {}, { kind: 'busy', isTemporary: true, retryAfter: 3 }));
-test('a server that is starting may be asked again', () => check(503, {}, { kind: 'busy', isTemporary: true }));
+test('a busy server can be retried', () => check(429, {}, { kind: 'busy', isTemporary: true, retryAfter: 3 }));
+test('a starting server can be retried', () => check(503, {}, { kind: 'busy', isTemporary: true }));
 test('a conflict is not temporary', () => check(409, {}, { kind: 'conflict', isTemporary: false }));
 
-test('a call that reaches nobody is offline', async () => {
+test('an unreachable server is offline', async () => {
   const api = new Api((async () => Promise.reject(new TypeError('failed'))) as typeof fetch);
   expect(await api.about().catch((thrown) => thrown)).toMatchObject({ kind: 'offline', isTemporary: true });
 });
-test('changes carry the header against forgery, reads do not', async () => {
+test('writes carry the CSRF header, reads do not', async () => {
   const { api, calls } = answering(200, {});
   await api.about();
   await api.createProject({ name: 'a' });
@@ -40,7 +40,7 @@ test('ids of concepts are encoded', async () => {
   await api.concept('MESH:D0/1');
   expect(calls[0]!.path).toBe('/api/v1/kb/concepts/MESH%3AD0%2F1');
 });
-test('a refused call asks for a login', async () => {
+test('an unauthorized request asks to sign in', async () => {
   const { api } = answering(401, {});
   let asked = 0;
   api.onLogin = () => asked++;
@@ -49,4 +49,4 @@ test('a refused call asks for a login', async () => {
   expect(asked).toBe(1);
 });
 test('parameters without a value are left out', () => expect(query({ a: 1, b: null, c: 'x y&', d: undefined })).toBe('?a=1&c=x%20y%26'));
-test('an error is told as a sentence', () => expect(errorText(new ApiError('refused', 'no name', 'give one.'))).toBe('No name. Give one.'));
+test('the message and hint of an error are sentences', () => expect(errorText(new ApiError('refused', 'no name', 'give one.'))).toBe('No name. Give one.'));

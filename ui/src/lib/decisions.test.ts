@@ -22,13 +22,13 @@ test('an accepted prediction is the user’s and keeps its concept', () =>
   check({ kind: 'accept', mark: 1 }, 1, { source: 'USER', state: 'accepted', concept: { id: 'A:1', name: 'Fever' }, by: 'ada' }));
 test('a rejected mark is gone', () => check({ kind: 'reject', mark: 1 }, 1, null));
 test('a picked concept has its name', () => check({ kind: 'concept', mark: 1, concept: 'A:9' }, 1, { concept: { id: 'A:9', name: 'Cough' } }));
-test('no concept is a decision', () => check({ kind: 'nil', mark: 2 }, 2, { concept: null, is_nil: true, source: 'USER' }));
+test('NIL is a decision', () => check({ kind: 'nil', mark: 2 }, 2, { concept: null, is_nil: true, source: 'USER' }));
 test('unsure leaves the source', () => check({ kind: 'unsure', mark: 2, value: true }, 2, { is_unsure: true, source: 'GOLD' }));
 test('moved spans have their text, counted in code points', () => check({ kind: 'spans', mark: 1, spans: [[2, 11]] }, 1, { text: 'fever and' }));
 test('a moved discontinuous mark joins its parts', () => check({ kind: 'spans', mark: 1, spans: [[2, 7], [12, 17]] }, 1, { text: 'fever cough' }));
 test('an added mark is the user’s', () => check({ kind: 'add', spans: [[12, 17]], concept: 'A:9' }, -1, { text: 'cough', source: 'USER' }));
-test('finishing accepts what is open', () => check({ kind: 'finish', value: true }, 1, { source: 'USER', state: 'accepted' }));
-test('a prediction goes that says what a person says there', () => {
+test('finishing accepts open predictions', () => check({ kind: 'finish', value: true }, 1, { source: 'USER', state: 'accepted' }));
+test('a prediction that repeats a decision is removed', () => {
   const gold = mark(3, { source: 'GOLD', state: 'accepted', concept: null });
   const three = { ...doc, marks: [...doc.marks, gold] };
   const linked = apply(three, [{ kind: 'concept', mark: 3, concept: 'A:1' }], -1, names, 'ada');

@@ -1,18 +1,22 @@
 import { expect, test } from 'vitest';
 import { cardBlocks, formatConfidence, plural, matchText, pubtator, formatDuration, formatScore, formatTime, splitCode } from './format';
 
-test('shares have two digits and no leading nought', () => {
+test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
 });
-test('a confidence that is a sum of two is shown as a share', () => {
+test('a confidence that is a sum of two probabilities is halved', () => {
   expect([formatConfidence(1.94, 'least-confident'), formatConfidence(0.6, 'margin'), formatConfidence(null, 'random')]).toEqual(['.97', '.60', '–']);
 });
-test('one and many', () => expect([plural(1, 'document'), plural(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
-test('times are told in the unit that fits', () => {
+test('singular and plural', () => expect([plural(1, 'document'), plural(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
+test('durations use a fitting unit', () => {
   expect([formatDuration(0.2), formatDuration(89), formatDuration(600), formatDuration(7200), formatDuration(null)]).toEqual(['1 s', '89 s', '10 min', '2.0 h', '–']);
 });
-test('a time that is none stays as it is', () => expect([formatTime('soon'), formatTime(null)]).toEqual(['soon', '–']));
-test('unknown ways of matching are shown as they are', () => expect([matchText('exact'), matchText('oracle')]).toEqual(['exact name', 'oracle']));
+test('an invalid time stays as it is', () => expect([formatTime('soon'), formatTime(null)]).toEqual(['soon', '–']));
+test('unknown match types are shown as they are', () => expect([matchText('exact'), matchText('oracle')]).toEqual(['exact name', 'oracle']));
+test('a fuzzy match with the query as whole words contains it', () => {
+  expect(matchText('fuzzy', 'kidney disease', ['Chronic Kidney-Disease'])).toBe('contains');
+  expect(matchText('fuzzy', 'kidney dis', ['Chronic Kidney Disease'])).toBe('fuzzy match');
+});
 test('a linked text as PubTator', () => {
   const candidates = [{ id: 'MESH:D005334', name: 'Fever', score: 0.9 }];
   const annotation = { spans: [[2, 7], [9, 10]] as [number, number][], text: 'fever x', type: null, score: 0.9, nil: false, candidates };
@@ -20,12 +24,12 @@ test('a linked text as PubTator', () => {
   expect(written).toBe('7|t|😀 fever\n7|a| x y\n7\t2;9\t7;10\tfever x\tEntity\tMESH:D005334\n7\t2;9\t7;10\tfever x\tEntity\t-1\n');
 });
 
-test('what stands between backticks is code', () => {
+test('backticks mark code', () => {
   expect(splitCode('give `--data` or `-`, not ` alone')).toEqual([
     { text: 'give ', isCode: false }, { text: '--data', isCode: true }, { text: ' or ', isCode: false }, { text: '-', isCode: true }, { text: ', not ` alone', isCode: false },
   ]);
 });
-test('a card is read without the signs of Markdown', () => {
+test('a model card loses its Markdown syntax', () => {
   expect(cardBlocks('# Card\nMade of **two** steps,\nwith care.\n\n- one\n- two `x`')).toEqual([
     { kind: 'head', text: 'Card Made of two steps, with care.' }, { kind: 'item', text: 'one' }, { kind: 'item', text: 'two `x`' },
   ]);

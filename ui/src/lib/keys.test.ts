@@ -7,30 +7,30 @@ function check(key: string, expected: string | null, more = {}): void {
   expect(actionOf(press(key, more))?.action ?? null).toBe(expected);
 }
 
-test('small and capital letters differ', () => {
+test('keys are case-sensitive', () => {
   check('j', 'next-open');
   check('J', 'next-document');
   check('u', 'undo');
   check('U', 'redo');
 });
-test('a digit takes a candidate', () => expect(actionOf(press('3'))).toEqual({ action: 'pick', row: 2 }));
+test('a digit picks a candidate', () => expect(actionOf(press('3'))).toEqual({ action: 'pick', row: 2 }));
 test('typing into a field decides nothing', () => {
   check('a', null, { isTyping: true });
   check('Escape', 'escape', { isTyping: true });
 });
-test('combinations belong to the browser, but for undo', () => {
+test('key combinations belong to the browser, except undo', () => {
   check('a', null, { ctrlKey: true });
   check('z', 'undo', { ctrlKey: true });
   check('Z', 'redo', { metaKey: true });
   check('z', null, { ctrlKey: true, isTyping: true });
 });
-test('no key means two things', () => {
+test('keys are unique', () => {
   const keys = KEYMAP.flatMap((row) => row.keys);
   expect(new Set(keys).size).toBe(keys.length);
 });
 test('digits are printed as a range', () => expect(printed(KEYMAP.find((row) => row.action === 'pick')!)).toEqual(['1', '…', '9']));
 
-test('single letters can be switched off, and other keys stay', () => {
+test('single-key shortcuts can be turned off, other keys stay', () => {
   const press = (key: string, hasLetters: boolean) => actionOf({ key, ctrlKey: false, metaKey: false, altKey: false, isTyping: false, hasLetters })?.action ?? null;
   expect([press('a', true), press('a', false), press('/', false), press('3', false), press('Escape', false), press('Enter', false)]).toEqual(['accept', null, null, null, 'escape', 'pick-first']);
 });

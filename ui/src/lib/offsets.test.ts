@@ -19,13 +19,13 @@ test('ascii offsets stay', () => check('dry cough'));
 test('emoji are one code point and two units', () => check('😀 fever 🤒🤒 x'));
 test('joined emoji are several code points', () => check('👩‍⚕️ saw 👨‍👩‍👧'));
 test('combining marks count for themselves', () => check('ne\u0301phrite a\u0308\u0323'));
-test('letters beyond the first plane', () => check('𝛼-synuclein 𐍈'));
+test('letters outside of the basic plane', () => check('𝛼-synuclein 𐍈'));
 test('line ends of two characters stay two', () => check('One.\r\nTwo 😀.\r\n'));
-test('half a pair is a code point of its own', () => {
+test('a lone surrogate is a code point', () => {
   const map = new OffsetMap('a\ud83d b');
   expect(map.nPoints).toBe(4);
 });
-test('inside a pair means before it', () => {
+test('an offset inside a pair is rounded down', () => {
   const map = new OffsetMap('a😀b');
   expect(map.toPoints(2)).toBe(1);
 });

@@ -38,7 +38,7 @@ function make(store = new Memory()) {
 
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
-test('a decision is sent at once and forgotten when saved', async () => {
+test('a decision is sent at once and dropped when saved', async () => {
   const { outbox, log, store } = make();
   outbox.add(entry('a'));
   expect(store.length).toBe(1);
@@ -60,7 +60,7 @@ test('offline, decisions wait and are sent in order later', async () => {
   expect(outbox.state).toBe('saved');
 });
 
-test('what waits survives a reload, with its order and its id', async () => {
+test('waiting entries survive a reload, with order and id', async () => {
   const first = make();
   first.state.error = offline;
   first.outbox.add(entry('b'));
@@ -71,7 +71,7 @@ test('what waits survives a reload, with its order and its id', async () => {
   expect(second.log.filter((line) => line.startsWith('sent'))).toEqual(['sent b', 'sent a']);
 });
 
-test('a refused decision is told and does not hold up the next', async () => {
+test('a rejected decision is reported and does not block the next', async () => {
   const { outbox, log, state } = make();
   state.error = new ApiError('conflict', 'changed meanwhile', null, 409);
   outbox.add(entry('a'));
@@ -82,7 +82,7 @@ test('a refused decision is told and does not hold up the next', async () => {
   expect(log).toEqual(['refused a', 'sent b', 'saved b']);
 });
 
-test('a decision that the server always fails at is given up after some tries', async () => {
+test('a decision is dropped after repeated server errors', async () => {
   const { outbox, log, state } = make();
   state.error = new ApiError('server', 'the server answered 500', null, 500);
   outbox.add(entry('a'));
@@ -94,7 +94,7 @@ test('a decision that the server always fails at is given up after some tries', 
   expect([log, outbox.nWaiting]).toEqual([['refused a'], 0]);
 });
 
-test('an expired login keeps decisions', async () => {
+test('an expired session keeps decisions', async () => {
   const { outbox, state } = make();
   state.error = new ApiError('login', 'log in', null, 401);
   outbox.add(entry('a'));
@@ -102,7 +102,7 @@ test('an expired login keeps decisions', async () => {
   expect(outbox.nWaiting).toBe(1);
 });
 
-test('what was not sent can be taken back', async () => {
+test('an unsent decision can be withdrawn', async () => {
   const { outbox, state, log } = make();
   state.error = offline;
   outbox.add(entry('a'));
@@ -115,7 +115,7 @@ test('what was not sent can be taken back', async () => {
   expect(log).toEqual(['sent b', 'saved b']);
 });
 
-test('entries that wait can be rewritten', async () => {
+test('waiting entries can be rewritten', async () => {
   const { outbox, state } = make();
   state.error = offline;
   outbox.add(entry('a'));
@@ -123,7 +123,7 @@ test('entries that wait can be rewritten', async () => {
   expect(outbox.of(1)[0]!.decisions).toEqual([{ kind: 'nil', mark: 9 }]);
 });
 
-test('rubbish in the storage is passed over', () => {
+test('malformed storage entries are skipped', () => {
   const store = new Memory();
   store.setItem('canonym.outbox.x', '{');
   store.setItem('other', '1');

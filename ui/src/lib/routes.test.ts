@@ -31,7 +31,7 @@ test('unknown paths are missing pages', () => {
     check(path, 'missing');
   }
 });
-test('an id with a dot stays out of the path', () => {
+test('an id with a dot is not in the path', () => {
   const path = urlFor({ page: 'terminology', q: '', id: 'ICD10:E11.9' });
   expect(new URL(path, 'http://localhost').pathname).not.toContain('.');
   expect(parse(path)).toEqual({ page: 'terminology', q: '', id: 'ICD10:E11.9' });

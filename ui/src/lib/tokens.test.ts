@@ -8,16 +8,16 @@ function check(from: string, expected: string | null, at = text.indexOf(from)): 
   expect(span && text.slice(...span)).toBe(expected);
 }
 
-test('a selection grows to whole words', () => check('oug', 'cough'));
-test('blanks at the edges fall away', () => check(' dry', 'dry'));
-test('a selection of blanks is none', () => check(' ', null));
+test('a selection expands to whole words', () => check('oug', 'cough'));
+test('surrounding whitespace is trimmed', () => check(' dry', 'dry'));
+test('a selection of whitespace is empty', () => check(' ', null));
 test('marks stay with their letters', () => check('\u0301', 'né\u0301ph'));
-test('brackets are not swallowed', () => check('KD', 'CKD'));
+test('brackets are not included', () => check('KD', 'CKD'));
 test('an emoji is kept whole', () => {
   expect(trimSpan(text, [3, 4])).toEqual([2, 4]);
   expect(trimSpan(text, [2, 4])).toEqual([2, 4]);
 });
-test('tokens are words and single signs', () => {
+test('tokens are words and single symbols', () => {
   expect(tokens(text).map((span) => text.slice(...span))).toEqual(['A', '😀', 'dry', '-', 'cough', ',', 'né\u0301ph', '(', 'CKD', ')', '.']);
 });
 
@@ -34,13 +34,13 @@ test('the start moves by token', () => {
   expect(boundaryBefore(text, text.indexOf('dry'), 'start', 'token')).toBe(2);
   expect(boundaryAfter(text, 2, 'start', 'token')).toBe(text.indexOf('dry'));
 });
-test('edges move by whole characters', () => {
+test('boundaries move by whole characters', () => {
   expect(boundaryAfter(text, 2, 'end', 'character')).toBe(4);
   expect(boundaryBefore(text, 4, 'end', 'character')).toBe(2);
   const n = text.indexOf('né') + 1;
   expect(boundaryAfter(text, n, 'end', 'character')).toBe(n + 2);
 });
-test('edges stay inside the text', () => {
+test('boundaries stay inside the text', () => {
   expect(boundaryAfter(text, text.length, 'end', 'token')).toBe(text.length);
   expect(boundaryBefore(text, 0, 'start', 'token')).toBe(0);
 });

@@ -14,7 +14,7 @@ test('pauses and hidden tabs are left out', () => {
   expect(watch.milliseconds).toBe(75_000);
 });
 
-test('what was taken is not counted again, and what was measured before is', () => {
+test('taken time is not counted again, stored time is', () => {
   const watch = new Stopwatch(4_000);
   watch.activity(0);
   expect(watch.take(1_250)).toBe(5.3);
@@ -22,7 +22,7 @@ test('what was taken is not counted again, and what was measured before is', () 
   expect(watch.milliseconds).toBe(1_000);
 });
 
-test('a clock that goes back counts nothing', () => {
+test('a clock that goes back adds nothing', () => {
   const watch = new Stopwatch();
   watch.activity(5_000);
   watch.activity(1_000);
