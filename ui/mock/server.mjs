@@ -224,7 +224,7 @@ function lossesOf(project, query) {
   const nGaps = marks.filter((mark) => mark.spans.length > 1).length;
   return [
     ...(nOpen ? [`${nOpen} unreviewed predictions will be indistinguishable from ${marks.length - nOpen} reviewed annotations`] : []),
-    ...(nGaps ? [`${nGaps} discontinuous mentions will be written as one span`] : []),
+    ...(nGaps ? [`${nGaps} discontinuous ${nGaps === 1 ? 'mention' : 'mentions'} will be written as one span`] : []),
   ];
 }
 

@@ -1,5 +1,6 @@
 // Client of the HTTP API. Every failure is an ApiError, so callers check its kind and never parse messages.
 
+import { capital } from './format';
 import type * as t from './types';
 
 export type Failure = 'offline' | 'refused' | 'conflict' | 'login' | 'forbidden' | 'missing' | 'busy' | 'server';
@@ -172,8 +173,4 @@ export function errorText(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const hint = error instanceof ApiError && error.hint ? ` ${capital(error.hint)}` : '';
   return capital(message) + (/[.!?]$/.test(message) ? '' : '.') + hint;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

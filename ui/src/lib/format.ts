@@ -9,6 +9,9 @@ export const formatCount = (n: number): string => whole.format(n);
 /** `1 document`, `3 documents`. */
 export const plural = (n: number, one: string, many = `${one}s`): string => `${formatCount(n)} ${n === 1 ? one : many}`;
 
+/** A phrase with a capital first letter. */
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** A probability or score with two digits: `.62`. */
 export function formatScore(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
