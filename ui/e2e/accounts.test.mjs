@@ -152,13 +152,13 @@ test('accounts get another role, a new password, and are deactivated', withMock,
   await page.getByLabel('New password (at least 8 characters)').fill('another horse');
   await page.getByRole('button', { name: 'Reset password', exact: true }).click();
   await page.getByText('Reset the password of bob.').waitFor();
-  await page.getByRole('button', { name: 'Deactivate bob' }).click();
+  await page.getByRole('button', { name: 'Deactivate bob', exact: true }).click();
   await page.getByText('Deactivated bob.').waitFor();
   await page.getByRole('row', { name: /bob/ }).getByText('deactivated').waitFor();
   const { people } = await api('GET', '/people');
   assert.deepEqual(people.filter((one) => one.name === 'bob').map((one) => [one.role, one.is_active]), [['curator', false]]);
-  await page.getByRole('button', { name: 'Activate bob' }).click();
-  await page.getByText('Activated bob.').waitFor();
+  await page.getByRole('button', { name: 'Activate bob', exact: true }).click();
+  await page.getByText('Activated bob.', { exact: true }).waitFor();
 });
 
 test('members of a project are added and removed', withMock, async () => {
