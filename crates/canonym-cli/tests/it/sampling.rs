@@ -83,7 +83,7 @@ fn settings_that_make_no_sense_are_refused() {
         ("sizes=[]", "has to grow from at least one document"),
         ("sizes=[4,2]", "has to grow from at least one document"),
         ("seeds=[]", "there is no seed"),
-        ("strategies=[\"guess\"]", "there is no strategy `guess`"),
+        ("strategies=[\"guess\"]", "unknown strategy `guess`"),
         ("from=lexical", "the model `lexical` finds no mentions"),
     ] {
         let (ok, errors) = train(&place, &[set]);

@@ -76,6 +76,18 @@ pub struct Annotation {
     pub attributes: Vec<Attribute>,
 }
 
+impl Annotation {
+    /// The id of the concept that it is linked to; `None` where it is not linked.
+    pub fn concept_id(&self) -> Option<&str> {
+        self.candidates.first().filter(|_| !self.nil).map(|best| best.id.as_str())
+    }
+
+    /// The calibrated probability of a prediction; 1 in gold data.
+    pub fn probability(&self) -> f32 {
+        self.score.unwrap_or(1.0)
+    }
+}
+
 /// One end of a relation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Argument {

@@ -160,6 +160,10 @@ fn best_first(hits: &mut [Hit], n: usize) -> usize {
 }
 
 impl Linker for Bm25Linker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
         let names: Vec<Vec<String>> = inputs.par_iter().map(Marked::names).collect();
         let mut links = self.link_names(&names.concat()).into_iter();

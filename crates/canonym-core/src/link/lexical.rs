@@ -103,6 +103,10 @@ impl LexicalLinker {
 }
 
 impl Linker for LexicalLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
         Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
     }

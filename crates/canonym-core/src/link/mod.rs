@@ -1,7 +1,6 @@
 //! From mentions to concepts: the traits of linking, and the lexical system.
 //!
-//! A [`Recognizer`] finds mentions, a [`Linker`] ranks concepts for given mentions, a [`Reranker`] orders
-//! them anew, an [`Annotator`] finds and links.
+//! A [`Linker`] ranks concepts for given mentions, a [`Reranker`] reorders them, an [`Annotator`] finds mentions and links them.
 //! Every method takes a batch and keeps its order.
 
 mod alignment;
@@ -17,9 +16,10 @@ pub mod recognise;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::Result;
-use crate::kb::{ConceptId, NameId};
+use crate::kb::{ConceptId, KnowledgeBase, NameId};
+use crate::link::explain::Explanation;
 use crate::text::{Document, Mention};
+use crate::{Error, Result};
 
 /// Buffers that threads borrow, so that what one batch remembered serves the next.
 #[derive(Debug, Default)]
@@ -110,19 +110,25 @@ pub struct LinkedMention {
     pub link: Link,
 }
 
-/// Finds mentions.
-pub trait Recognizer: Send + Sync {
-    /// The mentions of each document, in text order.
-    fn recognize(&self, documents: &[Document]) -> Result<Vec<Vec<Mention>>>;
-}
-
 /// Ranks concepts for given mentions.
 pub trait Linker: Send + Sync {
+    /// The knowledge base whose concepts it ranks; it resolves the ids of its results.
+    fn kb(&self) -> &KnowledgeBase;
+
     /// The links of each mention of each document.
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>>;
+
+    /// As [`Linker::link`], each link with its evidence. It takes more time.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the linker has no explanations.
+    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        let _ = inputs;
+        Err(Error::usage("this model has no explanations", "leave `--explain` out, or choose another model"))
+    }
 }
 
-/// Puts the candidates of links into another order.
+/// Reorders the candidates of links.
 pub trait Reranker: Send + Sync {
     /// Orders the candidates of each link anew, best first, with scores of its own. `links` are those of the mentions of `inputs`.
     fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()>;
@@ -130,6 +136,12 @@ pub trait Reranker: Send + Sync {
 
 /// Finds mentions and links them.
 pub trait Annotator: Send + Sync {
+    /// The knowledge base whose concepts it links to; it resolves the ids of its results.
+    fn kb(&self) -> &KnowledgeBase;
+
     /// The linked mentions of each document, in text order.
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>>;
+
+    /// As [`Annotator::annotate`], each mention with its evidence. It takes more time.
+    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>>;
 }

@@ -77,24 +77,6 @@ impl DetectThenLink {
         Ok((found, links))
     }
 
-    /// As [`Annotator::annotate`], each mention with its reasons.
-    pub fn explain_found(
-        &self,
-        documents: &[Document],
-    ) -> canonym_core::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
-        let found = self.find(documents)?;
-        let explained = self.linker.explain(&marked(documents, &found))?;
-        let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
-            let linked = self.decided(mention, link);
-            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
-                let change = f64::from(log_odds(candidate.score)) - explained.log_odds;
-                explained.add(contribution("mention", IS_MENTION, f64::from(mention.score), change));
-            }
-            (linked, explanation)
-        };
-        Ok(found.iter().zip(explained).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
-    }
-
     /// A mention with its link.
     fn decided(&self, mention: &Mention, mut link: Link) -> LinkedMention {
         let first = link.candidates.first().map_or(0.0, |best| best.score);
@@ -112,9 +94,27 @@ fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marke
 }
 
 impl Annotator for DetectThenLink {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
     fn annotate(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<LinkedMention>>> {
         let (found, links) = self.link(documents)?;
         let one = |(mention, link)| self.decided(mention, link);
         Ok(found.iter().zip(links).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
+    }
+
+    fn explain(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let found = self.find(documents)?;
+        let explained = Linker::explain(&self.linker, &marked(documents, &found))?;
+        let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
+            let linked = self.decided(mention, link);
+            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
+                let change = f64::from(log_odds(candidate.score)) - explained.log_odds;
+                explained.add(contribution("mention", IS_MENTION, f64::from(mention.score), change));
+            }
+            (linked, explanation)
+        };
+        Ok(found.iter().zip(explained).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
     }
 }

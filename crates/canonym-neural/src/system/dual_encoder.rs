@@ -497,12 +497,25 @@ impl DualLinker {
     pub fn explain_name(&self, name: &str) -> Result<(Link, Explanation)> {
         let document = Document { id: String::new(), text: name.to_owned(), sections: Vec::new() };
         let whole = [Mention::contiguous(Span { start: 0, end: name.len() as u32 })];
-        let explained = self.explain(&[Marked { document: &document, mentions: &whole }])?;
+        let explained = Linker::explain(self, &[Marked { document: &document, mentions: &whole }])?;
         Ok(explained.into_iter().flatten().next().unwrap_or_default())
     }
+}
 
-    /// As [`Linker::link`], each link with its reasons.
-    pub fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+impl Linker for DualLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+            let links = self.decide_all(marked, &self.names_of(marked), evidence);
+            links.into_iter().map(|(link, _)| link).collect()
+        };
+        Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
             let links = self.decide_all(marked, &self.names_of(marked), evidence);
             let one = |((link, evidence), name): ((Link, Vec<Evidence>), String)| {
@@ -513,9 +526,18 @@ impl DualLinker {
         };
         Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(explain).collect())
     }
+}
 
-    /// As [`Annotator::annotate`], each mention with its reasons.
-    pub fn explain_found(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+impl Annotator for DualLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        self.annotate_leaky(documents, &[])
+    }
+
+    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let explain = |document: &Document, one: Decided| {
             let Decided { linked, evidence, name, of_span, share } = one;
             let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
@@ -537,22 +559,6 @@ impl DualLinker {
             all.extend(decided.map(|(found, document)| found.into_iter().map(|one| explain(document, one)).collect()));
         }
         Ok(all)
-    }
-}
-
-impl Linker for DualLinker {
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
-        let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
-            let links = self.decide_all(marked, &self.names_of(marked), evidence);
-            links.into_iter().map(|(link, _)| link).collect()
-        };
-        Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())
-    }
-}
-
-impl Annotator for DualLinker {
-    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
-        self.annotate_leaky(documents, &[])
     }
 }
 

@@ -218,6 +218,10 @@ pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: 
 }
 
 impl Linker for HybridLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
     fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
     }

@@ -1,27 +1,25 @@
 //! The system that commands run: a knowledge base, a model, and documents in and out.
 
-use crate::system::parts;
-use crate::system::terminology;
 use std::sync::Arc;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::scan::ScanScratch;
-use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig, short_forms, written_out};
+use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym_core::text::{Document, Mention, Span};
+use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
 use super::detect_then_link::DetectThenLink;
 use super::rerank::RetrieveAndRerank;
 use crate::status;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
-use crate::system::parts::{Models, NameLinker};
-use crate::system::pipeline::{Pipeline, PipelineConfig};
+use crate::system::parts::{self, Model, Models, NameLinker};
+use crate::system::pipeline::PipelineConfig;
+use crate::system::terminology;
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,49 +64,95 @@ pub struct SystemConfig {
     pub leaky_tokenisation: bool,
 }
 
-/// A mention that was found, and why it was linked so.
-type Reasoned = (LinkedMention, Explanation);
+impl Default for SystemConfig {
+    /// Mentions are detected, with up to five candidates each, at the threshold of the model.
+    fn default() -> SystemConfig {
+        SystemConfig {
+            mentions: MentionSource::Detect,
+            top_k: 5,
+            min_score: None,
+            nested: false,
+            raw_ids: false,
+            subset: None,
+            leaky_tokenisation: false,
+        }
+    }
+}
 
 /// Links documents to the concepts of one knowledge base.
 pub struct System {
     kb: Arc<KnowledgeBase>,
     raw_ids: bool,
-    leaky_tokenisation: bool,
     subset: Option<Arc<Subset>>,
-    model: Model,
+    model: Runner,
 }
 
-enum Model {
-    Pipeline(Box<Pipeline>),
-    Dual(Box<DualLinker>),
-    DetectThenLink(Box<DetectThenLink>),
-    Detect(DictionaryAnnotator),
-    Gold(NameLinker),
-    Reranked(Box<RetrieveAndRerank>),
+/// What links: mentions are detected, or given.
+enum Runner {
+    Detect(Box<dyn Annotator>),
+    Given(Box<dyn Linker>),
+    /// A dual encoder that sees where the mentions of the input end, as its published evaluation does.
+    Leaky(Box<DualLinker>),
 }
 
 impl System {
+    /// The system of a model on a knowledge base, with the usual settings.
+    ///
+    /// # Errors
+    /// If the model cannot be read or does not fit the knowledge base.
+    pub fn open(model: Model, kb: impl Into<Arc<KnowledgeBase>>) -> Result<System> {
+        System::open_with(model, kb, &SystemConfig::default())
+    }
+
+    /// The same with other settings.
+    ///
+    /// # Errors
+    /// As [`System::open`]; and [`Error::Usage`] where the model cannot do what the settings ask for.
+    pub fn open_with(model: Model, kb: impl Into<Arc<KnowledgeBase>>, config: &SystemConfig) -> Result<System> {
+        System::new(&kb.into(), Models::open(&model)?, config)
+    }
+
+    /// The knowledge base that it links to.
+    pub fn kb(&self) -> &Arc<KnowledgeBase> {
+        &self.kb
+    }
+
+    /// Finds and links the mentions of a text.
+    ///
+    /// # Errors
+    /// If the model fails on the text.
+    pub fn annotate_text(&self, text: &str) -> Result<Vec<Annotation>> {
+        let document = Document { text: text.to_owned(), ..Document::default() };
+        Ok(self.annotate(vec![document])?.remove(0).annotations)
+    }
+
+    /// Finds and links the mentions of documents, in order.
+    ///
+    /// # Errors
+    /// If the model fails on one of the documents.
+    pub fn annotate(&self, documents: Vec<Document>) -> Result<Vec<AnnotatedDocument>> {
+        let bare = |document| AnnotatedDocument { document, ..AnnotatedDocument::default() };
+        self.link(documents.into_iter().map(bare).collect())
+    }
+
     /// Fails where the file of the knowledge base was written to since it was opened: what was linked since may be wrong.
-    pub fn check_kb(&self) -> canonym_core::Result<()> {
+    pub fn check_kb(&self) -> Result<()> {
         self.kb.container().check_unchanged()
     }
 
     /// The system that `models` make on `kb`.
-    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> canonym_core::Result<System> {
+    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
         let model = match mentions {
             MentionSource::Detect if models.rerank.is_some() => {
-                return Err(canonym_core::Error::usage(
+                return Err(Error::usage(
                     "candidates are ordered anew for given mentions alone",
                     "give `--mentions gold`",
                 ));
             }
             MentionSource::Detect if models.bm25.is_some() => {
                 let hint = "give `--mentions gold`, or another model";
-                return Err(canonym_core::Error::usage(
-                    "`bm25` ranks concepts for given mentions and finds none",
-                    hint,
-                ));
+                return Err(Error::usage("`bm25` ranks concepts for given mentions and finds none", hint));
             }
             MentionSource::Detect if models.dual.is_some() => {
                 let bundle = models.dual.as_deref().expect("it was looked for");
@@ -116,10 +160,11 @@ impl System {
                 let config = DualConfig { link, least_span: None, nested };
                 let linker = parts::dual_linker(kb, bundle, config, subset.clone())?;
                 match bundle.manifest.model.search {
-                    Some(_) => Model::Dual(Box::new(linker)),
+                    Some(_) if leaky_tokenisation => Runner::Leaky(Box::new(linker)),
+                    Some(_) => Runner::Detect(Box::new(linker)),
                     None => {
                         let config = PipelineConfig { top_k: 1, min_score, nested };
-                        Model::DetectThenLink(Box::new(DetectThenLink::new(
+                        Runner::Detect(Box::new(DetectThenLink::new(
                             kb,
                             (linker, &models),
                             bundle.manifest.joint,
@@ -134,7 +179,7 @@ impl System {
                 // Where the knowledge base has nothing of what the tagger knows, names decide alone.
                 let pipeline = parts::pipeline(kb, &models, joint, subset.clone())?;
                 match pipeline {
-                    Some(pipeline) if !pipeline.types().is_empty() => Model::Pipeline(Box::new(pipeline)),
+                    Some(pipeline) if !pipeline.types().is_empty() => Runner::Detect(Box::new(pipeline)),
                     pipeline => {
                         if models.dense.is_some() && pipeline.is_none() {
                             status::say(
@@ -142,54 +187,57 @@ impl System {
                             );
                         }
                         let config = RecogniseConfig { top_k, min_score, nested };
-                        Model::Detect(models.dictionary(kb, config).within(subset.clone()))
+                        Runner::Detect(Box::new(models.dictionary(kb, config).within(subset.clone())))
                     }
                 }
             }
             MentionSource::Given => {
                 let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
                 match &models.rerank {
-                    Some(bundle) => Model::Reranked(Box::new(RetrieveAndRerank::new(
-                        kb,
-                        (&models, bundle),
-                        config,
-                        subset.clone(),
-                    )?)),
-                    None => Model::Gold(NameLinker::new(kb, &models, config, subset.clone())?),
+                    Some(bundle) => {
+                        Runner::Given(Box::new(RetrieveAndRerank::new(kb, (&models, bundle), config, subset.clone())?))
+                    }
+                    None => Runner::Given(Box::new(NameLinker::new(kb, &models, config, subset.clone())?)),
                 }
             }
         };
-        if models.senses.is_some() && !reads_short_forms(&model) {
+        // Names of the knowledge base, and so short forms, are looked for in the text by all models but these.
+        let reads_short_forms = mentions == MentionSource::Detect
+            && !models.dual.as_ref().is_some_and(|bundle| bundle.manifest.model.search.is_some());
+        if models.senses.is_some() && !reads_short_forms {
             let hint = "leave `--abbreviations` out, or find mentions by `--model default` or `lexical`";
-            return Err(canonym_core::Error::usage("this model does not read short forms of a file", hint));
+            return Err(Error::usage("this model does not read short forms of a file", hint));
         }
-        if leaky_tokenisation && !matches!(model, Model::Dual(_)) {
+        if leaky_tokenisation && !matches!(model, Runner::Leaky(_)) {
             let hint = "leave `--leaky-tokenisation` out, or give a dual encoder that finds mentions";
-            return Err(canonym_core::Error::usage("nothing leaks in this model", hint));
+            return Err(Error::usage("nothing leaks in this model", hint));
         }
-        Ok(System { kb: kb.clone(), raw_ids, leaky_tokenisation, subset: subset.clone(), model })
+        Ok(System { kb: kb.clone(), raw_ids, subset: subset.clone(), model })
     }
 
     /// The same documents with linked mentions in the place of their own annotations.
-    pub fn link(&self, batch: Vec<AnnotatedDocument>) -> canonym_core::Result<Vec<AnnotatedDocument>> {
-        let annotator: &dyn Annotator = match &self.model {
-            Model::Pipeline(pipeline) => pipeline.as_ref(),
-            Model::Dual(linker) => linker.as_ref(),
-            Model::DetectThenLink(borrowed) => borrowed.as_ref(),
-            Model::Detect(dictionary) => dictionary,
-            Model::Gold(linker) => return relink(linker, batch, &self.kb, self.raw_ids),
-            Model::Reranked(linker) => return relink(linker.as_ref(), batch, &self.kb, self.raw_ids),
-        };
-        let mut batch = batch;
-        let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
-        let borders: Vec<Vec<Span>> = match self.leaky_tokenisation {
-            true => batch.iter().map(hulls).collect(),
-            false => Vec::new(),
-        };
-        let texts: Vec<Document> = batch.iter_mut().map(|annotated| std::mem::take(&mut annotated.document)).collect();
-        let linked = match &self.model {
-            Model::Dual(linker) if self.leaky_tokenisation => linker.annotate_leaky(&texts, &borders)?,
-            _ => annotator.annotate(&texts)?,
+    ///
+    /// # Errors
+    /// If the model fails on one of the documents.
+    pub fn link(&self, mut batch: Vec<AnnotatedDocument>) -> Result<Vec<AnnotatedDocument>> {
+        let (texts, linked) = match &self.model {
+            Runner::Given(linker) => {
+                let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+                let links = linker.link(&marked(&batch, &mentions))?;
+                return Ok(with_links(batch, links, &self.kb, self.raw_ids));
+            }
+            Runner::Detect(annotator) => {
+                let texts = take_texts(&mut batch);
+                let linked = annotator.annotate(&texts)?;
+                (texts, linked)
+            }
+            Runner::Leaky(linker) => {
+                let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
+                let borders: Vec<Vec<Span>> = batch.iter().map(hulls).collect();
+                let texts = take_texts(&mut batch);
+                let linked = linker.annotate_leaky(&texts, &borders)?;
+                (texts, linked)
+            }
         };
         // What else the source says of a document stays, so that its format can be written again.
         let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
@@ -200,80 +248,38 @@ impl System {
         Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
     }
 
-    /// As [`System::link`], each annotation with its reasons. It takes more time.
-    pub fn explain(
-        &self,
-        batch: Vec<AnnotatedDocument>,
-    ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        match &self.model {
-            Model::Detect(annotator) => {
-                let explain = |scratch: &mut ScanScratch, document: AnnotatedDocument| {
-                    let text = document.document;
-                    let explained = annotator.explain_one(&text, scratch);
-                    self.explained(text, explained)
-                };
-                Ok(batch.into_par_iter().map_init(ScanScratch::default, explain).collect())
-            }
-            Model::Pipeline(pipeline) => {
-                let texts = texts_of(batch);
-                let explained = pipeline.explain(&texts);
-                Ok(self.all_explained(texts, explained))
-            }
-            Model::Dual(linker) => {
-                let texts = texts_of(batch);
-                let explained = linker.explain_found(&texts)?;
-                Ok(self.all_explained(texts, explained))
-            }
-            Model::DetectThenLink(borrowed) => {
-                let texts = texts_of(batch);
-                let explained = borrowed.explain_found(&texts)?;
-                Ok(self.all_explained(texts, explained))
-            }
-            Model::Reranked(_) => Err(canonym_core::Error::usage(
-                "a cross-encoder gives no reasons",
-                "leave `--explain` or `--rerank` out",
-            )),
-            Model::Gold(NameLinker::Dual(linker)) => {
-                let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-                let explained = linker.explain(&marked(&batch, &mentions))?;
-                let (links, reasons): (Vec<Vec<Link>>, Vec<Vec<Explanation>>) =
-                    explained.into_iter().map(|of_document| of_document.into_iter().unzip()).unzip();
-                let named = |(mut document, reasons): (AnnotatedDocument, Vec<Explanation>)| {
-                    let annotations = std::mem::take(&mut document.annotations).into_iter().zip(reasons);
-                    let reasons;
-                    (document.annotations, reasons) =
-                        annotations.map(|(annotation, reason)| self.named(annotation, reason)).unzip();
-                    (document, reasons)
-                };
-                Ok(with_links(batch, links, &self.kb, self.raw_ids).into_iter().zip(reasons).map(named).collect())
-            }
-            Model::Gold(linker) => {
-                let explain = |scratch: &mut GramScratch, mut document: AnnotatedDocument| {
-                    let text = &document.document.text;
-                    let uses = short_forms(text);
-                    let reasons = |annotation: Annotation| {
-                        let name = written_out(text, &annotation.spans, &uses);
-                        let (_, explanation) = linker.explain_mention(&name, scratch)?;
-                        Ok(self.named(annotation, explanation))
-                    };
-                    let explained: Vec<(Annotation, Explanation)> =
-                        document.annotations.into_iter().map(reasons).collect::<canonym_core::Result<_>>()?;
-                    let explanations;
-                    (document.annotations, explanations) = explained.into_iter().unzip();
-                    Ok((document, explanations))
-                };
-                let linked = relink(linker, batch, &self.kb, self.raw_ids)?;
-                linked.into_par_iter().map_init(GramScratch::default, explain).collect()
-            }
-        }
+    /// As [`System::link`], each annotation with its evidence. It takes more time.
+    ///
+    /// # Errors
+    /// If the model fails on one of the documents; [`Error::Usage`] where it has no explanations.
+    pub fn explain(&self, mut batch: Vec<AnnotatedDocument>) -> Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        let annotator: &dyn Annotator = match &self.model {
+            Runner::Given(linker) => return self.explain_given(linker.as_ref(), batch),
+            Runner::Detect(annotator) => annotator.as_ref(),
+            Runner::Leaky(linker) => linker.as_ref(),
+        };
+        let texts = take_texts(&mut batch);
+        let explained = annotator.explain(&texts)?;
+        Ok(texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect())
     }
 
-    fn all_explained(
+    fn explain_given(
         &self,
-        texts: Vec<Document>,
-        explained: Vec<Vec<Reasoned>>,
-    ) -> Vec<(AnnotatedDocument, Vec<Explanation>)> {
-        texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect()
+        linker: &dyn Linker,
+        batch: Vec<AnnotatedDocument>,
+    ) -> Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
+        let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+        let explained = linker.explain(&marked(&batch, &mentions))?;
+        let (links, reasons): (Vec<Vec<Link>>, Vec<Vec<Explanation>>) =
+            explained.into_iter().map(|of_document| of_document.into_iter().unzip()).unzip();
+        let named = |(mut document, reasons): (AnnotatedDocument, Vec<Explanation>)| {
+            let annotations = std::mem::take(&mut document.annotations).into_iter().zip(reasons);
+            let reasons;
+            (document.annotations, reasons) =
+                annotations.map(|(annotation, reason)| self.named(annotation, reason)).unzip();
+            (document, reasons)
+        };
+        Ok(with_links(batch, links, &self.kb, self.raw_ids).into_iter().zip(reasons).map(named).collect())
     }
 
     /// Filters of types hold also for what was found and is linked to no concept.
@@ -302,13 +308,8 @@ impl System {
     }
 }
 
-/// Whether names of the knowledge base, and so short forms, are looked for in the text.
-fn reads_short_forms(model: &Model) -> bool {
-    matches!(model, Model::Pipeline(_) | Model::DetectThenLink(_) | Model::Detect(_))
-}
-
-fn texts_of(batch: Vec<AnnotatedDocument>) -> Vec<Document> {
-    batch.into_iter().map(|document| document.document).collect()
+fn take_texts(batch: &mut [AnnotatedDocument]) -> Vec<Document> {
+    batch.iter_mut().map(|document| std::mem::take(&mut document.document)).collect()
 }
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
@@ -324,18 +325,6 @@ fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) 
         Marked { document: &document.document, mentions }
     };
     documents.iter().zip(mentions).map(one).collect()
-}
-
-/// Links the mentions that the documents have.
-fn relink(
-    linker: &dyn Linker,
-    batch: Vec<AnnotatedDocument>,
-    kb: &KnowledgeBase,
-    raw_ids: bool,
-) -> canonym_core::Result<Vec<AnnotatedDocument>> {
-    let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-    let links = linker.link(&marked(&batch, &mentions))?;
-    Ok(with_links(batch, links, kb, raw_ids))
 }
 
 /// Documents with new links of their mentions in the place of what they said of them.

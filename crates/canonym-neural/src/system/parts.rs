@@ -1,8 +1,10 @@
 //! The models that a system is made of, opened by name, and the linkers that they make on a knowledge base.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
 use crate::bundle::dual_encoder::DualBundle;
@@ -37,6 +39,32 @@ use super::linked::MentionSource;
 
 /// The model that is used where none is named; `canonym-default/assets/README.md` tells how it was made.
 pub const DEFAULT_MODEL: &[u8] = canonym_default::MODEL;
+
+/// Which model links.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Model {
+    /// The embedded one: mention detector, dictionary and hybrid linker.
+    #[default]
+    Default,
+    /// The dictionary alone: no neural model takes part.
+    Lexical,
+    /// BM25 over names, for given mentions.
+    Bm25,
+    /// A bundle, or the folder of a training.
+    Path(PathBuf),
+}
+
+impl Model {
+    /// The model of a name on the command line: `default`, `lexical`, `bm25`, or a path.
+    pub fn named(name: &str) -> Model {
+        match name {
+            DEFAULT => Model::Default,
+            "lexical" => Model::Lexical,
+            "bm25" => Model::Bm25,
+            path => Model::Path(PathBuf::from(path)),
+        }
+    }
+}
 
 /// The models that a system is made of.
 #[derive(Debug, Clone)]
@@ -149,17 +177,28 @@ impl Models {
 
 /// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
 pub fn models(model: &str) -> canonym_core::Result<Models> {
+    Models::open(&Model::named(model))
+}
+
+impl Models {
+    /// The models of a system.
+    ///
+    /// # Errors
+    /// If a path holds no model that can be read.
+    pub fn open(model: &Model) -> canonym_core::Result<Models> {
+        match model {
+            Model::Default => Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new(DEFAULT))?)),
+            Model::Lexical => Ok(Models::built_in()),
+            Model::Bm25 => Ok(Models { bm25: Some(Bm25Config::default()), ..Models::built_in() }),
+            Model::Path(path) => of_path(path),
+        }
+    }
+}
+
+/// The models of a bundle or of a folder of `canonym train`.
+fn of_path(folder: &Path) -> canonym_core::Result<Models> {
+    let model = folder.display();
     let mut models = Models::built_in();
-    if model == "lexical" {
-        return Ok(models);
-    }
-    if model == "bm25" {
-        return Ok(Models { bm25: Some(Bm25Config::default()), ..models });
-    }
-    if model == DEFAULT {
-        return Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new("default"))?));
-    }
-    let folder = Path::new(model);
     if folder.is_file() || folder.join(bundle::FILE).exists() {
         return of_file(folder).with_context(|| format!("{model} is no model"));
     }
@@ -378,6 +417,10 @@ pub fn pipeline(
 const LEAST_READ: f32 = 0.05;
 
 impl Linker for NameLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        NameLinker::kb(self)
+    }
+
     fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
@@ -397,5 +440,16 @@ impl Linker for NameLinker {
                 Ok(inputs.iter().map(weigh).collect())
             }
         }
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
+        if let NameLinker::Dual(linker) = self {
+            return Linker::explain(linker.as_ref(), inputs);
+        }
+        let explain = |scratch: &mut GramScratch, (marked, links): (&Marked<'_>, Vec<Link>)| {
+            let reasons = |(name, link): (String, Link)| Ok((link, self.explain_mention(&name, scratch)?.1));
+            marked.names().into_iter().zip(links).map(reasons).collect()
+        };
+        inputs.par_iter().zip(self.link(inputs)?).map_init(GramScratch::default, explain).collect()
     }
 }

@@ -8,6 +8,7 @@ use crate::models::cross_encoder::infer::CrossEncoder;
 use canonym_core::error::Context;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
+use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{Link, Linker, Marked, Reranker};
 
@@ -42,6 +43,10 @@ impl RetrieveAndRerank {
 }
 
 impl Linker for RetrieveAndRerank {
+    fn kb(&self) -> &KnowledgeBase {
+        Linker::kb(&self.linker)
+    }
+
     fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         let mut links = self.linker.link(inputs)?;
         self.reranker.rerank(inputs, &mut links)?;
@@ -50,5 +55,10 @@ impl Linker for RetrieveAndRerank {
             link.nil = link.candidates.first().is_none_or(|best| best.score < self.config.min_score);
         }
         Ok(links)
+    }
+
+    fn explain(&self, _: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
+        let hint = "leave `--explain` or `--rerank` out";
+        Err(canonym_core::Error::usage("a cross-encoder has no explanations", hint))
     }
 }

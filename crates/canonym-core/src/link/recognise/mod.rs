@@ -25,6 +25,7 @@ use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
 use crate::Result;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
+use crate::link::explain::Explanation;
 use crate::text::abbreviations::{find_abbreviations, occurrences};
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::tokens::Gap;
@@ -498,10 +499,20 @@ fn drop_pieces(spotted: &mut Vec<Spotted>, unlikely: f32) {
 }
 
 impl Annotator for DictionaryAnnotator {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let annotate =
             |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
+    }
+
+    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let explain =
+            |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
+        Ok(documents.par_iter().map_init(|| self.scratches.borrow(), explain).collect())
     }
 }
 

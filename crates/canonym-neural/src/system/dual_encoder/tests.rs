@@ -89,7 +89,7 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     let same = evidence.iter().find(best).unwrap();
     assert!((same.name - 1.0).abs() < 1e-5, "its own name has its direction: {}", same.name);
     assert!(evidence.iter().all(|one| one.name <= same.name + 1e-5));
-    let (link, explanation) = hears.explain(&marked).unwrap().remove(0).remove(0);
+    let (link, explanation) = Linker::explain(&hears, &marked).unwrap().remove(0).remove(0);
     assert_eq!(hears.kb().id(link.candidates[0].concept), "A:2");
     let first = &explanation.candidates[0];
     assert!(first.contributions.iter().any(|part| part.feature == "name" && part.log_odds > 1.0), "{first:?}");
@@ -115,7 +115,7 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
         assert_eq!(counted.kb().id(after[0].candidates[0].concept), "A:3");
         assert!(after[0].candidates[0].score > 0.9 && !after[0].nil, "{after:?}");
         assert_eq!(after[1], before[1], "of other names nothing was counted");
-        for (link, (again, explanation)) in after.iter().zip(counted.explain(&marked).unwrap().remove(0)) {
+        for (link, (again, explanation)) in after.iter().zip(Linker::explain(&counted, &marked).unwrap().remove(0)) {
             assert_eq!(*link, again);
             for (candidate, explained) in link.candidates.iter().zip(&explanation.candidates) {
                 let sum: f64 = explained.contributions.iter().map(|part| part.log_odds).sum();
@@ -124,7 +124,7 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
             }
         }
         let found = counted.annotate(std::slice::from_ref(&document)).unwrap().remove(0);
-        let explained = counted.explain_found(std::slice::from_ref(&document)).unwrap().remove(0);
+        let explained = Annotator::explain(&counted, std::slice::from_ref(&document)).unwrap().remove(0);
         assert!(found.iter().zip(&explained).all(|(one, (again, _))| one == again) && found.len() == explained.len());
     }
 }
@@ -194,7 +194,7 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
         let joint = linker(change, DualConfig { nested: true, ..CONFIG }, None);
         let found = joint.annotate(&documents).unwrap();
         assert!(found.iter().flatten().count() > 0);
-        let explained = joint.explain_found(&documents).unwrap();
+        let explained = Annotator::explain(&joint, &documents).unwrap();
         let spans = apart.find(&documents, &[], joint::LEAST_SPAN).unwrap();
         for ((found, explained), spans) in found.iter().zip(&explained).zip(&spans) {
             assert_eq!(found.len(), explained.len());
@@ -216,7 +216,7 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
     let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
     let marked: Vec<Marked<'_>> =
         documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
-    let (links, explained) = (apart.link(&marked).unwrap(), apart.explain(&marked).unwrap());
+    let (links, explained) = (apart.link(&marked).unwrap(), Linker::explain(&apart, &marked).unwrap());
     for (link, (again, explanation)) in links.iter().flatten().zip(explained.iter().flatten()) {
         assert_eq!(link, again);
         let parts = explanation.candidates.iter().flat_map(|one| &one.contributions);

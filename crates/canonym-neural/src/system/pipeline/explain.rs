@@ -12,7 +12,7 @@ use crate::models::decision::{FEATURES, N_SPOKEN};
 
 impl Pipeline {
     /// As [`canonym_core::link::Annotator::annotate`], each mention with its reasons.
-    pub fn explain(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
+    pub(super) fn explain_all(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
         let places = self.places(documents);
         let of_document = |(document, places): (&Document, Vec<Place>)| {
             let text = document.text.as_str();

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym_core::Result;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
@@ -514,9 +515,17 @@ fn closed(text: &str, span: Span) -> Span {
 }
 
 impl Annotator for Pipeline {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let places = self.places(documents);
         Ok(places.into_par_iter().map(|places| self.decide(places)).collect())
+    }
+
+    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        Ok(self.explain_all(documents))
     }
 }
 
