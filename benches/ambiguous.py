@@ -80,8 +80,8 @@ def row(title, model, found):
 
 def main():
     parser = linking.options(__doc__)
-    parser.add_argument("--texts", type=Path, default=TEXTS, help="the file of marked texts")
-    parser.add_argument("--errors", action="store_true", help="also print every text that is not right")
+    parser.add_argument("--texts", type=Path, default=TEXTS, help="the file of annotated texts")
+    parser.add_argument("--errors", action="store_true", help="also print every text that is not correct")
     arguments = parser.parse_args()
     tested = linking.program(arguments)
     documents = read(arguments.texts)
@@ -99,8 +99,8 @@ def main():
                     marked = f"{document.text[:mention.start]}[{document.text[mention.start:mention.end]}]"
                     print(f"{title}\t{model}\t{which}\t{'/'.join(mention.ids) or '-'}\t{links or '–'}\t{marked}"
                           f"{document.text[mention.end:]}")
-    head = ["terminology", "model", "forms in text", "right, % (95 %)", "with a concept", "right, %", "wrong, %",
-            "missed, %", "without", "unlinked, %", "linked, %", "forms right in all texts"]
+    head = ["terminology", "model", "forms in text", "correct, % (95 % CI)", "sense has a concept", "correct, %", "wrong, %",
+            "missed, %", "sense has none", "unlinked, %", "linked, %", "forms correct in all texts"]
     print(linking.table(head, rows))
     linking.write_report(arguments, tested, {"texts": len(documents), "seed": linking.SEED, "runs": runs})
 

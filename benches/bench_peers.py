@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures other linkers and canonym side by side, and writes docs/results-peers.json and the table of docs/results.md.
+"""Measures other linkers and canonym side by side, and writes docs/results-peers.json and the table of docs/results/peers.md.
 
     make bench-peers                                build, set the peers up, measure; about fifteen minutes on two cores
     benches/bench_peers.py --only gilda,canonym     some of them

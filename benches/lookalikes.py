@@ -113,7 +113,7 @@ def main():
             }
             figures.append({"terminology": title, "model": model, "linked": dict(counts), "misspellings_right": right})
     kinds = ["all", *dict.fromkeys(kind for kind, *_ in lookalikes)]
-    head = ["terminology", "model", "asked by", *(f"{kind}, % linked" for kind in kinds), "misspellings, % right"]
+    head = ["terminology", "model", "command", *(f"{kind}, % linked" for kind in kinds), "misspellings, % correct"]
     lines = []
     for found in figures:
         for way in ("map", "link"):

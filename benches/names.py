@@ -184,8 +184,8 @@ def main():
             ids = answers(tested, kb, [name for _, sample in drawn for _, name, _, _ in sample])
             for group, sample in drawn:
                 figures.append({"title": group, "names": names, "n": len(sample), **measure(tested, kb, sample, ids)})
-    head = ["terminology", "names", "n", *(f"{model}: right / wrong / missed, %" for model in linking.MODELS),
-            *(f"map, {model}: accuracy@1" for model in linking.MODELS)]
+    head = ["terminology", "names", "n", *(f"{model}: correct / wrong / missed, %" for model in linking.MODELS),
+            *(f"`map`, {model}: accuracy@1" for model in linking.MODELS)]
     print(linking.table(head, [row(found) for found in figures]))
     linking.write_report(arguments, tested, {"names": N_NAMES, "seed": linking.SEED, "runs": figures})
 

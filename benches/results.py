@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures speed, size and accuracy, and writes them to docs/results.json and the tables of docs/results.md.
+"""Measures speed, size and accuracy, and writes them to docs/results.json and the tables of README.md and docs/results/.
 
     make bench                                   build, then measure everything, about ten minutes on two cores
     benches/results.py --only speed              one part: speed, accuracy, peers
@@ -139,7 +139,7 @@ class Bench:
     def open_speed(self):
         """Inside a process, by a bench of the library; and as a user meets it, by `kb info`."""
         say("open")
-        bench = ["cargo", "bench", "-q", "-p", "canonym", "--bench", "open", "--"]
+        bench = ["cargo", "bench", "-q", "-p", "canonym-core", "--bench", "open", "--"]
         opened = subprocess.run([*bench, os.path.abspath(kb("mesh"))], stdout=subprocess.PIPE, check=True, text=True)
         micros = json.loads(opened.stdout.splitlines()[-1])
         info = ["kb", "info", kb("mesh")]

@@ -1,17 +1,24 @@
-"""Turns results into the tables of docs/results.md and README.md, between markers such as `<!-- speed -->`."""
+"""Turns results into the tables of README.md and docs/results/, between markers such as `<!-- speed -->`."""
+
+import json
 
 MIB = 1 << 20
 
 
+def pages(root):
+    """Every page that may hold a marked table."""
+    return [root / "README.md", root / "docs" / "results.md", *sorted((root / "docs" / "results").glob("*.md"))]
+
+
 def write(root, results):
-    """Puts every table for which there are figures in its places."""
-    made = {name: make(results) for name, make in TABLES.items() if name in results}
+    """Writes every table for which there are figures between its markers."""
+    made = {name: make(results) for name, make in TABLES.items() if name.split("-")[0] in results}
     if "speed" in made:
         made["summary-speed"] = summary_speed(results)
-    if "accuracy" in made:
-        made["summary-accuracy"] = summary_accuracy(results)
+    if "accuracy" in results:
+        made["summary-accuracy"] = summary_accuracy(root, results)
     made["about"] = about(results)
-    for path in (root / "docs" / "results.md", root / "README.md"):
+    for path in pages(root):
         text = path.read_text(encoding="utf-8")
         for name, table in made.items():
             text = between(text, name, table)
@@ -19,7 +26,7 @@ def write(root, results):
 
 
 def between(text, name, table):
-    """`text` with `table` between the markers of `name`, where it has them."""
+    """`text` with `table` between the markers `name`, if it has them."""
     first, last = f"<!-- {name} -->", f"<!-- /{name} -->"
     if first not in text:
         return text
@@ -42,7 +49,7 @@ def seconds(spread):
 
 
 def count(value):
-    """A rate to three digits; more are noise."""
+    """A rate rounded to three digits."""
     step = 10 ** max(0, len(str(int(value))) - 3)
     return f"{round(value / step) * step:,}"
 
@@ -75,39 +82,41 @@ def speed(results):
     rows = [
         ["compile all of MeSH 2019", "under 5 s", seconds(speed["compile"]["seconds"]),
          met(speed["compile"]["seconds"]["median"] < 5)],
-        ["open it, checksums verified", "under 10 ms", seconds(opened["seconds"]),
+        ["open it and verify checksums", "under 10 ms", seconds(opened["seconds"]),
          met(opened["seconds"]["median"] < 0.01)],
-        ["`kb info`, the whole process", "", seconds(opened["info_seconds"]), ""],
-        ["`link --text`, the whole process, starter knowledge base", "", seconds(speed["start"]["seconds"]), ""],
-        [f"`link`, by words, {link['n_abstracts']:,} abstracts, the whole process, 2 threads", "", seconds(link["once_2"]), ""],
-        ["the same as a rate, start included", "1,000 abstracts/s, goal 5,000", f"{rate(link['rate_once_2'])} /s",
+        ["`kb info`, whole process", "", seconds(opened["info_seconds"]), ""],
+        ["`link --text`, default model, starter terminology, whole process", "", seconds(speed["start"]["seconds"]), ""],
+        [f"`link --model lexical`, {link['n_abstracts']:,} abstracts, 2 threads, whole process", "",
+         seconds(link["once_2"]), ""],
+        ["the same as throughput, start-up included", "1,000 abstracts/s, goal 5,000", f"{rate(link['rate_once_2'])} /s",
          met(link["rate_once_2"]["median"] >= 1000) + goal(link["rate_once_2"]["median"] >= 5000)],
-        [f"`link`, the abstracts {link['n_fold']} times over, 2 threads", "1,000 abstracts/s, goal 5,000",
+        [f"`link --model lexical`, the abstracts {link['n_fold']} times over, 2 threads", "1,000 abstracts/s, goal 5,000",
          f"{rate(link['rate_2'])} /s", met(link["rate_2"]["median"] >= 1000) + goal(link["rate_2"]["median"] >= 5000)],
         ["the same, 1 thread", "", f"{rate(link['rate_1'])} /s", ""],
-        ["`link`, 2 threads against 1", "1.8 times", f"{link['scaling']:.2f} times", met(link["scaling"] >= 1.8)],
-        ["`link`, output of 1, 2 and 4 threads", "identical", "identical" if link["same_output"] else "differs",
-         met(link["same_output"])],
-        ["`link`, default model, 1,000 abstracts, trees C, D, F03, 2 threads, start included",
+        ["`link --model lexical`, speed-up from 1 to 2 threads", "1.8 times", f"{link['scaling']:.2f} times",
+         met(link["scaling"] >= 1.8)],
+        ["`link --model lexical`, output with 1, 2 and 4 threads", "identical",
+         "identical" if link["same_output"] else "differs", met(link["same_output"])],
+        ["`link`, default model, 1,000 abstracts, MeSH trees C, D, F03, 2 threads, start-up included",
          "150 abstracts/s, goal 300", f"{rate(default['rate_2'])} /s",
          met(default["rate_2"]["median"] >= 150) + goal(default["rate_2"]["median"] >= 300)],
         ["the same, 1 thread", "", f"{rate(default['rate_1'])} /s", ""],
-        ["the same, the first time, 2 threads: names are encoded", "", seconds(default["first"]), ""],
-        ["the same, output of 1 and 2 threads", "identical", "identical" if default["same_output"] else "differs",
+        ["the same, first run, 2 threads: concept names are encoded", "", seconds(default["first"]), ""],
+        ["the same, output with 1 and 2 threads", "identical", "identical" if default["same_output"] else "differs",
          met(default["same_output"])],
         ["the same, peak memory", "under 400 MiB", mib(default["peak"]), met(default["peak"] < 400 * MIB)],
         [f"`map`, {mapped['n_names']:,} names to MEDIC, 1 thread", "5,000 names/s", f"{rate(mapped['rate_1'])} /s",
          met(mapped["rate_1"]["median"] >= 5000)],
         ["the same, 2 threads", "", f"{rate(mapped['rate_2'])} /s", ""],
-        ["`map`, output of 1 and 2 threads", "identical", "identical" if mapped["same_output"] else "differs",
+        ["`map`, output with 1 and 2 threads", "identical", "identical" if mapped["same_output"] else "differs",
          met(mapped["same_output"])],
         *([f"peak memory of `{name}`", "under 300 MiB", mib(peak), met(peak < 300 * MIB)]
-          for name, peak in [("kb build", peaks["compile"]), ("link", peaks["link"]), ("map", peaks["map"]),
-                             ("kb info", peaks["open"])]),
+          for name, peak in [("kb build", peaks["compile"]), ("link --model lexical", peaks["link"]),
+                             ("map", peaks["map"]), ("kb info", peaks["open"])]),
     ]
     commands = [speed["compile"]["command"], opened["command"], opened["info_command"], speed["start"]["command"],
                 link["command"], default["command"], mapped["command"]]
-    return table(["what", "target", "median (min–max)", "met"], rows) + "\n\n" + shell(commands)
+    return table(["measurement", "target", "median (min–max)", "met"], rows) + "\n\n" + shell(commands)
 
 
 def goal(reached):
@@ -119,24 +128,26 @@ def shell(commands):
 
 
 def sizes(results):
-    names = {"binary": "the program `canonym`, debug lines included"}
+    names = {"binary": "the `canonym` binary, with line tables for debugging"}
     rows = [[names.get(name, f"`{name}.kb`"), mib(size)] for name, size in sorted(results["sizes"].items())]
     return table(["file", "size"], rows) + "\n\n" + shell(results["knowledge_bases"])
 
 
-def accuracy(results):
-    found = results["accuracy"]
-    mapped = [[row["corpus"], row["dictionary"], f"{row['n']:,}", percent(row["accuracy_1"]), interval(row["ci_1"]),
-               percent(row["accuracy_5"])] for row in found["map"]]
-    recognised = [[row["title"], f"{row['n_gold']:,}", percent(row["kb"]["coverage"]),
-                   *(percent(row["strict"][key]) for key in ("precision", "recall", "f1")), interval(row["ci_strict"]),
-                   percent(row["partial"]["f1"])] for row in found["recognition"]]
-    commands = [command for row in found["map"] + found["recognition"] for command in row["commands"]]
-    return "\n\n".join([
-        table(["queries (dev)", "dictionary", "mentions", "accuracy@1", "95%", "accuracy@5"], mapped),
-        table(["corpus and terminology", "gold", "coverage", "strict P", "strict R", "strict F1", "95%", "partial F1"], recognised),
-        shell(commands),
-    ])
+def accuracy_map(results):
+    rows = results["accuracy"]["map"]
+    lines = [[row["corpus"], row["dictionary"], f"{row['n']:,}", percent(row["accuracy_1"]), interval(row["ci_1"]),
+              percent(row["accuracy_5"])] for row in rows]
+    head = ["queries (dev)", "dictionary", "mentions", "accuracy@1", "95 % CI", "accuracy@5"]
+    return table(head, lines) + "\n\n" + shell(command for row in rows for command in row["commands"])
+
+
+def accuracy_corpora(results):
+    rows = results["accuracy"]["recognition"]
+    lines = [[row["title"], f"{row['n_gold']:,}", percent(row["kb"]["coverage"]),
+              *(percent(row["strict"][key]) for key in ("precision", "recall", "f1")), interval(row["ci_strict"]),
+              percent(row["partial"]["f1"])] for row in rows]
+    head = ["corpus and terminology", "gold mentions", "coverage", "strict P", "strict R", "strict F1", "95 % CI", "partial F1"]
+    return table(head, lines) + "\n\n" + shell(command for row in rows for command in row["commands"])
 
 
 def peers(results):
@@ -147,13 +158,13 @@ def peers(results):
 
 
 def write_peers(root, results):
-    """Puts the table of the peers in its place."""
-    path = root / "docs" / "results.md"
+    """Writes the table of the peers between its markers."""
+    path = root / "docs" / "results" / "peers.md"
     path.write_text(between(path.read_text(encoding="utf-8"), "beside", beside_peers(results)), encoding="utf-8")
 
 
 def beside_peers(results):
-    """The systems of each task, the best first; the best figure of each column is bold, whoever has it."""
+    """The systems of each task, best first; the best value of each column is bold."""
     parts = []
     for task in dict.fromkeys(row["task"] for row in results["rows"]):
         rows = [row for row in results["rows"] if row["task"] == task]
@@ -173,11 +184,12 @@ def beside_peers(results):
             cells.insert(1, interval(row["ci_strict" if finds else "ci_1"]))
             cells.insert(4, f"{row['rate'] / ours:.3g}" if ours else "")
             lines.append([f"{row['system']} {results['versions'][row['system']]}", *cells])
-        names = ["strict F1", "95%", "partial F1", "abstracts/s"] if finds else ["accuracy@1", "95%", "accuracy@5", "names/s"]
-        head = ["system", *names, "rate against ours", "build, s", "ready, s", "peak memory"]
+        names = (["strict F1", "95 % CI", "partial F1", "abstracts/s"] if finds
+                 else ["accuracy@1", "95 % CI", "accuracy@5", "names/s"])
+        head = ["system", *names, "relative rate", "index build, s", "ready, s", "peak memory"]
         parts.append(f"{task[0].upper()}{task[1:]}:\n\n" + table(head, lines))
     failed = [f"- {one['system']}, {one['task']}: {one['reason']}" for one in results["failed"]]
-    return "\n\n".join(parts + (["Left out:\n\n" + "\n".join(failed)] if failed else []))
+    return "\n\n".join(parts + (["Not measured:\n\n" + "\n".join(failed)] if failed else []))
 
 
 def one_decimal(number):
@@ -190,27 +202,39 @@ def two_decimals(number):
 
 def summary_speed(results):
     speed = results["speed"]
-    link, mapped = speed["link"], speed["map"]
+    link, default, mapped, sizes = speed["link"], speed["default"], speed["map"], results["sizes"]
     rows = [
-        ["compile all of MeSH 2019 (29,351 concepts, 153,000 names)", seconds(speed["compile"]["seconds"])],
-        ["open it", seconds(speed["open"]["seconds"])],
-        ["find and link the mentions of abstracts, 2 threads", f"{count(link['rate_2']['median'])} abstracts/s"],
-        ["map names to MEDIC, 1 thread", f"{count(mapped['rate_1']['median'])} names/s"],
-        ["start, link one sentence with the starter, end", seconds(speed["start"]["seconds"])],
-        ["peak memory of `link` with all of MeSH", mib(max(link["peak_1"], link["peak_2"]))],
-        ["MeSH compiled; the program",
-         f"{mib(results['sizes']['mesh'])}; {mib(results['sizes']['binary'])}"],
+        ["link 1,000 abstracts to MeSH (default: trees C, D, F03), 2 threads, start-up included",
+         f"{count(link['rate_once_2']['median'])} abstracts/s",
+         f"{count(default['rate_2']['median'])} abstracts/s"],
+        ["the same, peak memory", mib(max(link["peak_1"], link["peak_2"])), mib(default["peak"])],
+        ["the same in seconds, first run with a terminology, which encodes its names", "–",
+         seconds(default["first"]).split(" (")[0]],
+        ["`link --text` with one sentence, whole process", "not measured", seconds(speed["start"]["seconds"]).split(" (")[0]],
+        ["map names, 1 thread", f"{count(mapped['rate_1']['median'])} names/s", "not measured"],
     ]
-    return table(["what", "figure"], rows)
+    compiled, opened = (seconds(speed[key]["seconds"]).split(" (")[0] for key in ("compile", "open"))
+    return table(["speed and memory", "lexical", "default"], rows) + (
+        f"\n\nAll of MeSH 2019 (29,351 concepts, 153,000 names) compiles in {compiled}, opens in {opened} and takes "
+        f"{mib(sizes['mesh'])}; the program takes {mib(sizes['binary'])}.")
 
 
-def summary_accuracy(results):
-    found = results["accuracy"]
-    rows = [["find and link: " + row["title"], "strict F1", f"{percent(row['strict']['f1'])} ({interval(row['ci_strict'])})"]
-            for row in found["recognition"]]
-    rows += [[f"map names: {row['corpus']} dev, BioSyn {row['dictionary']} dictionary", "accuracy@1",
-              f"{percent(row['accuracy_1'])} ({interval(row['ci_1'])})"] for row in found["map"]]
-    return table(["task and data", "measure", "figure (95 %)"], rows)
+def summary_accuracy(root, results):
+    """Both models; figures of the default model are those of its training report and of the everyday texts."""
+    halves, everyday = (json.loads((root / "experiments" / "reports" / f"{name}.json").read_text(encoding="utf-8"))
+                        for name in ("default-bundle", "everyday"))
+    right = {(run["terminology"], run["model"]): f"{percent(run['right'] / run['n'])} ({interval(run['right_interval'])})"
+             for run in everyday["runs"]}
+    rows = [[f"everyday text, {name}", "mentions linked correctly, %", right[name, "lexical"], right[name, "default"]]
+            for name in dict.fromkeys(run["terminology"] for run in everyday["runs"])]
+    for row in results["accuracy"]["recognition"]:
+        judged = next((of for name, of in halves["by_halves"].items() if row["title"].startswith(name)), None)
+        rows.append([row["title"], "strict F1", f"{percent(row['strict']['f1'])} ({interval(row['ci_strict'])})",
+                     percent(judged["links"][2]) if judged else "not measured"])
+    rows += [[f"`map`: {row['corpus']} dev, BioSyn {row['dictionary']} dictionary", "accuracy@1",
+              f"{percent(row['accuracy_1'])} ({interval(row['ci_1'])})", "not measured"]
+             for row in results["accuracy"]["map"] if row["dictionary"] == "dev"]
+    return table(["data", "measure", "lexical (95 % CI)", "default (95 % CI)"], rows)
 
 
 def about(results):
@@ -218,13 +242,14 @@ def about(results):
     for part, found in sorted(results["about"].items()):
         lines.append(
             f"- {part}: {found['date']}, revision {found['commit']}, {found['cores']} cores {found['architecture']}, "
-            f"{found['system']}, load average {found['load_before']} before the start")
+            f"{found['system']}, load average before the start {found['load_before']}")
     return "\n".join(lines)
 
 
 def example(results):
-    """What the first command of the README prints."""
+    """The output of the first command of the README."""
     return f"```text\n{results['example']}\n```"
 
 
-TABLES = {"example": example, "speed": speed, "sizes": sizes, "accuracy": accuracy, "peers": peers}
+TABLES = {"example": example, "speed": speed, "sizes": sizes, "accuracy-map": accuracy_map, "accuracy-corpora": accuracy_corpora,
+          "peers": peers}

@@ -137,7 +137,7 @@ def summary_row(terminology, model, found):
 
 
 def breakdown(part, figures):
-    """A table of right / wrong / missed by category or kind, one column for each terminology and model."""
+    """A table of correct / wrong / missed by category or kind, one column per terminology and model."""
     keys = sorted({key for _, _, found in figures for key in found[part]})
     head = [part.removeprefix("by_"), *(f"{terminology}, {model}" for terminology, model, _ in figures)]
     rows = []
@@ -153,8 +153,8 @@ def breakdown(part, figures):
 
 def main():
     parser = linking.options(__doc__)
-    parser.add_argument("--texts", type=Path, default=HERE / "texts", help="the folder of marked texts")
-    parser.add_argument("--errors", action="store_true", help="also print every mention that is not right")
+    parser.add_argument("--texts", type=Path, default=HERE / "texts", help="the folder of annotated texts")
+    parser.add_argument("--errors", action="store_true", help="also print every mention that is not correct")
     arguments = parser.parse_args()
     tested = linking.program(arguments)
     documents = read(arguments.texts)
@@ -167,12 +167,12 @@ def main():
             if arguments.errors:
                 print(f"\n{title}, {model}\n")
                 print_errors(documents, annotations, ids)
-    print(f"{len(documents)} texts, {sum(len(document.mentions) for document in documents)} marked mentions\n")
-    head = ["terminology", "model", "mentions", "right, % (95 %)", "wrong, %", "missed, %", "links on absent concepts",
-            "links where nothing is marked", "unlinked that are marked", "ECE", "ECE on marked",
-            "wrong of score > 0.9, %"]
+    print(f"{len(documents)} texts, {sum(len(document.mentions) for document in documents)} annotated mentions\n")
+    head = ["terminology", "model", "mentions", "correct, % (95 % CI)", "wrong, %", "missed, %", "absent mentions linked",
+            "links outside of annotations", "unlinked mentions that are annotated", "ECE", "ECE on annotated mentions",
+            "wrong among links scored above 0.9, %"]
     print(linking.table(head, [summary_row(*figure) for figure in figures]))
-    print("\nRight / wrong / missed, %:\n")
+    print("\nCorrect / wrong / missed, %:\n")
     print(breakdown("by_category", figures))
     print()
     print(breakdown("by_kind", figures))

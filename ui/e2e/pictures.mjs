@@ -1,4 +1,4 @@
-// The screenshots of docs/annotate.md: `node e2e/pictures.mjs`. CANONYM_URL names a real server to show, which must be new: accounts are created on it.
+// The screenshots of docs/guide/annotate.md: `node e2e/pictures.mjs`. CANONYM_URL names a real server to show, which must be new: accounts are created on it.
 // All texts are made up.
 
 import { mkdirSync } from 'node:fs';
