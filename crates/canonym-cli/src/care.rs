@@ -10,36 +10,40 @@ use crate::{output, progress};
 /// Arguments of `canonym backup`.
 #[derive(Debug, clap::Args)]
 pub struct BackupArguments {
-    /// The folder where projects are kept; a server may use it meanwhile.
+    /// Data folder of the projects; a server may be using it.
     #[arg(long, value_name = "DIR", default_value = "canonym-data")]
     data: PathBuf,
-    /// The folder to write, which must not exist or be empty; `canonym serve --data` takes it as it is.
+    /// Folder to write; must be new or empty. `canonym serve --data` accepts it as is.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
 /// Runs `canonym backup`.
 pub fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
-    let n_models = care::backup(&arguments.data, &arguments.out).context("no copy was made")?;
+    let n_models = care::backup(&arguments.data, &arguments.out).context("backup failed")?;
     let models = output::counted(n_models as u64, "trained model");
-    progress::say(&format!("copied {} to {}, with {models}", arguments.data.display(), arguments.out.display()));
+    progress::say(&format!(
+        "backed up {} to {}, including {models}",
+        arguments.data.display(),
+        arguments.out.display()
+    ));
     Ok(())
 }
 
 /// Arguments of `canonym doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArguments {
-    /// The folder where projects are kept; no server may use it meanwhile.
+    /// Data folder of the projects; no server may be using it.
     #[arg(long, value_name = "DIR", default_value = "canonym-data")]
     data: PathBuf,
-    /// Repair what can be: permissions, tables that follow from events, models of no project, files that were never completed.
+    /// Repair permissions and derived tables; remove orphaned models and incomplete files.
     #[arg(long)]
     repair: bool,
 }
 
 /// Runs `canonym doctor`: a line for each fault; status 1 where some are left.
 pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
-    let findings = care::examine(&arguments.data, arguments.repair).context("the folder of data cannot be examined")?;
+    let findings = care::examine(&arguments.data, arguments.repair).context("cannot check the data folder")?;
     for finding in &findings {
         let word = match finding.help {
             Help::Repaired => "repaired",
@@ -51,12 +55,12 @@ pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
     }
     let left = findings.iter().filter(|finding| matches!(finding.help, Help::Repair | Help::Restore)).count();
     if left == 0 {
-        progress::say(&format!("{} is in order", arguments.data.display()));
+        progress::say(&format!("no problems found in {}", arguments.data.display()));
         return Ok(());
     }
     let hint = match findings.iter().any(|finding| finding.help == Help::Restore) {
-        true => "bring back a copy made with `canonym backup`; `--repair` does the rest",
-        false => "`canonym doctor --repair` mends them",
+        true => "restore a backup made with `canonym backup`; `--repair` fixes the rest",
+        false => "repair them with `canonym doctor --repair`",
     };
     let message = format!("{} has {}", arguments.data.display(), output::counted(left as u64, "fault"));
     Err(canonym_core::Error::invalid(message).with_hint(hint).into())

@@ -22,7 +22,7 @@ use crate::reading::ReadArguments;
 /// Letters of text that are shown on either side of a mention.
 const CONTEXT: usize = 40;
 
-/// Compare two files of predictions on the same gold.
+/// Compare two prediction files on the same gold annotations.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
     /// The predictions of the first system, as `canonym eval --pred` takes them.

@@ -42,8 +42,8 @@ pub fn check_format(to: To) -> anyhow::Result<()> {
     match to {
         To::Table | To::Corpus(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
         To::Tsv | To::Corpus(_) => Err(errors::usage(
-            format!("`{to}` has no place for what `--context` finds"),
-            "give `--to` table, jsonl, bioc-xml, bioc-json or brat",
+            format!("`--to {to}` cannot hold `--context`"),
+            "use table, jsonl, bioc-xml, bioc-json or brat",
         )),
     }
 }

@@ -12,15 +12,14 @@ use crate::{errors, progress};
 /// Arguments of `canonym convert`.
 #[derive(Debug, clap::Args)]
 pub struct ConvertArguments {
-    /// A file or folder; `-` is standard input.
+    /// Input file or folder; `-` is standard input.
     input: PathBuf,
-    /// Where to write, a new folder for brat; `-` is standard output. `.gz` and `.zst` at the end of the name compress.
+    /// Output file, or a new folder for brat; `-` is standard output. A name ending in `.gz` or `.zst` is compressed.
     output: PathBuf,
-    /// The format of the input: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or
-    /// biosyn.
+    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F", default_value = "auto")]
     from: String,
-    /// The format of the output: jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
+    /// Output format: jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F")]
     to: String,
     #[command(flatten)]
@@ -43,7 +42,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
     let mut documents = reading.open(&arguments.input, from)?.going_on();
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
     check_output(output, std::slice::from_ref(&arguments.input))?;
-    let mut sink = Sink::create(output, Some(to), "a folder in the place of `-`")?;
+    let mut sink = Sink::create(output, Some(to), "a folder instead of `-`")?;
     let bar = progress::counter("documents", None);
     let mut next = documents.next().transpose()?;
     if next.is_none() {
@@ -63,10 +62,10 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
 /// The format that a word names, where it can be written.
 fn written_format(name: &str) -> anyhow::Result<CorpusFormat> {
     let written = CorpusFormat::ALL.into_iter().filter(|format| *format != CorpusFormat::Text);
-    let hint = || format!("give `--to` {}", written.clone().map(CorpusFormat::name).collect::<Vec<_>>().join(", "));
+    let hint = || format!("use one of {}", written.clone().map(CorpusFormat::name).collect::<Vec<_>>().join(", "));
     match name.parse() {
-        Ok(CorpusFormat::Text) => Err(errors::usage("plain text cannot hold annotations", &hint())),
+        Ok(CorpusFormat::Text) => Err(errors::usage("`text` is an input format only", &hint())),
         Ok(format) => Ok(format),
-        Err(_) => Err(errors::usage(format!("`{name}` is no format that is written"), &hint())),
+        Err(_) => Err(errors::usage(format!("unknown output format `{name}`"), &hint())),
     }
 }

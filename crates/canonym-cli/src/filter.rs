@@ -11,24 +11,24 @@ use crate::progress;
 
 /// Filters of concepts.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Filters of concepts")]
+#[command(next_help_heading = "Concept filters")]
 pub struct FilterArguments {
-    /// Give only concepts of these source vocabularies.
+    /// Only concepts from these source vocabularies.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only_sources: Vec<String>,
-    /// Give only concepts with one of these semantic types, and unlinked mentions only of these types.
+    /// Only concepts, and unlinked mentions, with one of these semantic types.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     only_types: Vec<String>,
-    /// Give only these concepts and those below them.
+    /// Only these concepts and their descendants.
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     only_under: Vec<String>,
-    /// Give no concept of these source vocabularies.
+    /// No concepts from these source vocabularies.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     not_sources: Vec<String>,
-    /// Give no concept with one of these semantic types, and no unlinked mention of these types.
+    /// No concepts, and no unlinked mentions, with any of these semantic types.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     not_types: Vec<String>,
-    /// Give none of these concepts, and none below them.
+    /// None of these concepts and none of their descendants.
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     not_under: Vec<String>,
 }
@@ -59,9 +59,9 @@ impl FilterArguments {
         if config.is_all() {
             return Ok(None);
         }
-        let subset = Subset::choose(kb, &config).context("the filters cannot be used")?;
+        let subset = Subset::choose(kb, &config).context("cannot apply the concept filters")?;
         let (n_chosen, n_all) = (subset.n_concepts() as u64, kb.n_concepts() as u64);
-        progress::say(&format!("{} of {} concepts pass the filters", thousands(n_chosen), thousands(n_all)));
+        progress::say(&format!("{} of {} concepts match the filters", thousands(n_chosen), thousands(n_all)));
         Ok(Some(Arc::new(subset)))
     }
 }

@@ -15,25 +15,25 @@ use crate::errors;
 /// Arguments of `canonym help`.
 #[derive(Debug, clap::Args)]
 pub struct HelpArguments {
-    /// A command such as `link` or `kb build`, or a topic.
+    /// A command, such as `link` or `kb build`, or a topic.
     #[arg(value_name = "COMMAND|TOPIC")]
     words: Vec<String>,
 }
 
 /// The topics with what they are about.
 const TOPICS: [(&str, &str); 6] = [
-    ("formats", "the formats of documents that are read and written"),
-    ("sources", "the sources that knowledge bases are built from"),
-    ("protocols", "what is counted when predictions are scored"),
+    ("formats", "document formats and what they hold"),
+    ("sources", "terminology formats that `kb build` reads"),
+    ("protocols", "how predictions are scored"),
     ("context", "negation, time and experiencer of mentions"),
-    ("exit-status", "how the program ends"),
-    ("environment", "variables that are read"),
+    ("exit-status", "exit status"),
+    ("environment", "environment variables"),
 ];
 
 /// What stands under the list of commands.
 pub fn topics_line() -> String {
     let names: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
-    format!("Topics of `canonym help`: {}", names.join(", "))
+    format!("Help topics (`canonym help TOPIC`): {}", names.join(", "))
 }
 
 /// Runs the command.
@@ -47,10 +47,10 @@ pub fn run(arguments: &HelpArguments, mut program: Command) -> anyhow::Result<()
         }
         None => match arguments.words.as_slice() {
             [topic] => topic_text(topic)
-                .ok_or_else(|| errors::usage(format!("there is no command or topic `{topic}`"), &topics_line()))?,
+                .ok_or_else(|| errors::usage(format!("no command or topic `{topic}`"), &topics_line()))?,
             words => {
                 let hint = "`canonym help` lists the commands";
-                return Err(errors::usage(format!("there is no command `{}`", words.join(" ")), hint));
+                return Err(errors::usage(format!("unknown command `{}`", words.join(" ")), hint));
             }
         },
     };
@@ -89,35 +89,35 @@ fn rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
 
 fn formats() -> String {
     let about = |format: CorpusFormat| match format {
-        CorpusFormat::Text => "plain text, a file is a document; read only",
-        CorpusFormat::Jsonl => "one JSON document a line; holds all that is found",
-        CorpusFormat::Pubtator => "title, abstract and annotations by tab",
+        CorpusFormat::Text => "plain text, one document per file; input only",
+        CorpusFormat::Jsonl => "one JSON document per line; lossless",
+        CorpusFormat::Pubtator => "title, abstract and tab-separated annotations",
         CorpusFormat::BiocXml => "BioC as XML",
         CorpusFormat::BiocJson => "BioC as JSON",
-        CorpusFormat::Brat => "brat standoff: a .txt and an .ann file a document",
-        CorpusFormat::Conll => "one token a line with tags",
-        CorpusFormat::PubmedXml => "citations of PubMed as XML",
-        CorpusFormat::Texoo => "annotated documents of TeXoo as JSON",
-        CorpusFormat::Biosyn => "BioSyn queries: mentions without texts",
+        CorpusFormat::Brat => "brat standoff: a .txt and an .ann file per document",
+        CorpusFormat::Conll => "one token with tags per line",
+        CorpusFormat::PubmedXml => "PubMed citations as XML",
+        CorpusFormat::Texoo => "TeXoo documents as JSON",
+        CorpusFormat::Biosyn => "BioSyn queries: mentions without text",
     };
     rows(CorpusFormat::ALL.into_iter().map(|format| (format.name(), about(format))))
 }
 
 fn sources() -> String {
     let about = |source: SourceFormat| match source {
-        SourceFormat::Tsv => "a table: id, name, synonyms by |, types by |, definition",
-        SourceFormat::Jsonl => "one JSON record a line",
-        SourceFormat::Biosyn => "dictionaries of lines `ids||name`",
+        SourceFormat::Tsv => "table: id, name, synonyms separated by |, types separated by |, definition",
+        SourceFormat::Jsonl => "one JSON record per line",
+        SourceFormat::Biosyn => "dictionary with lines `ids||name`",
         SourceFormat::Obo => "OBO 1.2 and 1.4: Disease Ontology, HPO, Mondo, ...",
         SourceFormat::Obographs => "OBO graphs as JSON",
-        SourceFormat::Rrf => "UMLS rich release format: MRCONSO.RRF and its neighbours",
-        SourceFormat::Ctd => "vocabularies of CTD and MEDIC as TSV or CSV",
-        SourceFormat::GeneInfo => "gene_info tables of NCBI Gene",
-        SourceFormat::MeshAscii => "MeSH in its ASCII format",
+        SourceFormat::Rrf => "UMLS Rich Release Format: MRCONSO.RRF and related tables",
+        SourceFormat::Ctd => "CTD vocabularies, including MEDIC, as TSV or CSV",
+        SourceFormat::GeneInfo => "NCBI Gene gene_info tables",
+        SourceFormat::MeshAscii => "MeSH in ASCII format",
         SourceFormat::MeshXml => "MeSH descriptors and supplementary records as XML",
         SourceFormat::Owl => "OWL ontologies as RDF/XML or Turtle",
-        SourceFormat::Rf2 => "SNOMED CT release format 2",
-        SourceFormat::Taxonomy => "dumps of the NCBI taxonomy",
+        SourceFormat::Rf2 => "SNOMED CT Release Format 2",
+        SourceFormat::Taxonomy => "NCBI Taxonomy dump",
     };
     rows(SourceFormat::ALL.into_iter().map(|source| (source.name(), about(source))))
 }

@@ -37,67 +37,66 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Arguments of `canonym link`.
 #[derive(Debug, clap::Args)]
 pub struct LinkArguments {
-    /// Files or folders; `-` is standard input.
+    /// Files or folders to link; `-` is standard input.
     #[arg(required_unless_present = "text")]
     files: Vec<PathBuf>,
-    /// The text itself.
+    /// Text to link.
     #[arg(long, conflicts_with = "files")]
     text: Option<String>,
-    /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
+    /// Compiled knowledge base [default: the embedded `starter`].
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `default`, `lexical`, a bundle, or for given mentions `bm25`.
+    /// Model: `default`, `lexical`, `bm25` (given mentions only), or a bundle.
     #[arg(long, value_name = "BUNDLE", default_value = "default")]
     model: String,
-    /// Order the candidates of given mentions anew by the text around them: a cross-encoder that `canonym train` wrote.
+    /// Rerank candidates of given mentions in context with this cross-encoder.
     #[arg(long, value_name = "BUNDLE", conflicts_with = "explain")]
     rerank: Option<PathBuf>,
-    /// Whether mentions are found or taken from the input.
+    /// Where mentions come from.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
-    /// The input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
+    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// The output format: table, tsv, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, texoo or biosyn; a table on a
-    /// terminal, else jsonl.
+    /// Output format: table, tsv, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, texoo or biosyn [default: table on
+    /// a terminal, else jsonl].
     #[arg(long, value_name = "F")]
     to: Option<String>,
-    /// Candidates a mention.
+    /// Maximum candidates per mention.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
-    /// Abstain below this probability: the mention is given, and no concept is said to be meant.
+    /// Leave mentions below this probability unlinked.
     #[arg(long, value_name = "P", value_parser = options::parse_probability)]
     min_score: Option<f32>,
-    /// Keep or drop unlinked mentions.
+    /// Keep or drop unlinked (NIL) mentions.
     #[arg(long, value_enum, default_value = "keep", value_name = "drop|keep", hide_possible_values = true)]
     nil: Nil,
-    /// Abbreviations of your own, which replace built-in ones: short form, long forms separated by `|` and, where a short
-    /// form has several lines, its share of uses in percent, separated by tabs.
+    /// Custom abbreviations, overriding built-in ones. Tab-separated: short form, long forms separated by `|`, and
+    /// optionally the percentage of uses with this meaning.
     #[arg(long, value_name = "FILE.tsv")]
     abbreviations: Vec<PathBuf>,
-    /// Give mentions inside longer ones, too.
+    /// Also report nested mentions.
     #[arg(long)]
     nested: bool,
-    /// Say of each mention whether it is negated, possible, of the past, feared, or of a relative.
+    /// Mark negated, possible, historical, hypothetical and family mentions.
     #[arg(long)]
     context: bool,
-    /// Leave out mentions of which `--context` says one of these, such as `negated,family`; then also for formats that
-    /// have no place for contexts.
+    /// Drop mentions with any of these contexts, such as `negated,family`. Works with every output format.
     #[arg(long, value_name = "SAID,…", value_delimiter = ',', requires = "context")]
     drop_context: Vec<context::Said>,
-    /// Say why each mention was linked as it was: names, words, parts of the score, definitions.
+    /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
     reading: ReadArguments,
-    /// Print ids as the source wrote them.
+    /// Print ids as written in the source.
     #[arg(long)]
     raw_ids: bool,
-    /// Threads; all cores where not given.
+    /// Number of threads [default: all cores].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where to write, a new folder for brat; standard output where not given. `.gz` and `.zst` at the end of the name
-    /// compress.
+    /// Output file, or a new folder for brat [default: standard output]. A name ending in `.gz` or `.zst` is
+    /// compressed.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -178,11 +177,11 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     bar.finish_and_clear();
     sink.finish()?;
     if arguments.mentions == Mentions::Gold && batches.n_given == 0 {
-        progress::say("warning: no input has annotations to link; without `--mentions gold` mentions are found");
+        progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
     }
     for (n, option) in [(n_dropped.by_nil, "--nil drop"), (n_dropped.by_context, "--drop-context")] {
         if n > 0 {
-            progress::say(&format!("left out {} by `{option}`", counted(n, "mention")));
+            progress::say(&format!("dropped {} by `{option}`", counted(n, "mention")));
         }
     }
     errors::left_out(batches.n_left_out)

@@ -35,53 +35,53 @@ use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::prelude::*;
 
-/// Link mentions in biomedical text to the concepts of any terminology.
+/// Link mentions in biomedical text to concepts of any terminology.
 #[derive(Debug, Parser)]
 #[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Say nothing but results and errors.
+    /// Print only results and errors.
     #[arg(long, short, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     quiet: bool,
-    /// Tell on standard error what is being done; twice for more.
+    /// Log progress to standard error; repeat for more detail.
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find and link the mentions of texts.
+    /// Find and link mentions in texts.
     Link(link::LinkArguments),
-    /// Link names, one a line, without context.
+    /// Link names, one per line, without context.
     Map(map::MapArguments),
     /// Build, inspect and search knowledge bases.
     #[command(subcommand)]
     Kb(kb::KbCommand),
     /// Score predictions against gold annotations.
     Eval(Box<eval::EvalArgs>),
-    /// Write a corpus in another format.
+    /// Convert a corpus to another format.
     Convert(convert::ConvertArguments),
-    /// Compare two files of predictions on the same gold.
+    /// Compare two prediction files on the same gold annotations.
     Compare(compare::CompareArgs),
-    /// Fit a model from an experiment file.
+    /// Train a model from an experiment file.
     Train(train::TrainArguments),
     /// Inspect trained models.
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Measure what a neural model of names looks at.
+    /// Probe what a name encoder attends to.
     Probe(probe::ProbeArguments),
-    /// Serve the HTTP interface and the web application.
+    /// Serve the HTTP API and the web application.
     Serve(serve::ServeArguments),
-    /// Copy a folder of data while a server uses it.
+    /// Back up a data folder, even while a server uses it.
     Backup(care::BackupArguments),
-    /// Check a folder of data that no server uses, and repair it where asked to.
+    /// Check, and optionally repair, a data folder that no server is using.
     Doctor(care::DoctorArguments),
-    /// Print the completions of a shell.
+    /// Print shell completions.
     Completions(manual::CompletionsArguments),
-    /// Write the manual pages of all commands.
+    /// Write manual pages for all commands.
     Man(manual::ManArguments),
-    /// Explain a command or a topic.
+    /// Show help for a command or topic.
     Help(help::HelpArguments),
 }
 
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     progress::set_quiet(arguments.quiet);
     start_tracing(arguments.verbose);
     if let Err(error) = interrupt::watch() {
-        tracing::warn!("signals end the program without tidying up: {error}");
+        tracing::warn!("cannot install signal handlers; an interrupt may leave temporary files: {error}");
     }
     let result = match arguments.command {
         Command::Link(arguments) => link::run(&arguments),

@@ -27,27 +27,27 @@ const BATCH: usize = 4096;
 /// Arguments of `canonym map`.
 #[derive(Debug, clap::Args)]
 pub struct MapArguments {
-    /// The file of names, one a line; `-` is standard input.
+    /// File of names, one per line; `-` is standard input.
     file: PathBuf,
-    /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
+    /// Compiled knowledge base [default: the embedded `starter`].
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `lexical` compares words, `default` and bundles compare vectors, too, `bm25` weighs shared words alone.
+    /// Model: `lexical` (string similarity), `bm25`, `default` (hybrid: lexical and dense), or a bundle.
     #[arg(long, value_name = "BUNDLE", default_value = "lexical")]
     model: String,
-    /// Candidates a name.
+    /// Maximum candidates per name.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
-    /// Abstain below this probability.
+    /// Leave names below this probability unlinked.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = options::parse_probability)]
     min_score: f32,
-    /// Say why each name was linked as it was, in a field `explanation`.
+    /// Explain each link in a field `explanation`.
     #[arg(long)]
     explain: bool,
-    /// Print ids as the source wrote them.
+    /// Print ids as written in the source.
     #[arg(long)]
     raw_ids: bool,
-    /// Threads; all cores where not given.
+    /// Number of threads [default: all cores].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]

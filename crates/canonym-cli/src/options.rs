@@ -8,8 +8,8 @@ use crate::errors::usage;
 pub fn use_threads(threads: Option<usize>) -> anyhow::Result<()> {
     let Some(threads) = threads else { return Ok(()) };
     if threads == 0 || threads > 1024 {
-        let hint = "give a number from 1 to 1024, or leave `--threads` out for all cores";
-        return Err(usage(format!("{threads} is no usable number of threads"), hint));
+        let hint = "omit `--threads` to use all cores";
+        return Err(usage(format!("`--threads` must be between 1 and 1024, not {threads}"), hint));
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start the threads")
 }
@@ -18,6 +18,6 @@ pub fn use_threads(threads: Option<usize>) -> anyhow::Result<()> {
 pub fn parse_probability(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        _ => Err("a probability from 0 to 1 is expected".to_owned()),
+        _ => Err("expected a probability from 0 to 1".to_owned()),
     }
 }

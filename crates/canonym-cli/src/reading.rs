@@ -14,14 +14,13 @@ const MAX_SHOWN: u64 = 20;
 /// Options for corpora that are not as they should be.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct ReadArguments {
-    /// Repair annotations whose offsets do not fit their text, where there is no doubt, and list what was done.
+    /// Repair annotation offsets that do not match the text, if the repair is unambiguous, and list the repairs.
     #[arg(long)]
     pub fix_offsets: bool,
-    /// Leave out annotations whose offsets do not fit their text, and count them.
+    /// Skip and count annotations whose offsets do not match the text.
     #[arg(long)]
     pub skip_bad_offsets: bool,
-    /// The tags of CoNLL files: auto, bio, bioes or bilou; with `-strict` behind it, tags that break the scheme make no
-    /// mention.
+    /// CoNLL tagging scheme: auto, bio, bioes or bilou. Append `-strict` to skip mentions with invalid tag sequences.
     #[arg(long, value_name = "TAGS", default_value = "auto", value_parser = errors::parse::<Tags>)]
     pub tags: Tags,
 }
@@ -125,27 +124,26 @@ impl Documents {
     fn tell_counts(&self) {
         let counts = self.reader.counts();
         let path = self.path.display();
-        let strict = "with tags that break their scheme: repaired, or left out under `-strict`";
+        let strict = "with invalid tag sequences (repaired, or skipped with `-strict`)";
         let annotations = |n: u64| counted(n, "annotation");
         let bad = annotations(counts.n_bad_offsets);
         let bad_offsets = match self.purpose {
-            Purpose::Annotations => format!("left out {bad} of {path} with wrong offsets"),
+            Purpose::Annotations => format!("skipped {bad} with wrong offsets in {path}"),
             Purpose::Texts => {
-                format!("ignored {bad} of {path} with wrong offsets: `--mentions detect` uses none of the input")
+                format!(
+                    "ignored {bad} with wrong offsets in {path} (`--mentions detect` does not use input annotations)"
+                )
             }
         };
         let rows = [
-            (counts.n_fixed, format!("repaired {} of {path} with wrong offsets", annotations(counts.n_fixed))),
+            (counts.n_fixed, format!("repaired {} with wrong offsets in {path}", annotations(counts.n_fixed))),
             (counts.n_bad_offsets, bad_offsets),
-            (counts.n_broken_tags, format!("{} of {path} {strict}", counted(counts.n_broken_tags, "mention"))),
+            (counts.n_broken_tags, format!("{} in {path} {strict}", counted(counts.n_broken_tags, "mention"))),
             (
                 counts.n_deleted,
-                format!("passed over {} of {path} only named as deleted", counted(counts.n_deleted, "citation")),
+                format!("skipped {} marked as deleted in {path}", counted(counts.n_deleted, "citation")),
             ),
-            (
-                counts.n_other_files,
-                format!("left out {} of {path} without a text", counted(counts.n_other_files, "file")),
-            ),
+            (counts.n_other_files, format!("skipped {} without text in {path}", counted(counts.n_other_files, "file"))),
         ];
         for (n, line) in rows {
             if n > 0 {
@@ -154,13 +152,13 @@ impl Documents {
         }
         for (oddity, met) in self.reader.oddities() {
             let what = match oddity {
-                Oddity::RepeatedId => "the id of an earlier one; each is read as a document of its own",
+                Oddity::RepeatedId => "a repeated id; each is read as a separate document",
                 Oddity::NoTitle => "no title",
             };
             let place = met.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
             let have = if met.n == 1 { "has" } else { "have" };
             let n = counted(met.n, "document");
-            progress::say(&format!("warning: {n} of {path} {have} {what} (first: `{}`{place})", met.document));
+            progress::say(&format!("warning: {n} in {path} {have} {what} (first: `{}`{place})", met.document));
         }
     }
 }

@@ -23,7 +23,7 @@ const PASSWORD: &str = "CANONYM_PASSWORD";
 /// Arguments of `canonym serve`.
 #[derive(Debug, clap::Args)]
 pub struct ServeArguments {
-    /// The compiled knowledge base; the embedded one, `--kb starter`, where none is given.
+    /// Compiled knowledge base [default: the embedded `starter`].
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
     /// The model: `default`, `lexical`, or a bundle.
@@ -44,7 +44,7 @@ pub struct ServeArguments {
     /// Add an admin, or give one a new password, and end: the password is read from CANONYM_PASSWORD, else from standard input.
     #[arg(long, value_name = "NAME")]
     add_admin: Option<String>,
-    /// Threads; all cores where not given.
+    /// Number of threads [default: all cores].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }

@@ -5,9 +5,9 @@ use canonym_neural::system::linked::MentionSource;
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mentions {
-    /// They are found.
+    /// Detect mentions in the text.
     Detect,
-    /// They are those of the input.
+    /// Use the annotations of the input.
     Gold,
 }
 
@@ -23,8 +23,8 @@ impl From<Mentions> for MentionSource {
 /// What becomes of mentions without a concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Nil {
-    /// They are left out.
+    /// Drop them.
     Drop,
-    /// They are given, with `nil`.
+    /// Keep them, with `nil` set to true.
     Keep,
 }

@@ -18,7 +18,7 @@ pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Resu
     let more = if cut < text.len() { " …" } else { "" };
     writeln!(out, "{}  {}{more}", document.document.id, &text[..cut])?;
     if document.annotations.is_empty() {
-        return writeln!(out, "  no mention found\n");
+        return writeln!(out, "  no mentions found\n");
     }
     let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
     let mut attributes = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
@@ -30,7 +30,7 @@ pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Resu
     let mut rows = vec![["mention", "type", "concept", "name", last].map(str::to_owned)];
     rows.extend(document.annotations.iter().map(|annotation| {
         let best = annotation.candidates.first().filter(|_| !annotation.nil);
-        let (id, name) = best.map_or(("-", "no concept"), |best| (&best.id, &best.name));
+        let (id, name) = best.map_or(("-", "unlinked"), |best| (&best.id, &best.name));
         let mut score = format!("{:.2}", annotation.score.unwrap_or(0.0));
         if is_said(annotation) {
             let values: Vec<&str> = annotation.attributes.iter().map(|one| one.value.as_str()).collect();

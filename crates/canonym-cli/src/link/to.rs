@@ -30,10 +30,14 @@ impl To {
         To::all().find(|to| to.to_string() == name).ok_or_else(|| {
             let names: Vec<String> = To::all().map(|to| to.to_string()).collect();
             let message = match name.parse::<CorpusFormat>() {
-                Ok(format) => format!("{format} cannot hold the result"),
-                Err(_) => format!("`{name}` is no format that is written"),
+                Ok(format) => format!("`{format}` cannot hold linked mentions"),
+                Err(_) => format!("unknown output format `{name}`"),
             };
-            errors::usage(message, &format!("give `--to` {}", names.join(", ")))
+            let hint = match names.iter().find(|known| known.starts_with(name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("use one of {}", names.join(", ")),
+            };
+            errors::usage(message, &hint)
         })
     }
 

@@ -143,7 +143,7 @@ fn folders_are_new_or_empty() {
         status 2
         --- stderr
         error: brat cannot be written to standard output: a document has two files
-        hint: give a folder in the place of `-`
+        hint: give a folder instead of `-`
     "#]],
     );
     place.check(
@@ -210,8 +210,8 @@ fn wrong_offsets_are_repaired_and_listed() {
 
             --- stderr
             shifted.txt:3 document 7: "Fever" 10..15 -> 9..14 (shifted by one)
-            repaired 1 annotation of shifted.txt with wrong offsets
-            left out 1 annotation of shifted.txt with wrong offsets
+            repaired 1 annotation with wrong offsets in shifted.txt
+            skipped 1 annotation with wrong offsets in shifted.txt
         "#]],
     );
     let options = ["--fix-offsets", "--skip-bad-offsets", "--resamples", "0", "--match", "strict"];
@@ -237,8 +237,8 @@ fn repeated_ids_and_missing_titles_are_told_with_the_first_place() {
     place.check(&["convert", "--to", "biosyn", "gold.txt", "-"], expect![[r#"
         status 0
         --- stderr
-        warning: 2 documents of gold.txt have the id of an earlier one; each is read as a document of its own (first: `7` at gold.txt:2)
-        warning: 1 document of gold.txt has no title (first: `8` at gold.txt:5)
+        warning: 2 documents in gold.txt have a repeated id; each is read as a separate document (first: `7` at gold.txt:2)
+        warning: 1 document in gold.txt has no title (first: `8` at gold.txt:5)
         5 sections of texts were left out (first in document `7`)
         4 documents without mentions were left out (first in document `7`)
     "#]]);
@@ -247,7 +247,7 @@ fn repeated_ids_and_missing_titles_are_told_with_the_first_place() {
     place.check(&["convert", "--to", "biosyn", "notes.jsonl", "-"], expect![[r#"
         status 0
         --- stderr
-        warning: 2 documents of notes.jsonl have the id of an earlier one; each is read as a document of its own (first: `1` at notes.jsonl:3)
+        warning: 2 documents in notes.jsonl have a repeated id; each is read as a separate document (first: `1` at notes.jsonl:3)
         4 documents without mentions were left out (first in document `1`)
     "#]]);
 }

@@ -27,25 +27,25 @@ fn filters_choose_the_concepts_that_are_given() {
         --- stdout
         {"query":"circle","nil":true,"candidates":[{"id":"X:S4","name":"Triangle","score":0.0895}]}
         --- stderr
-        2 of 4 concepts pass the filters
+        2 of 4 concepts match the filters
         status 1
         --- stderr
-        error: the filters cannot be used
+        error: cannot apply the concept filters
           caused by: no concept passes all filters
         hint: loosen one of the filters; `canonym kb info` shows sources and types
         status 1
         --- stderr
-        error: the filters cannot be used
+        error: cannot apply the concept filters
           caused by: there is no semantic type `Polygons` in the knowledge base
         hint: the nearest are Polygon, Curve
         status 1
         --- stderr
-        error: the filters cannot be used
+        error: cannot apply the concept filters
           caused by: shapes has no hierarchy, so nothing stands under X:S1
         hint: choose by types or sources, or build from a source with parents
         status 1
         --- stderr
-        error: the filters cannot be used
+        error: cannot apply the concept filters
           caused by: there is no source `S` in the knowledge base
         hint: it has no sources at all; leave the filter out
     "#]]
@@ -79,7 +79,7 @@ fn text_and_evaluation_take_the_same_filters() {
         text	23	29	square	Polygon	X:S2
 
         --- stderr
-        2 of 4 concepts pass the filters
+        2 of 4 concepts match the filters
         1 score was left out (first in document `text`)
         1 list of candidates was cut to the id of the first (first in document `text`)
     "#]]

@@ -36,7 +36,7 @@ fn help_of_a_command_is_what_the_command_says_of_itself() {
 fn every_topic_is_listed_and_told() {
     let place = Workplace::new();
     let help = said(&place, &["help"]);
-    let topics = help.lines().find_map(|line| line.strip_prefix("Topics of `canonym help`: ")).unwrap();
+    let topics = help.lines().find_map(|line| line.strip_prefix("Help topics (`canonym help TOPIC`): ")).unwrap();
     assert_eq!(topics.split(", ").count(), 6);
     for topic in topics.split(", ") {
         assert!(said(&place, &["help", topic]).lines().count() > 5, "{topic}");
@@ -49,10 +49,7 @@ fn what_is_neither_command_nor_topic_is_wrong_usage() {
     let output = place.run(&["help", "nonsense"], "");
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        message.contains("there is no command or topic `nonsense`") && message.contains("hint: Topics"),
-        "{message}"
-    );
+    assert!(message.contains("no command or topic `nonsense`") && message.contains("hint: Help topics"), "{message}");
     assert_eq!(place.run(&["help", "kb", "nonsense"], "").status.code(), Some(2));
 }
 

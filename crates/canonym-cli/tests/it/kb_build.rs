@@ -456,8 +456,8 @@ fn given_names_of_sources_win_and_files_are_told_apart() {
         let output = place.run(&[&["map", "-", "--kb", "a.kb", "--top-k", "1"], filter].concat(), "dizziness\n");
         String::from_utf8(output.stderr).unwrap()
     };
-    assert_eq!(map(&["--only-sources", "all"]), "2 of 3 concepts pass the filters\n");
-    assert_eq!(map(&["--not-sources", "all"]), "1 of 3 concepts pass the filters\n");
+    assert_eq!(map(&["--only-sources", "all"]), "2 of 3 concepts match the filters\n");
+    assert_eq!(map(&["--not-sources", "all"]), "1 of 3 concepts match the filters\n");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn texts_without_mentions_are_answered() {
         status 0
         --- stdout
         text  😀
-          no mention found
+          no mentions found
 
     "#]],
     );
@@ -251,5 +251,5 @@ fn an_input_without_mentions_to_link_is_told() {
     let output = place.run(&["link", "--kb", "shapes.kb", "--model", "lexical", "--mentions", "gold", "note.txt"], "");
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success());
-    assert_eq!(told, "warning: no input has annotations to link; without `--mentions gold` mentions are found\n");
+    assert_eq!(told, "warning: the input has no annotations to link; omit `--mentions gold` to detect mentions\n");
 }

@@ -85,7 +85,7 @@ fn wrong_offsets_do_not_matter_where_mentions_are_found() {
         7	2	12	ring shape	Curve	X:S1
 
         --- stderr
-        ignored 1 annotation of shifted.txt with wrong offsets: `--mentions detect` uses none of the input
+        ignored 1 annotation with wrong offsets in shifted.txt (`--mentions detect` does not use input annotations)
         1 score was left out (first in document `7`)
         1 list of candidates was cut to the id of the first (first in document `7`)
     "#]],
@@ -169,7 +169,7 @@ fn mentions_of_unwanted_contexts_are_left_out_and_counted() {
     let texts: Vec<&str> =
         document["annotations"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["stroke", "Fever"]);
-    assert_eq!(String::from_utf8(said.stderr).unwrap(), "left out 2 mentions by `--drop-context`\n");
+    assert_eq!(String::from_utf8(said.stderr).unwrap(), "dropped 2 mentions by `--drop-context`\n");
     let explained = link(&["--to", "jsonl", "--context", "--explain", "--drop-context", "negated,family,possible"]);
     let document: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
     let annotations = document["annotations"].as_array().unwrap();
@@ -208,8 +208,8 @@ fn formats_that_cannot_be_written_are_not_offered() {
         &["convert", "a", "b", "--to", "text"],
     ] {
         let said = place.describe(&place.run(arguments, ""));
-        assert!(said.starts_with("status 2\n") && said.contains("\nhint: give `--to` "), "{said}");
-        let offered = said.rsplit_once("--to` ").unwrap().1;
+        assert!(said.starts_with("status 2\n") && said.contains("\nhint: use one of "), "{said}");
+        let offered = said.rsplit_once("use one of ").unwrap().1;
         assert!(!offered.contains("text") && offered.contains("bioc-json"), "{said}");
         assert_eq!(offered.contains("tsv, jsonl"), arguments[0] == "link", "{said}");
         assert_eq!(offered.contains("pubmed-xml"), arguments[0] == "convert", "{said}");

@@ -34,10 +34,10 @@ fn mentions_without_a_concept_are_given_or_dropped() {
         status 0
         --- stdout
         text  Patients with Fanconi-Bickel syndrome received metformin and trabectedin.
-          no mention found
+          no mentions found
 
         --- stderr
-        left out 3 mentions by `--nil drop`
+        dropped 3 mentions by `--nil drop`
     "#]],
     );
     place.check(

@@ -143,8 +143,8 @@ fn options_that_cannot_be_used_have_status_two() {
         expect![[r#"
         status 2
         --- stderr
-        error: 0 is no usable number of threads
-        hint: give a number from 1 to 1024, or leave `--threads` out for all cores
+        error: `--threads` must be between 1 and 1024, not 0
+        hint: omit `--threads` to use all cores
     "#]],
     );
     place.check(
@@ -152,7 +152,7 @@ fn options_that_cannot_be_used_have_status_two() {
         expect![[r#"
         status 2
         --- stderr
-        error: invalid value 'NaN' for '--min-score <P>': a probability from 0 to 1 is expected
+        error: invalid value 'NaN' for '--min-score <P>': expected a probability from 0 to 1
 
         For more information, try '--help'.
     "#]],

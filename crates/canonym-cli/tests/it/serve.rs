@@ -202,7 +202,7 @@ fn a_folder_of_data_is_copied_while_it_is_used_and_examined_when_it_is_not() {
     let (status, _, message) = told(&second);
     assert!(status == Some(1) && message.contains(&format!("process {}", child.id())), "{message}");
     let (status, _, message) = told(&["backup", "--data", "kept", "--out", "copy"]);
-    assert!(status == Some(0) && message.contains("copied kept to copy, with 0 trained models"), "{message}");
+    assert!(status == Some(0) && message.contains("backed up kept to copy, including 0 trained models"), "{message}");
     assert!(told(&["doctor", "--data", "kept"]).2.contains("another server uses it"));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));

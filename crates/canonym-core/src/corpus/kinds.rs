@@ -20,7 +20,7 @@ pub enum CorpusFormat {
     Text,
     /// One JSON document a line.
     Jsonl,
-    /// PubTator: title, abstract and annotations by tab.
+    /// PubTator: title, abstract and tab-separated annotations.
     Pubtator,
     /// BioC, as XML.
     BiocXml,
