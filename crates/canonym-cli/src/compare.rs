@@ -25,25 +25,25 @@ const CONTEXT: usize = 40;
 /// Compare two prediction files on the same gold annotations.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The predictions of the first system, as `canonym eval --pred` takes them.
+    /// Predictions of system A, as for `canonym eval --pred`.
     #[arg(value_name = "A")]
     first: PathBuf,
-    /// Those of the second; what it alone has right is won.
+    /// Predictions of system B.
     #[arg(value_name = "B")]
     second: PathBuf,
-    /// The gold annotations: a corpus, or BioSyn queries under `--format biosyn`.
+    /// Gold annotations: a corpus, or BioSyn queries with `--format biosyn`.
     #[arg(long, visible_alias = "data", value_name = "FILE")]
     gold: PathBuf,
-    /// The format of all files: auto, a corpus format, or biosyn.
+    /// Format of all files: auto, a corpus format, or biosyn.
     #[arg(long, value_name = "F", default_value = "auto", value_parser = parse_format)]
     format: EvalFormat,
-    /// The format of the predictions, where it is another one.
+    /// Format of the predictions, if different.
     #[arg(long, value_name = "F", value_parser = parse_format)]
     pred_format: Option<EvalFormat>,
-    /// When ids agree: any in common, the first gold id, or exactly the same.
+    /// When ids match: any in common, the first gold id, or exactly the same set.
     #[arg(long, value_name = "any|first|exact", default_value = "any", value_parser = errors::parse::<IdPolicy>)]
     ids: IdPolicy,
-    /// Measures of spans to test, separated by commas.
+    /// Measures to test, comma-separated.
     #[arg(
         long = "match",
         value_name = "MEASURE",
@@ -52,24 +52,24 @@ pub struct CompareArgs {
         value_parser = errors::parse::<Measure>
     )]
     measures: Vec<Measure>,
-    /// How queries of several parts are judged.
+    /// How composite queries are scored: all parts correct, first part only, or dropped.
     #[arg(long, value_name = "all|first|drop", default_value = "all", value_parser = errors::parse::<Composite>)]
     composite: Composite,
-    /// Changes to show of each kind.
+    /// Changes to show per kind.
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Rounds of approximate randomisation.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     rounds: usize,
-    /// Resamples of documents for the 95% intervals; 0 for none.
+    /// Bootstrap resamples of documents for 95% confidence intervals; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     resamples: usize,
-    /// The seed of rounds and resamples.
+    /// Seed of the randomisation and the bootstrap.
     #[arg(long, value_name = "N", default_value_t = 13)]
     seed: u64,
     #[command(flatten)]
     reading: ReadArguments,
-    /// Print everything as JSON, every change included.
+    /// Print as JSON, with every change.
     #[arg(long)]
     json: bool,
 }
@@ -77,7 +77,7 @@ pub struct CompareArgs {
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let read_as = |format| ReadAs { format, reading: args.reading };
-    let gold = Gold::read(&args.gold, read_as(args.format)).context("cannot read gold")?;
+    let gold = Gold::read(&args.gold, read_as(args.format)).context("cannot read gold annotations")?;
     let pred_format = args.pred_format.unwrap_or(args.format);
     let [first, second] = [&args.first, &args.second].map(|path| Predictions::File(path, read_as(pred_format)));
     let config = SignificanceConfig {
@@ -137,12 +137,12 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
     }
     line(String::new());
     line(format!(
-        "McNemar on right mentions: {} won, {} lost, {}",
+        "McNemar test on correct mentions: {} won, {} lost, {}",
         comparison.mcnemar.n_won,
         comparison.mcnemar.n_lost,
         chance(comparison.mcnemar.p)
     ));
-    line(format!("both right: {}; both wrong in the same way: {}", comparison.n_both_right, comparison.n_same_wrong));
+    line(format!("both correct: {}; same error: {}", comparison.n_both_right, comparison.n_same_wrong));
     for kind in Kind::ALL {
         let n = comparison.n_changes.get(&kind).copied().unwrap_or_default();
         if n == 0 {
@@ -150,7 +150,7 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
         }
         line(String::new());
         let shown = comparison.changes.iter().filter(|change| change.kind == kind).take(limit);
-        let hidden = if n > limit as u64 { format!(", the first {limit}") } else { String::new() };
+        let hidden = if n > limit as u64 { format!(", first {limit} shown") } else { String::new() };
         line(format!("{}: {n}{hidden}", kind.name()));
         for change in shown {
             line(format!("  {}  {}", change.document, context(change, texts)));

@@ -135,12 +135,14 @@ pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
     }
     let facts = match response.status().as_u16() {
         206 if content_range(response.headers()).is_some_and(|(start, _)| start == Some(n_have)) => {
-            progress::say(&format!("going on behind {}", bytes(n_have)));
+            progress::say(&format!("resuming after {}", bytes(n_have)));
             known.unwrap_or_default()
         }
         200 => {
             if n_have > 0 {
-                progress::say("starting over: the file at the server is another one, or cannot be sent in parts");
+                progress::say(
+                    "restarting: the file has changed on the server, or the server does not support resuming",
+                );
             }
             n_have = 0;
             Facts::new(request.url, response.headers())
@@ -174,15 +176,15 @@ fn unreachable(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
     let url = request.url;
     let (message, hint) = match &error {
         ureq::Error::TooManyRedirects => (
-            format!("{url} leads to more than {MAX_REDIRECTS} other addresses"),
-            "the file may have moved; give its address with `--url`",
+            format!("{url} redirects more than {MAX_REDIRECTS} times"),
+            "the file may have moved; specify its address with `--url`",
         ),
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-            (format!("`{url}` is no address that can be used"), "give one that begins with https://")
+            (format!("invalid URL `{url}`"), "the URL must start with https://")
         }
         ureq::Error::RequireHttpsOnly(_) => (
-            format!("{url} leads to an address that is not encrypted"),
-            "give that address with `--url`, and its `--sha256`",
+            format!("{url} redirects to an unencrypted address"),
+            "specify that address with `--url`, and its `--sha256`",
         ),
         _ => (format!("cannot get {url}: {error}"), request.hint),
     };
@@ -191,19 +193,21 @@ fn unreachable(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
 
 fn refused(request: &Request<'_>, status: u16) -> anyhow::Error {
     let hint = match status {
-        404 | 410 => "the file may have moved; find it at its publisher and give its address with `--url`",
-        401 | 403 => {
-            "the publisher does not give it to programs or strangers; download it with a browser, then `canonym kb build`"
+        404 | 410 => {
+            "the file may have moved; find its new address on the publisher's site and specify it with `--url`"
         }
-        206 | 416 => "the server does not send parts as it should; remove the `.part` file and try again",
-        _ => "try again later; what has come so far is kept",
+        401 | 403 => {
+            "the publisher requires a login or a browser; download the file there, then run `canonym kb build`"
+        }
+        206 | 416 => "the server cannot resume this download; remove the `.part` file and try again",
+        _ => "try again later; the partial download is kept",
     };
-    Error::invalid(format!("{} answers with status {status}", request.url)).with_hint(hint).into()
+    Error::invalid(format!("{} returned HTTP status {status}", request.url)).with_hint(hint).into()
 }
 
 fn too_large(request: &Request<'_>) -> anyhow::Error {
     let message = format!("{} is larger than {}", request.url, bytes(request.max_bytes));
-    Error::invalid(message).with_hint("check the address; if it is the file you meant, raise `--max-bytes`").into()
+    Error::invalid(message).with_hint("check the address; if it is correct, raise `--max-bytes`").into()
 }
 
 /// Appends the body; what has come stays in the file when it is cut.
@@ -215,8 +219,8 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
     let mut n_bytes = n_have;
     let cut = |n_bytes: u64| {
         let of = total.map(|total| format!(" of {}", bytes(total))).unwrap_or_default();
-        let message = format!("{} was cut after {}{of}", request.url, bytes(n_bytes));
-        Error::invalid(message).with_hint("run the same command again, which goes on from there")
+        let message = format!("download of {} interrupted after {}{of}", request.url, bytes(n_bytes));
+        Error::invalid(message).with_hint("run the same command again to resume")
     };
     loop {
         let n = match reader.read(&mut buffer) {
@@ -264,9 +268,13 @@ fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Re
         let own = if expected.digest.len() == 32 { hexadecimal(&md5.finalize()) } else { facts.sha256.clone() };
         if !own.eq_ignore_ascii_case(&expected.digest) {
             forget(request.out);
-            let message =
-                format!("{} has the checksum {own}, and {} says {}", request.url, expected.from, expected.digest);
-            return Err(Error::invalid(message).with_hint("nothing was kept; try again, or check the checksum").into());
+            let message = format!(
+                "checksum mismatch for {}: got {own}, but {} says {}",
+                request.url, expected.from, expected.digest
+            );
+            return Err(Error::invalid(message)
+                .with_hint("the download was deleted; try again, or check the expected checksum")
+                .into());
         }
         facts.verified = true;
     }

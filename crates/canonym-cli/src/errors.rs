@@ -32,14 +32,14 @@ pub fn tell(error: &anyhow::Error) {
 pub fn left_out(n_files: u64) -> anyhow::Result<()> {
     match n_files {
         0 => Ok(()),
-        1 => Err(canonym_core::Error::invalid("1 file was left out, or its rest").with_hint(MEND).into()),
-        n => {
-            Err(canonym_core::Error::invalid(format!("{n} files were left out, or their rest")).with_hint(MEND).into())
-        }
+        1 => Err(canonym_core::Error::invalid("1 file was skipped or only partly read").with_hint(MEND).into()),
+        n => Err(canonym_core::Error::invalid(format!("{n} files were skipped or only partly read"))
+            .with_hint(MEND)
+            .into()),
     }
 }
 
-const MEND: &str = "all others are written; mend what the messages above name, or take it out of the folder";
+const MEND: &str = "all other files were processed; fix or remove the files named above";
 
 /// A value of an option; where it is none, the message holds the hint.
 pub fn parse<T: std::str::FromStr<Err = canonym_core::Error>>(text: &str) -> Result<T, String> {
@@ -78,10 +78,10 @@ fn describe(error: &anyhow::Error) -> String {
 /// What helps with a malformed file where the reader knows nothing better.
 fn usual_hint(error: &anyhow::Error) -> Option<&'static str> {
     let of_file = |cause: &canonym_core::Error| match cause {
-        canonym_core::Error::Parse { .. } => Some(
-            "correct the file there, or take a whole copy; `canonym help formats` and `help sources` tell what is read",
-        ),
-        canonym_core::Error::Artifact { .. } => Some("take a whole copy of the file"),
+        canonym_core::Error::Parse { .. } => {
+            Some("fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`")
+        }
+        canonym_core::Error::Artifact { .. } => Some("get a complete copy of the file"),
         _ => None,
     };
     error.chain().filter_map(|cause| cause.downcast_ref()).find_map(of_file)

@@ -34,107 +34,106 @@ use crate::{eval_report, output};
 /// Score predictions against gold annotations.
 #[derive(Debug, clap::Args)]
 pub struct EvalArgs {
-    /// The gold annotations: a corpus, or BioSyn queries under `--format biosyn`.
+    /// Gold annotations: a corpus, or BioSyn queries with `--format biosyn`.
     #[arg(long, visible_alias = "data", value_name = "FILE", required_unless_present_any = ["folds", "protocol"])]
     pub gold: Option<PathBuf>,
-    /// The predictions: the output of `canonym link`, or of `canonym map` under `--format biosyn`.
+    /// Predictions: the output of `canonym link`, or of `canonym map` with `--format biosyn`.
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub pred: Option<PathBuf>,
-    /// Run this model on the texts of the gold file and score what it says, where no predictions are given: `default`,
-    /// `lexical`, a bundle, or for given mentions and queries `bm25`.
+    /// Model to run on the gold texts if no predictions are given: `default`, `lexical`, `bm25` (gold mentions and
+    /// queries only), or a bundle.
     #[arg(long, value_name = "BUNDLE")]
     pub model: Option<String>,
-    /// Order the candidates of gold mentions anew by the text around them: a cross-encoder that `canonym train` wrote.
+    /// Rerank candidates of gold mentions in context with this cross-encoder.
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["pred", "folds"])]
     pub rerank: Option<PathBuf>,
-    /// Whether the model finds the mentions or links those of the gold file. Where it is not given it finds them, unless the texts are nothing but
-    /// mentions.
+    /// Where mentions come from [default: detect, or gold if the texts contain only mentions].
     #[arg(long, value_enum)]
     pub mentions: Option<Mentions>,
-    /// The format of both files: auto, a corpus format, or biosyn.
+    /// Format of both files: auto, a corpus format, or biosyn.
     #[arg(long, value_name = "F", default_value = "auto", value_parser = parse_format)]
     pub format: EvalFormat,
-    /// The format of the predictions, where it is another one.
+    /// Format of the predictions, if different.
     #[arg(long, value_name = "F", value_parser = parse_format)]
     pub pred_format: Option<EvalFormat>,
-    /// Judge by the rules of a paper, and lead with its number; `list` tells them all. Options given beside it stay.
+    /// Score by the protocol of a paper and report its main figure first; `list` shows all protocols. Other options
+    /// override it.
     #[arg(long, value_name = "NAME|list", value_parser = parse_protocol)]
     pub protocol: Option<Chosen>,
-    /// When ids agree: any in common (what is done where nothing is said), the first gold id, or exactly the same.
+    /// When ids match: any in common, the first gold id, or exactly the same set [default: any].
     #[arg(long, value_name = "any|first|exact", value_parser = parse::<IdPolicy>)]
     pub ids: Option<IdPolicy>,
-    /// Measures to report, separated by commas; all of them where not given.
+    /// Measures to report, comma-separated [default: all].
     #[arg(long = "match", value_name = "MEASURE", value_delimiter = ',', value_parser = parse::<Measure>)]
     pub measures: Vec<Measure>,
-    /// How mentions of several parts are ranked: all parts right (where nothing is said), the first part, or left out.
+    /// How composite mentions are scored: all parts correct, first part only, or dropped [default: all].
     #[arg(long, value_name = "all|first|drop", value_parser = parse::<Composite>)]
     pub composite: Option<Composite>,
-    /// What takes a place in a ranking; names where nothing is said.
+    /// Unit of the ranking [default: names].
     #[arg(long, value_name = "names|entities", value_parser = parse::<RankUnit>)]
     pub unit: Option<RankUnit>,
-    /// Resolve overlapping predictions before the weak measure: the longest, then the most confident, stay.
+    /// Resolve overlapping predictions before the weak measure: keep the longest, then the most confident.
     #[arg(long)]
     pub bat: bool,
-    /// Report each semantic type on its own, too.
+    /// Also report each semantic type.
     #[arg(long)]
     pub by_type: bool,
-    /// Report parts of gold: by words, type, composites, gaps and abbreviations; with `--kb` by homonyms and exact names,
-    /// with `--train-gold` by concepts and names that training saw.
+    /// Report strata of gold mentions: number of words, type, composite, discontinuous, abbreviation; with `--kb` also
+    /// homonyms and exact names; with `--train-gold` also seen concepts and names.
     #[arg(long)]
     pub slices: bool,
-    /// Report how well scores support abstention: risk and coverage, calibration.
+    /// Report risk-coverage curves and calibration of the scores.
     #[arg(long)]
     pub curves: bool,
-    /// Find the smallest threshold at which this share of the answers is right; with it come the curves.
+    /// Find the lowest threshold that reaches this precision; implies `--curves`.
     #[arg(long, value_name = "P", value_parser = options::parse_probability)]
     pub want_precision: Option<f32>,
-    /// Bins of the reliability diagram.
+    /// Number of bins of the reliability diagram.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub bins: u16,
-    /// Annotations that training saw; what it did not see is reported as zero-shot. May be given several times.
+    /// Training annotations; concepts not in them are reported as zero-shot. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub train_gold: Vec<PathBuf>,
-    /// Resamples of documents for the 95% intervals; 0 for none.
+    /// Bootstrap resamples of documents for 95% confidence intervals; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub resamples: usize,
-    /// The seed of the resamples.
+    /// Seed of the bootstrap.
     #[arg(long, value_name = "N", default_value_t = 13)]
     pub seed: u64,
-    /// The knowledge base of the predictions, for the share of gold that it can reach; `starter` is the embedded one.
+    /// Knowledge base of the predictions, to report how many gold concepts it contains; `starter` is the embedded one.
     #[arg(long, value_name = "FILE.kb")]
     pub kb: Option<PathBuf>,
-    /// Write ids of the model and of `--kb` as the source has them, without the prefix that the build added.
+    /// Use ids of the model and of `--kb` as written in the source, without the prefix added by `kb build`.
     #[arg(long)]
     pub raw_ids: bool,
-    /// A dictionary that holds names of the corpus itself, as some papers use: the model runs with it, too, and both are
-    /// reported side by side.
+    /// Dictionary enriched with names from the corpus, as some papers use. The model also runs with it; both results
+    /// are reported.
     #[arg(long, value_name = "FILE.kb", requires = "kb", conflicts_with = "pred")]
     pub leaky_kb: Option<PathBuf>,
-    /// Let ends of gold mentions leak into the division of texts into pieces when a dual encoder finds mentions, as in its published
-    /// evaluation.
+    /// Let gold mention boundaries leak into the chunking of texts for a dual encoder, as in its published evaluation.
     #[arg(long, conflicts_with = "pred")]
     pub leaky_tokenisation: bool,
-    /// Lay the JSON reports of folds beside each other instead: their mean is the headline.
+    /// Combine the JSON reports of cross-validation folds; reports their mean.
     #[arg(long, value_name = "REPORT.json", num_args = 1.., conflicts_with_all = ["gold", "pred", "model", "protocol"])]
     pub folds: Vec<PathBuf>,
-    /// What the report calls the system.
+    /// Name of the system in the report.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub system: String,
-    /// What the report calls the corpus.
+    /// Name of the corpus in the report.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub dataset: String,
-    /// What the report calls the part of the corpus.
+    /// Name of the split in the report.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub split: String,
-    /// The number to compare with, a share from 0 to 1.
+    /// Published figure to compare with, from 0 to 1.
     #[arg(long, value_name = "P", value_parser = options::parse_probability)]
     pub paper_value: Option<f32>,
-    /// What a reader of the report should know.
+    /// Note for readers of the report.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub note: String,
     #[command(flatten)]
     pub reading: ReadArguments,
-    /// Measure also on documents that the model has learned from or was tuned on, and tell how many they are and their figures apart.
+    /// Include documents that the model was trained or tuned on; they are counted and scored separately.
     #[arg(long, conflicts_with = "pred")]
     pub allow_seen: bool,
     /// Print the report as JSON.
@@ -190,14 +189,14 @@ fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
         let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
         let parsed: Result<Report, serde_json::Error> = serde_json::from_str(&text);
         let not_a_report = |error: serde_json::Error| {
-            let message = format!("this is no report of `canonym eval --json`: {error}");
+            let message = format!("not a report of `canonym eval --json`: {error}");
             canonym_core::Error::parse(path, error.line() as u64, message)
-                .with_hint("judge each fold with `--json` first")
+                .with_hint("evaluate each fold with `--json` first")
         };
         Ok(parsed.map_err(not_a_report)?)
     };
     let reports = args.folds.iter().map(read).collect::<anyhow::Result<Vec<Report>>>()?;
-    let folds = over_reports(&reports).context("the folds cannot be laid beside each other")?;
+    let folds = over_reports(&reports).context("cannot combine the folds")?;
     if args.json { output::print_json(&folds) } else { output::print(&folds.table()) }
 }
 
@@ -214,8 +213,8 @@ fn facts(args: &EvalArgs, gold: &Gold) -> Vec<(String, String)> {
     let source = match (&args.pred, &args.model) {
         (Some(path), _) => ("Predictions", path.display().to_string()),
         (None, model) => {
-            let mode = if mentions(args, gold) == Mentions::Gold { "links gold mentions" } else { "finds mentions" };
-            let anew = args.rerank.as_ref().map(|path| format!(", ordered by {}", path.display())).unwrap_or_default();
+            let mode = if mentions(args, gold) == Mentions::Gold { "links gold mentions" } else { "detects mentions" };
+            let anew = args.rerank.as_ref().map(|path| format!(", reranked by {}", path.display())).unwrap_or_default();
             ("Model", format!("{}{anew}, {mode}", model.as_deref().unwrap_or(usual_model(args.format))))
         }
     };
@@ -231,9 +230,9 @@ fn mentions(args: &EvalArgs, gold: &Gold) -> Mentions {
 
 fn read_gold(args: &EvalArgs) -> anyhow::Result<Gold> {
     let Some(path) = &args.gold else {
-        return Err(usage("there is no gold to judge by", "give it by `--gold`"));
+        return Err(usage("no gold annotations given", "specify them with `--gold`"));
     };
-    Gold::read(path, read_as(args)).context("cannot read gold")
+    Gold::read(path, read_as(args)).context("cannot read gold annotations")
 }
 
 fn read_as(args: &EvalArgs) -> ReadAs {
@@ -374,15 +373,17 @@ fn decimal(share: f32) -> f64 {
 /// Refuses options that would be passed over.
 fn check(args: &EvalArgs) -> canonym_core::Result<()> {
     if args.gold.as_deref() == Some(Path::new("-")) && args.pred.as_deref() == Some(Path::new("-")) {
-        return Err(canonym_core::Error::invalid("gold and predictions cannot both come from standard input"));
+        return Err(canonym_core::Error::invalid(
+            "gold annotations and predictions cannot both be read from standard input",
+        ));
     }
     if args.pred.is_some() && args.filter.is_given() {
-        let error = canonym_core::Error::invalid("filters of concepts have no meaning for predictions of a file");
-        return Err(error.with_hint("leave `--pred` out to run a model, or filter where the predictions are made"));
+        let error = canonym_core::Error::invalid("concept filters do not apply to a prediction file");
+        return Err(error.with_hint("use them with `canonym link`, or omit `--pred` to run a model"));
     }
     if args.pred.is_some() && args.raw_ids && args.kb.is_none() {
-        let error = canonym_core::Error::invalid("`--raw-ids` has no meaning for predictions of a file");
-        return Err(error.with_hint("give it where the predictions are made, or leave `--pred` out to run a model"));
+        let error = canonym_core::Error::invalid("`--raw-ids` does not apply to a prediction file");
+        return Err(error.with_hint("use it with `canonym link`, or omit `--pred` to run a model"));
     }
     let of_queries = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
     let of_spans = [
@@ -396,18 +397,13 @@ fn check(args: &EvalArgs) -> canonym_core::Result<()> {
     let biosyn = args.format == EvalFormat::Biosyn;
     let refused: &[(&str, bool)] = if biosyn { &of_spans } else { &of_queries };
     if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
-        let files =
-            if biosyn { "BioSyn queries, which have no spans" } else { "annotated documents, only for queries" };
-        let error = canonym_core::Error::invalid(format!("`{option}` has no meaning for {files}"));
-        return Err(error.with_hint(if biosyn {
-            "leave it out"
-        } else {
-            "give `--format biosyn`, or choose by `--ids`"
-        }));
+        let files = if biosyn { "BioSyn queries, which have no spans" } else { "annotated documents, only to queries" };
+        let error = canonym_core::Error::invalid(format!("`{option}` does not apply to {files}"));
+        return Err(error.with_hint(if biosyn { "omit it" } else { "use `--format biosyn`, or `--ids`" }));
     }
     if args.pred_format == Some(EvalFormat::Biosyn) {
         return Err(
-            canonym_core::Error::invalid("predictions cannot be BioSyn queries").with_hint("give `--format biosyn`")
+            canonym_core::Error::invalid("predictions cannot be BioSyn queries").with_hint("use `--format biosyn`")
         );
     }
     Ok(())

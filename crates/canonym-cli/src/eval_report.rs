@@ -21,13 +21,13 @@ use crate::progress;
 /// The files for people.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReportArgs {
-    /// Write the report as a page with plots and examples in context.
+    /// Write an HTML report with plots and examples in context.
     #[arg(long, value_name = "FILE.html", help_heading = "Reports")]
     pub report: Option<PathBuf>,
-    /// Write what became of every gold annotation and every prediction as JSON.
+    /// Write the outcome of every gold annotation and prediction as JSON.
     #[arg(long, value_name = "FILE.json", help_heading = "Reports")]
     pub errors: Option<PathBuf>,
-    /// Examples in context for each class of errors.
+    /// Examples in context per error class.
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Reports",
         value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub examples: u16,

@@ -17,7 +17,7 @@ pub fn check_format(to: To) -> anyhow::Result<()> {
     match to {
         To::Table | To::Corpus(CorpusFormat::Jsonl) => Ok(()),
         To::Tsv | To::Corpus(_) => {
-            Err(errors::usage(format!("`{to}` has no place for what `--explain` tells"), "give `--to` table or jsonl"))
+            Err(errors::usage(format!("`--to {to}` cannot hold `--explain`"), "use table or jsonl"))
         }
     }
 }
@@ -35,14 +35,14 @@ fn write_one(out: &mut dyn Write, annotation: &Annotation, explanation: &Explana
     writeln!(out, "  {mention}")?;
     for definition in &explanation.definitions {
         let (start, end) = definition.span;
-        writeln!(out, "    {} is defined as {} at {start}..{end}", definition.short, definition.long)?;
+        writeln!(out, "    abbreviation: {} = {} (defined at {start}..{end})", definition.short, definition.long)?;
     }
     if explanation.coordinated {
-        writeln!(out, "    its words stand apart: those between belong to another name")?;
+        writeln!(out, "    expanded from a coordinated phrase")?;
     }
     if let (Some(threshold), Some(best)) = (explanation.threshold, explanation.candidates.first()) {
         let compares = if best.score >= threshold { "reaches" } else { "is below" };
-        writeln!(out, "    taken as a mention: {:.2} {compares} the threshold {threshold:.2}", best.score)?;
+        writeln!(out, "    mention probability {:.2} {compares} the threshold {threshold:.2}", best.score)?;
     }
     for (row, candidate) in explanation.candidates.iter().enumerate() {
         write_candidate(out, row + 1, candidate)?;
@@ -55,9 +55,9 @@ fn write_candidate(out: &mut dyn Write, rank: usize, candidate: &Explained) -> s
     writeln!(out, "    {rank}. {id}  {score:.2}, log-odds {log_odds:+.2}")?;
     writeln!(out, "       name \"{name}\" ({scope}): {}", agreement(candidate))?;
     let pairs = candidate.words.iter().filter(|pair| pair.mention != pair.name);
-    let pairs: Vec<String> = pairs.map(|pair| format!("{} for {}", pair.mention, pair.name)).collect();
+    let pairs: Vec<String> = pairs.map(|pair| format!("{} ~ {}", pair.mention, pair.name)).collect();
     let lists = [
-        ("read", &pairs),
+        ("matched words", &pairs),
         ("only in the mention", &candidate.only_in_mention),
         ("only in the name", &candidate.only_in_name),
     ];
@@ -66,7 +66,7 @@ fn write_candidate(out: &mut dyn Write, rank: usize, candidate: &Explained) -> s
     }
     if !candidate.behind_first.is_empty() {
         let parts: Vec<String> = candidate.behind_first.iter().map(part).collect();
-        writeln!(out, "       behind the first by {}", parts.join("; "))?;
+        writeln!(out, "       behind the top candidate: {}", parts.join("; "))?;
         return Ok(());
     }
     let (shown, rest) = candidate.contributions.split_at(candidate.contributions.len().min(N_SHOWN));
@@ -91,12 +91,12 @@ fn part(one: &Contribution) -> String {
 
 fn agreement(candidate: &Explained) -> &'static str {
     match candidate.how {
-        Agreement::Exact => "equal in every letter",
-        Agreement::Fold => "equal but for case, accents and punctuation",
-        Agreement::Canonical => "equal but for spelling and inflection",
-        Agreement::Root if candidate.words.iter().any(is_other_word) => "words for the same thing",
-        Agreement::Root => "words of the same roots",
-        Agreement::NGram => "alike in groups of letters",
+        Agreement::Exact => "exact match",
+        Agreement::Fold => "match except for case, accents and punctuation",
+        Agreement::Canonical => "match except for spelling and inflection",
+        Agreement::Root if candidate.words.iter().any(is_other_word) => "synonymous words",
+        Agreement::Root => "same word stems",
+        Agreement::NGram => "similar spelling (n-grams)",
     }
 }
 

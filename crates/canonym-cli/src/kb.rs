@@ -15,19 +15,19 @@ mod sources;
 pub enum KbCommand {
     /// Compile a terminology into one file.
     Build(Box<build::BuildArguments>),
-    /// Tell what differs between two compiled files.
+    /// Show the differences between two knowledge bases.
     Diff(diff::DiffArguments),
-    /// Write a compiled file as a text format that `build` reads.
+    /// Export a knowledge base to a text format that `build` reads.
     Export(export::ExportArguments),
     /// Download an open terminology from its publisher.
     Fetch(fetch::FetchArguments),
-    /// Tell what a compiled file holds.
+    /// Show the contents and statistics of a knowledge base.
     Info(info::InfoArguments),
-    /// Look for what may be wrong with a compiled file: homonyms, names too short, loops of parents.
+    /// Check a knowledge base for likely problems: homonyms, very short names, cycles in the hierarchy.
     Lint(lint::LintArguments),
     /// Find concepts by id or name: exact, then prefix, then fuzzy.
     Search(search::SearchArguments),
-    /// Show one concept with its names, types and neighbours.
+    /// Show a concept with its names, types, parents and children.
     Show(show::ShowArguments),
 }
 

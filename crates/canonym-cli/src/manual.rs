@@ -14,7 +14,7 @@ use crate::progress;
 /// Arguments of `canonym completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArguments {
-    /// The shell.
+    /// Shell to generate completions for.
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -22,7 +22,7 @@ pub struct CompletionsArguments {
 /// Arguments of `canonym man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArguments {
-    /// The folder to write to; it is made where it is missing.
+    /// Output folder; created if missing.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -47,7 +47,7 @@ pub fn write_pages(arguments: &ManArguments, mut command: Command) -> anyhow::Re
 /// Writes the page of a command and those of the commands in it; how many they are.
 fn write_page(folder: &Path, name: &str, command: &Command) -> anyhow::Result<usize> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page).context("cannot make a manual page")?;
+    clap_mangen::Man::new(command.clone()).render(&mut page).context("cannot render a manual page")?;
     let mut file = AtomicFile::create(&folder.join(format!("{name}.1")))?;
     file.write_all(&page).context("cannot write a manual page")?;
     file.commit()?;

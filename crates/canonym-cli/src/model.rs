@@ -20,14 +20,14 @@ use canonym_neural::system::parts::{DEFAULT, DEFAULT_MODEL};
 /// What can be asked of models.
 #[derive(Debug, clap::Subcommand)]
 pub enum ModelCommand {
-    /// Show what a model is, how large, and which documents it learned from.
+    /// Show the kind, size and training documents of a model.
     Info(InfoArguments),
 }
 
 /// Arguments of `canonym model info`.
 #[derive(Debug, clap::Args)]
 pub struct InfoArguments {
-    /// A bundle or the folder of a training, or one of the models in the program: `default`, `lexical`.
+    /// Bundle or training folder, or a built-in model: `default`, `lexical`.
     #[arg(value_name = "BUNDLE")]
     model: String,
     /// Print as JSON.
@@ -77,7 +77,7 @@ struct LearnedFrom {
 /// Runs the command.
 pub fn run(command: &ModelCommand) -> anyhow::Result<()> {
     let ModelCommand::Info(arguments) = command;
-    let info = info(&arguments.model).with_context(|| format!("the model `{}` cannot be shown", arguments.model))?;
+    let info = info(&arguments.model).with_context(|| format!("cannot show the model `{}`", arguments.model))?;
     if arguments.json { output::print_json(&info) } else { output::print(&sheet(&info)) }
 }
 
@@ -116,7 +116,7 @@ fn of_bundle(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
     Ok(match bundle::system_in(content, file)?.as_deref() {
         Some(dual::SYSTEM) => {
             let bundle = DualBundle::from_bytes(content, file)?;
-            let search = if bundle.manifest.model.search.is_some() { "finds and links" } else { "links" };
+            let search = if bundle.manifest.model.search.is_some() { "detects and links" } else { "links" };
             let info = Info {
                 kind: format!("{}, {search} mentions", dual::SYSTEM),
                 format: Some(bundle.manifest.format),
@@ -216,13 +216,13 @@ fn sheet(info: &Info) -> String {
     sheet.line("fingerprint", info.fingerprint.clone().unwrap_or_default());
     let documents = match info.learned.is_empty() {
         true => String::new(),
-        false => format!("{} in all", counted(info.n_documents as u64, "document")),
+        false => format!("{} in total", counted(info.n_documents as u64, "document")),
     };
-    sheet.line("learned from", documents);
+    sheet.line("training documents", documents);
     let of_one =
         |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
     sheet.counts("documents", &info.learned.iter().map(of_one).collect::<Vec<_>>());
-    sheet.lines("no record of what it learned from", info.unrecorded.iter().cloned());
+    sheet.lines("no training record", info.unrecorded.iter().cloned());
     let card = info.card.trim();
     if card.is_empty() { sheet.text() } else { format!("{}\n{card}\n", sheet.text()) }
 }

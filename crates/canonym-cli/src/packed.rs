@@ -79,8 +79,8 @@ pub fn check_ending(path: &Path) -> anyhow::Result<()> {
     if !REFUSED.contains(&ending.as_str()) {
         return Ok(());
     }
-    let message = format!("{} cannot be written: no `.{ending}` is made", path.display());
-    Err(errors::usage(message, "end the name with `.gz` or `.zst`, or without them and pack it afterwards"))
+    let message = format!("cannot write {}: unsupported compression `.{ending}`", path.display());
+    Err(errors::usage(message, "use `.gz` or `.zst`, or compress the file yourself"))
 }
 
 fn ending(path: &Path) -> String {

@@ -24,22 +24,22 @@ use canonym_neural::recipes::queries::{MentionQuery, bare, read_mentions};
 /// Arguments of `canonym probe`.
 #[derive(Debug, clap::Args)]
 pub struct ProbeArguments {
-    /// The queries: as BioSyn has them, rows of id, name and phrase, a PubTator file, or, in a file that ends in `.tsv`, a name and its ids
-    /// on each line.
+    /// Queries: BioSyn queries, rows of id, name and phrase, a PubTator file, or a `.tsv` file with a name and its ids
+    /// per line.
     queries: PathBuf,
-    /// The model: a folder or file that `canonym train` wrote for ResCNN.
+    /// Trained ResCNN model: a folder or bundle.
     #[arg(long, value_name = "BUNDLE")]
     model: String,
-    /// The compiled knowledge base; the one of the model where none is given.
+    /// Compiled knowledge base [default: that of the model].
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The seed of the shuffling.
+    /// Seed of the shuffling.
     #[arg(long, value_name = "N", default_value_t = 13)]
     seed: u64,
-    /// Print JSON.
+    /// Print as JSON.
     #[arg(long)]
     json: bool,
-    /// Draw the accuracies.
+    /// Write a bar chart of the accuracies.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -57,24 +57,24 @@ struct Row {
 pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
     let models = parts::models(&arguments.model)?;
     let Some(bundle) = models.dense else {
-        let error = Error::invalid(format!("the model `{}` has no vectors to probe", arguments.model));
-        return Err(error.with_hint("give a folder that `canonym train` wrote for `system = \"rescnn\"`").into());
+        let error = Error::invalid(format!("the model `{}` has no name encoder to probe", arguments.model));
+        return Err(error.with_hint("use a model trained with `system = \"rescnn\"`").into());
     };
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let mentions = read_mentions(&arguments.queries)?.rows;
     let mut accuracies = Vec::new();
     let whole = Prober::new(&bundle, &kb, None)?;
-    accuracies.push(("as they are".to_owned(), whole.accuracy(&mentions, &mut |name| name.to_owned())));
+    accuracies.push(("unchanged".to_owned(), whole.accuracy(&mentions, &mut |name| name.to_owned())));
     for n in [1, 2, 3] {
         let mut rng = SplitMix64::new(arguments.seed);
         let accuracy = whole.accuracy(&mentions, &mut |name| shuffled(name, n, &mut rng));
-        accuracies.push((format!("{n}-grams of words shuffled"), accuracy));
+        accuracies.push((format!("word {n}-grams shuffled"), accuracy));
     }
     let radius = bundle.manifest.rescnn.radius();
     for scope in (0..radius).rev() {
         let accuracy = Prober::new(&bundle, &kb, Some(scope))?.accuracy(&mentions, &mut |name| name.to_owned());
-        let seen = if scope == 0 { "one piece".to_owned() } else { format!("{} pieces", 2 * scope + 1) };
-        accuracies.push((format!("convolutions see {seen}"), accuracy));
+        let seen = if scope == 0 { "one wordpiece".to_owned() } else { format!("{} wordpieces", 2 * scope + 1) };
+        accuracies.push((format!("receptive field of {seen}"), accuracy));
     }
     let first = accuracies[0].1;
     let row = |(probe, accuracy)| Row { probe, accuracy, change: accuracy - first };

@@ -26,22 +26,23 @@ pub struct ServeArguments {
     /// Compiled knowledge base [default: the embedded `starter`].
     #[arg(long, value_name = "FILE.kb")]
     kb: Option<PathBuf>,
-    /// The model: `default`, `lexical`, or a bundle.
+    /// Model: `default`, `lexical`, or a bundle.
     #[arg(long, value_name = "BUNDLE", default_value = "default")]
     model: String,
-    /// The folder where projects are kept; it is made where it is missing.
+    /// Data folder of the projects; created if missing.
     #[arg(long, value_name = "DIR", default_value = "canonym-data")]
     data: PathBuf,
-    /// The address to listen at. Others than this machine are let in only where an account exists.
+    /// Address to listen on. Access from other machines requires an account.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     bind: String,
-    /// How people call the server where a proxy with TLS stands in front of it, such as https://links.example.org.
+    /// Public URL if the server runs behind a TLS proxy, such as https://links.example.org.
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<PublicUrl>,
-    /// The address of a proxy that is believed from where a request comes (`X-Forwarded-For`); may be given again.
+    /// Address of a proxy whose `X-Forwarded-For` header is trusted. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
-    /// Add an admin, or give one a new password, and end: the password is read from CANONYM_PASSWORD, else from standard input.
+    /// Add an admin, or reset the password of one, and exit. The password is read from CANONYM_PASSWORD or standard
+    /// input.
     #[arg(long, value_name = "NAME")]
     add_admin: Option<String>,
     /// Number of threads [default: all cores].
@@ -63,31 +64,33 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let engine = engine::open(arguments.kb.as_deref(), model)?;
     let trainer =
         ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model() };
-    let app =
-        App::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("the folder of data cannot be used")?;
+    let app = App::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("cannot open the data folder")?;
     if let Some(name) = &arguments.add_admin {
         app.put_admin(name, &password()?).map_err(of_server)?;
-        progress::say(&format!("{name} is an admin in {}", arguments.data.display()));
+        progress::say(&format!("{name} is now an admin in {}", arguments.data.display()));
         return Ok(());
     }
     if (!address.ip().is_loopback() || arguments.public_url.is_some()) && !app.has_admin() {
-        let message = format!("{address} can be reached by others, and nobody has an account");
-        let hint = "add an admin with `canonym serve --add-admin NAME`, or leave `--bind` and `--public-url` out";
+        let message = format!("{address} is reachable from other machines, but there are no accounts");
+        let hint = "add an admin with `canonym serve --add-admin NAME`, or omit `--bind` and `--public-url`";
         return Err(usage(message, hint));
     }
     let stopping = Arc::downgrade(&app);
     interrupt::instead(move || {
-        progress::say("stops; a second interrupt ends it at once");
+        progress::say("Shutting down; press Ctrl+C again to force.");
         if let Some(app) = stopping.upgrade() {
             app.stop();
         }
     });
     let listening = |address: SocketAddr| {
-        progress::say(&format!("canonym is at http://{address}/ and keeps projects in {}", arguments.data.display()));
+        progress::say(&format!(
+            "Serving canonym at http://{address}/; projects are stored in {}",
+            arguments.data.display()
+        ));
     };
     canonym_serve::run(&app, address, listening).map_err(|error| {
-        let hint = "another program may be there; give another port with `--bind 127.0.0.1:0`";
-        canonym_core::Error::invalid(format!("cannot listen at {address}: {error}")).with_hint(hint).into()
+        let hint = "another program may be using the port; choose a free one with `--bind 127.0.0.1:0`";
+        canonym_core::Error::invalid(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
     })
 }
 
@@ -96,9 +99,10 @@ fn public_url(text: &str) -> Result<PublicUrl, String> {
 }
 
 fn address(text: &str) -> anyhow::Result<SocketAddr> {
-    let hint = "give an address and a port, such as 127.0.0.1:7878";
-    let mut found = text.to_socket_addrs().map_err(|error| usage(format!("`{text}` is no address: {error}"), hint))?;
-    found.next().ok_or_else(|| usage(format!("`{text}` is no address"), hint))
+    let hint = "use an address and a port, such as 127.0.0.1:7878";
+    let mut found =
+        text.to_socket_addrs().map_err(|error| usage(format!("invalid address `{text}`: {error}"), hint))?;
+    found.next().ok_or_else(|| usage(format!("invalid address `{text}`"), hint))
 }
 
 fn password() -> anyhow::Result<String> {
@@ -106,7 +110,7 @@ fn password() -> anyhow::Result<String> {
         return Ok(password);
     }
     let mut text = String::new();
-    std::io::stdin().take(4096).read_to_string(&mut text).context("the password cannot be read")?;
+    std::io::stdin().take(4096).read_to_string(&mut text).context("cannot read the password")?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 

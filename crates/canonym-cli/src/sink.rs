@@ -50,8 +50,8 @@ pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result
     match inputs.iter().find(|input| real(input).as_ref() == Some(&written)) {
         None => Ok(()),
         Some(input) => Err(errors::usage(
-            format!("{} is read and cannot be written", input.display()),
-            "give another name to write to",
+            format!("output would overwrite the input {}", input.display()),
+            "choose another output name",
         )),
     }
 }
@@ -78,16 +78,16 @@ impl Sink {
         let out = match (path, format) {
             (Some(path), Some(CorpusFormat::Brat)) => {
                 if is_packed(path) {
-                    let message = format!("{} is to be a folder, which is not compressed", path.display());
-                    return Err(errors::usage(message, "leave the ending out, and pack the folder afterwards"));
+                    let message = format!("{} is an output folder and cannot be compressed", path.display());
+                    return Err(errors::usage(message, "remove the file extension, and compress the folder yourself"));
                 }
                 let atomic = AtomicFolder::create(path)?;
                 let writer = FolderWriter::new(atomic.temporary());
                 Out::Folder(atomic, writer)
             }
             (None, Some(CorpusFormat::Brat)) => {
-                let message = "brat cannot be written to standard output: a document has two files";
-                return Err(errors::usage(message, &format!("give {folder}")));
+                let message = "cannot write brat to standard output: each document has two files";
+                return Err(errors::usage(message, &format!("specify {folder}")));
             }
             (Some(path), _) => Out::File(PackedFile::create(path)?),
             (None, _) => Out::Stdout(Lines::default()),
@@ -136,7 +136,7 @@ impl Sink {
         if let Some((id, name)) = renamed.as_ref().and_then(|writer| writer.renamed().first()) {
             let n = renamed.as_ref().map_or(0, FolderWriter::n_renamed);
             progress::say(&format!(
-                "{} written under another name than the id (first: `{id}` as `{name}`)",
+                "{} written under a name other than the id (first: `{id}` as `{name}`)",
                 counted(n, "document")
             ));
         }

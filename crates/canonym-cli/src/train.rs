@@ -11,22 +11,22 @@ use crate::download::{self, agent, download};
 /// Arguments of `canonym train`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TrainArguments {
-    /// The experiment.
+    /// Experiment file.
     config: PathBuf,
-    /// Where its data lie. Where neither this nor the variable is given: the folder of the experiment, or `../shared/data` where that holds what
-    /// the experiment names and its own folder does not.
+    /// Data folder [default: the folder of the experiment, or `../shared/data` if only that has the files that the
+    /// experiment names].
     #[arg(long, value_name = "DIR", env = "CANONYM_DATA")]
     data_root: Option<PathBuf>,
-    /// The folder to write.
+    /// Output folder.
     #[arg(long = "out", value_name = "DIR", required_unless_present = "record_onto")]
     folder: Option<PathBuf>,
-    /// Train nothing: write what this experiment learns from into a model that it made before.
+    /// Do not train; record the training documents of this experiment in an existing model.
     #[arg(long, value_name = "MODEL", conflicts_with = "folder")]
     record_onto: Option<PathBuf>,
-    /// Judge also on documents that a part was trained on, and say so in the report.
+    /// Also evaluate on documents that a part was trained on; the report marks them.
     #[arg(long)]
     allow_seen: bool,
-    /// Override an entry of the experiment, such as `fit.penalty=0.01`.
+    /// Override a value of the experiment, such as `fit.penalty=0.01`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
@@ -68,7 +68,7 @@ fn fetch(request: &Request<'_>) -> canonym_core::Result<()> {
         Ok(_) => Ok(()),
         Err(error) => match error.downcast::<canonym_core::Error>() {
             Ok(error) => Err(error),
-            Err(error) => Err(std::io::Error::other(error)).context(format!("cannot fetch {url}")),
+            Err(error) => Err(std::io::Error::other(error)).context(format!("cannot download {url}")),
         },
     }
 }

@@ -126,7 +126,7 @@ pub fn training(paths: &[PathBuf], read_as: ReadAs) -> anyhow::Result<Option<Tra
     let mut training = Training::default();
     for path in paths {
         let gold = Gold::read(path, read_as)
-            .with_context(|| format!("cannot read training annotations of {}", path.display()))?;
+            .with_context(|| format!("cannot read training annotations from {}", path.display()))?;
         for (text, ids) in gold.mentions() {
             training.ids.extend(ids.iter().map(str::to_owned));
             training.names.extend(ids.iter().map(|id| training_name(&text, id)));
@@ -218,7 +218,7 @@ pub fn ranked(
             answer(kb, models, subset.clone(), (queries, &shown))?
         }
     };
-    let ranked = to_mentions(queries, &answers, composite).context("cannot pair queries and answers")?;
+    let ranked = to_mentions(queries, &answers, composite).context("cannot match predictions to queries")?;
     let first = |mention: &RankedMention| mention.parts.iter().filter_map(|part| part.first()).cloned().collect();
     let (gold, said): (Vec<IdSet>, Vec<Vec<IdSet>>) =
         ranked.iter().map(|mention| (mention.gold.clone(), first(mention))).unzip();
@@ -266,7 +266,7 @@ pub fn paired(
             System::new(kb, Models::clone(models), &config)?.link(gold.to_vec())?
         }
     };
-    let paired = pair(gold, &predicted).context("cannot pair gold and predictions")?;
+    let paired = pair(gold, &predicted).context("cannot match predictions to gold")?;
     warn_of(&paired);
     Ok((predicted, paired))
 }
@@ -280,7 +280,7 @@ fn warn_of(paired: &Paired) {
         }
     };
     if paired.documents.iter().all(|document| document.gold.is_empty()) {
-        progress::say("warning: gold has no annotations; name its format with `--format` if it has");
+        progress::say("warning: the gold file has no annotations; if it should, specify its format with `--format`");
     }
     let gold = || paired.documents.iter().flat_map(|document| &document.gold);
     let predicted = paired.documents.iter().flat_map(|document| &document.predicted);
@@ -288,5 +288,5 @@ fn warn_of(paired: &Paired) {
         warnings::of_ids(gold().map(|entry| &entry.ids), predicted.map(|entry| &entry.ids));
     }
     warn(&paired.missing, "gold documents without predictions");
-    warn(&paired.different_texts, "predicted documents with another text, of which offsets may not agree");
+    warn(&paired.different_texts, "predicted documents whose text differs from gold (offsets may not match)");
 }

@@ -50,19 +50,19 @@ fn of_queries(queries: &[Query]) -> Vec<(&str, Option<u64>)> {
 pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym_core::Result<()> {
     if seen.n_seen > 0 && !allow_seen {
         let message = format!("{}: {} by `{model}`: {}", path.display(), seen.sentence(), seen.details());
-        let hint = "judge on documents that it has not learned from, or give `--allow-seen` to have the figures with this said beside them";
+        let hint = "evaluate on unseen documents, or use `--allow-seen` to report seen documents separately";
         return Err(canonym_core::Error::invalid(message).with_hint(hint));
     }
     if seen.n_seen > 0 {
         progress::say(&format!("warning: {}: {}", seen.sentence(), seen.details()));
     } else if !seen.related.is_empty() {
         let files = seen.related.join(", ");
-        progress::say(&format!("note: the model knows other documents of this corpus: {files}"));
+        progress::say(&format!("note: the model was trained on other documents of this corpus: {files}"));
     }
     if !seen.unrecorded.is_empty() {
         let parts = seen.unrecorded.join(", ");
         progress::say(&format!(
-            "note: no record of what it learned from: {parts}; whether it knows the documents cannot be told"
+            "note: no training record for {parts}; cannot check whether these documents were seen in training"
         ));
     }
     Ok(())

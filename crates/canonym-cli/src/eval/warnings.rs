@@ -31,9 +31,9 @@ pub fn of_mentions(asked: Option<Mentions>, gold: &Gold) {
     }
     progress::say(match gold.is_mentions_only() {
         true => {
-            "the texts are nothing but mentions, which are linked as they are; `--mentions detect` finds mentions in them"
+            "the texts contain only mentions, so they are linked as given; use `--mentions detect` to detect mentions"
         }
-        false => "the model finds the mentions; `--mentions gold` links those of the gold file",
+        false => "mentions are detected by the model; use `--mentions gold` to link the gold mentions",
     });
 }
 
@@ -48,7 +48,7 @@ pub fn of_types(documents: &[DocumentPair], report: &Report) {
     ];
     for (has, entries) in sides {
         if !entries.is_empty() && entries.iter().all(|entry| entry.types.is_empty()) {
-            progress::say(&format!("warning: {has} no types, which is why `type` is 0"));
+            progress::say(&format!("warning: {has} no types, so `type` is 0"));
         }
     }
 }
@@ -57,8 +57,8 @@ pub fn of_types(documents: &[DocumentPair], report: &Report) {
 pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) {
     let Some(curves) = config.curves.filter(|_| report.curves.is_empty()) else { return };
     let option = if curves.wanted_precision.is_some() { "--want-precision" } else { "--curves" };
-    let why = if has_scores { "have one and the same score, or hardly any" } else { "have no scores" };
-    progress::say(&format!("warning: predictions {why}: `{option}` has nothing to tell"));
+    let why = if has_scores { "have the same score, or almost none" } else { "have no scores" };
+    progress::say(&format!("warning: `{option}` has no effect: predictions {why}"));
 }
 
 /// The ids of one side.
@@ -114,7 +114,7 @@ fn lines(gold: &Side<'_>, predicted: &Side<'_>) -> Vec<String> {
     }
     let (Some(gold_id), Some(predicted_id)) = (gold.example, predicted.example) else {
         let has = if gold.example.is_none() { "gold has" } else { "predictions have" };
-        return vec![format!("warning: {has} no ids, so that no link can be judged, only places and types")];
+        return vec![format!("warning: {has} no ids; only spans and types can be scored")];
     };
     if gold.share_in(predicted).max(predicted.share_in(gold)) >= FEW {
         return Vec::new();
@@ -125,10 +125,12 @@ fn lines(gold: &Side<'_>, predicted: &Side<'_>) -> Vec<String> {
         (Some(prefix), None) => {
             format!("build the knowledge base with `--prefix {prefix}`, and link without `--raw-ids`")
         }
-        _ => "link to the terminology of gold, or join both by mappings (`canonym kb build --join`)".to_owned(),
+        _ => {
+            "link to the terminology of the gold ids, or map one to the other with `canonym kb build --join`".to_owned()
+        }
     };
     let examples = format!("gold has `{gold_id}`, predictions have `{predicted_id}`");
-    vec![format!("warning: hardly any id of one side can be one of the other: {examples}"), format!("hint: {hint}")]
+    vec![format!("warning: gold and predictions use different kinds of ids: {examples}"), format!("hint: {hint}")]
 }
 
 #[cfg(test)]
@@ -149,33 +151,25 @@ mod tests {
             &["L1", "L2"],
             &["CLINIC:L2"],
             expect![[r#"
-            warning: hardly any id of one side can be one of the other: gold has `L1`, predictions have `CLINIC:L2`
+            warning: gold and predictions use different kinds of ids: gold has `L1`, predictions have `CLINIC:L2`
             hint: link with `--raw-ids`, or build the knowledge base without `--prefix`"#]],
         );
         check(
             &["CLINIC:L1"],
             &["L2", "C1", "L3"],
             expect![[r#"
-            warning: hardly any id of one side can be one of the other: gold has `CLINIC:L1`, predictions have `L2`
+            warning: gold and predictions use different kinds of ids: gold has `CLINIC:L1`, predictions have `L2`
             hint: build the knowledge base with `--prefix CLINIC`, and link without `--raw-ids`"#]],
         );
         check(
             &["DOID:1"],
             &["MONDO:1"],
             expect![[r#"
-            warning: hardly any id of one side can be one of the other: gold has `DOID:1`, predictions have `MONDO:1`
-            hint: link to the terminology of gold, or join both by mappings (`canonym kb build --join`)"#]],
+            warning: gold and predictions use different kinds of ids: gold has `DOID:1`, predictions have `MONDO:1`
+            hint: link to the terminology of the gold ids, or map one to the other with `canonym kb build --join`"#]],
         );
-        check(
-            &["-1", "-1"],
-            &["MONDO:1"],
-            expect!["warning: gold has no ids, so that no link can be judged, only places and types"],
-        );
-        check(
-            &["D1"],
-            &["-1"],
-            expect!["warning: predictions have no ids, so that no link can be judged, only places and types"],
-        );
+        check(&["-1", "-1"], &["MONDO:1"], expect!["warning: gold has no ids; only spans and types can be scored"]);
+        check(&["D1"], &["-1"], expect!["warning: predictions have no ids; only spans and types can be scored"]);
     }
 
     #[test]

@@ -22,60 +22,61 @@ const WITH_STARTER: &str = "--with-starter";
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
-    /// Files (plain, .gz, .zst, .zip, .tar), or a folder of RRF, RF2 or NCBI taxonomy tables; `-` is standard input.
+    /// Files (plain, .gz, .zst, .zip, .tar), or a folder with RRF, RF2 or NCBI Taxonomy tables; `-` is standard input.
     ///
-    /// Several are merged: where ids are the same, the first source gives the preferred name and the definition. A
-    /// source can have settings of its own before an `@`: `prefix=MESH,name=mesh,format=tsv@mesh.tsv`. The name is what
-    /// concepts are said to be from where the format does not say it; of a file it is the file's name.
+    /// Several sources are merged; for equal ids, the first source provides the preferred name and the definition.
+    /// Settings for one source precede an `@`: `prefix=MESH,name=mesh,format=tsv@mesh.tsv`. `name` is the source
+    /// vocabulary of its concepts if the format has none [default: the file name].
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
-    /// Where to write; an older file is replaced when the new one is complete.
+    /// Output file; an existing file is replaced once the new one is complete.
     #[arg(long, value_name = "FILE.kb")]
     out: PathBuf,
-    /// The format of sources that have none of their own: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd,
-    /// gene-info, taxonomy, biosyn, tsv or jsonl; told from name and content where not given.
+    /// Source format: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or
+    /// jsonl [default: detected from name and content].
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The prefix for ids that have none, such as MESH.
+    /// Prefix for ids without one, such as MESH.
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Source vocabularies to keep (RRF: SAB; OBO and OWL: namespace; NCBI genes: taxon), by commas; all where not given.
+    /// Source vocabularies to keep, comma-separated (RRF: SAB; OBO and OWL: namespace; NCBI Gene: taxon) [default:
+    /// all].
     #[arg(long = "sources", id = "sources_kept", value_name = "A,B", value_delimiter = ',')]
     sources_kept: Vec<String>,
-    /// Languages to keep (RRF, RF2, OWL), such as en,de; English where not given. For RF2 en-US, en-GB or the id of a
-    /// language reference set, too.
+    /// Languages to keep (RRF, RF2, OWL), such as en,de; for RF2 also en-US, en-GB or the id of a language reference
+    /// set [default: en].
     #[arg(long, value_name = "en", value_delimiter = ',')]
     languages: Vec<String>,
-    /// Semantic types to keep, such as T047,T191 (RF2: disorder; MeSH, CTD: C04; taxonomy: rank); all where not given.
+    /// Semantic types to keep, such as T047,T191 (RF2: disorder; MeSH, CTD: C04; taxonomy: rank) [default: all].
     #[arg(long, value_name = "T047", value_delimiter = ',')]
     semantic_types: Vec<String>,
-    /// Term types to keep (RRF: TTY), such as PT,SY; all where not given.
+    /// Term types to keep (RRF: TTY), such as PT,SY [default: all].
     #[arg(long, value_name = "PT", value_delimiter = ',')]
     term_types: Vec<String>,
     /// Keep obsolete and suppressible entries.
     #[arg(long)]
     keep_obsolete: bool,
-    /// Take cross-references to other terminologies as alternative ids.
+    /// Add cross-references to other terminologies as alternative ids.
     #[arg(long)]
     xrefs: bool,
-    /// Join concepts of different sources that these SSSOM mappings (TSV) say are the same, also through ids that no
-    /// source has. The concept of the first source keeps its id, the ids of the others become alternative ids.
+    /// Merge concepts of different sources that these SSSOM mappings (TSV) declare equivalent, also through ids of no
+    /// source. The id of the first source is kept; the others become alternative ids.
     #[arg(long, value_name = "MAPPING.sssom.tsv")]
     join: Vec<PathBuf>,
-    /// The predicates of mappings that join, separated by commas; skos:exactMatch where not given.
+    /// Predicates of mappings to use, comma-separated [default: skos:exactMatch].
     #[arg(long, value_name = "PREDICATE", value_delimiter = ',', requires = "join")]
     join_predicates: Vec<String>,
-    /// Add the names of the embedded starter (short forms, brand names, lay names) as exact synonyms of concepts with the
-    /// same id or alternative id, such as MESH:D005334. Names of another concept are not added.
+    /// Add names of the embedded starter (abbreviations, brand names, lay terms) as exact synonyms of concepts with the
+    /// same id or alternative id, such as MESH:D005334. Names of other concepts are not added.
     #[arg(long)]
     with_starter: bool,
-    /// The name of the knowledge base; the name of the first source where not given.
+    /// Name of the knowledge base [default: the name of the first source].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What users are to be told about the licence of the content.
+    /// Licence of the content, shown to users.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     licence: String,
-    /// The release of the source, such as 2019AB.
+    /// Release of the source, such as 2019AB.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     source_version: String,
 }
@@ -92,7 +93,7 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     let bar = progress::counter("concepts", None);
     let built = compile(&sources, &config, &arguments.out, &mut |n| bar.set_position(n));
     bar.finish_and_clear();
-    let (meta, report) = built.context("the knowledge base could not be built")?;
+    let (meta, report) = built.context("cannot build the knowledge base")?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();
     progress::say(summary(&arguments.out, len, &meta, &report, started.elapsed()).trim_end());
     Ok(())
@@ -103,20 +104,20 @@ fn check_out(arguments: &BuildArguments, given: &[SourceArgument]) -> anyhow::Re
     let out = &arguments.out;
     if std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file()) {
         let message = format!("{} exists and is not a regular file", out.display());
-        return Err(usage(message, "give `--out` the name of a file to write"));
+        return Err(usage(message, "choose another name for `--out`"));
     }
     let folder = match out.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(usage(format!("there is no folder {}", folder.display()), "create it, or write elsewhere"));
+        return Err(usage(format!("no such folder: {}", folder.display()), "create it, or choose another folder"));
     }
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let mut inputs = given.iter().map(|source| &source.path).chain(&arguments.join);
     if real(out).is_some_and(|written| inputs.any(|source| real(source).as_ref() == Some(&written))) {
-        let message = format!("{} is a source and cannot be written", out.display());
-        return Err(usage(message, "give `--out` another name"));
+        let message = format!("output would overwrite the source {}", out.display());
+        return Err(usage(message, "choose another name for `--out`"));
     }
     Ok(())
 }
@@ -193,14 +194,14 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     let mut kept = vec![
         (u64::from(meta.n_concepts), "concepts".to_owned()),
         (u64::from(meta.n_names), "names".to_owned()),
-        (u64::from(meta.n_forms), "distinct names, case and punctuation aside".to_owned()),
+        (u64::from(meta.n_forms), "distinct names, ignoring case and punctuation".to_owned()),
     ];
     let lists = [(meta.types.len(), "semantic types"), (meta.sources.len(), "source vocabularies")];
     kept.extend(lists.iter().filter(|(n, _)| *n > 0).map(|(n, what)| (*n as u64, (*what).to_owned())));
     sheet.line("read", format!("{} records", thousands(report.n_read)));
     sheet.counts("kept", &kept);
     if meta.options.iter().any(|option| option.starts_with("--join ")) {
-        sheet.line("joined", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
+        sheet.line("merged", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
     }
     if meta.options.iter().any(|option| option == WITH_STARTER) {
         sheet.line("starter", starter_line(report));
@@ -219,7 +220,7 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
 
 fn starter_line(report: &Report) -> String {
     match (report.n_added_names, report.n_supplemented) {
-        (0, _) => "no names added; the starter knows ids such as MESH:D005334".to_owned(),
+        (0, _) => "no names added; the starter uses ids such as MESH:D005334".to_owned(),
         (n_names, n_concepts) => {
             format!("{} added to {}", counted(n_names, "name"), counted(n_concepts, "concept"))
         }

@@ -16,16 +16,16 @@ const SHOWN: u64 = 20;
 /// Arguments of `canonym kb diff`.
 #[derive(Debug, clap::Args)]
 pub struct DiffArguments {
-    /// The older compiled file.
+    /// Older knowledge base.
     #[arg(value_name = "OLD.kb")]
     old: PathBuf,
-    /// The newer compiled file.
+    /// Newer knowledge base.
     #[arg(value_name = "NEW.kb")]
     new: PathBuf,
-    /// Concepts to show; where not given 20, and all of them with `--json`. Counts are of all.
+    /// Concepts to show; counts always include all [default: 20, or all with `--json`].
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Print as JSON: one object, a line each concept.
+    /// Print as JSON: one object, one line per concept.
     #[arg(long)]
     json: bool,
 }
@@ -48,7 +48,7 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
         Ok(())
     })?;
     if n_seen > limit {
-        list += &format!("and {} more, which `--limit` shows\n", thousands(n_seen - limit));
+        list += &format!("and {} more (use `--limit` to show more)\n", thousands(n_seen - limit));
     }
     output::print(&(sheet(&old, &new, &summary) + &list))
 }
@@ -84,7 +84,7 @@ fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String 
     let mut sheet = Sheet::default();
     sheet.line("old", told(old));
     sheet.line("new", told(new));
-    let mut counts = vec![(summary.n_equal, "concepts equal".to_owned())];
+    let mut counts = vec![(summary.n_equal, "concepts unchanged".to_owned())];
     counts.extend(summary.counts.iter().map(|(what, n)| (*n, what.clone())));
     sheet.counts("counts", &counts);
     sheet.text()

@@ -16,20 +16,20 @@ use crate::progress;
 /// Arguments of `canonym kb export`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArguments {
-    /// The compiled file; `starter` is the embedded knowledge base.
+    /// Knowledge base file; `starter` is the embedded one.
     #[arg(value_name = "FILE.kb")]
     file: PathBuf,
-    /// The format: jsonl holds everything, obo no semantic types, tsv names, types and definitions, biosyn names only.
+    /// Format: jsonl (lossless), obo (no semantic types), tsv (names, types, definitions), biosyn (names only).
     #[arg(long, value_name = "F", default_value = "jsonl", value_parser = parse_format)]
     to: ExportFormat,
-    /// Where to write; standard output where not given. `.gz` and `.zst` at the end of the name compress.
+    /// Output file [default: standard output]. A name ending in `.gz` or `.zst` is compressed.
     #[arg(long, short, visible_alias = "output", value_name = "PATH")]
     out: Option<PathBuf>,
 }
 
 fn parse_format(word: &str) -> Result<ExportFormat, String> {
     ExportFormat::from_name(word)
-        .ok_or_else(|| format!("formats are {}", ExportFormat::ALL.map(|f| f.name()).join(", ")))
+        .ok_or_else(|| format!("use one of {}", ExportFormat::ALL.map(|f| f.name()).join(", ")))
 }
 
 /// Runs the command.
@@ -69,12 +69,12 @@ fn summary(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> String 
     sheet.line("wrote", format!("{} as {}", counted(report.n_read, "concept"), format.name()));
     let left: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
-    sheet.counts("not as it was", &left);
+    sheet.counts("lost in export", &left);
     match &kb.meta().added_prefixes[..] {
         [] => {}
         // Ids are written with it, and an id that has a prefix gets no other.
-        [prefix] => sheet.line("raw ids", format!("come back where it is built with `--prefix {prefix}`")),
-        prefixes => sheet.line("raw ids", format!("are not kept: ids have the prefixes {}", prefixes.join(", "))),
+        [prefix] => sheet.line("raw ids", format!("restored by `kb build --prefix {prefix}`")),
+        prefixes => sheet.line("raw ids", format!("lost: ids have several prefixes ({})", prefixes.join(", "))),
     }
     sheet.text()
 }

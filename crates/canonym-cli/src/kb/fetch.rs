@@ -17,23 +17,22 @@ use crate::progress;
 /// Arguments of `canonym kb fetch`.
 #[derive(Debug, clap::Args)]
 pub struct FetchArguments {
-    /// The terminology; `--list` shows their names.
+    /// Terminology to download; see `--list`.
     #[arg(required_unless_present_any = ["list", "url"])]
     name: Option<String>,
-    /// Show what can be fetched, from where and under which licence.
+    /// List available terminologies with source and licence.
     #[arg(long)]
     list: bool,
-    /// Where to write, a file or a folder; the current folder where not given. An older file is replaced when the new one
-    /// is complete.
+    /// Output file or folder [default: the current folder]. An existing file is replaced once the new one is complete.
     #[arg(long, short, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Another address than the known one, such as that of another release.
+    /// Download from this address instead, such as that of another release.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The SHA-256 that the file must have.
+    /// Expected SHA-256 of the file.
     #[arg(long, value_name = "HEX", value_parser = parse_sha256)]
     sha256: Option<String>,
-    /// Refuse larger files.
+    /// Maximum size of the file in bytes.
     #[arg(long, value_name = "N", default_value_t = 16 << 30)]
     max_bytes: u64,
 }
@@ -50,7 +49,7 @@ struct Side<'a> {
 fn parse_sha256(text: &str) -> Result<String, String> {
     match is_digest(text) && text.len() == 64 {
         true => Ok(text.to_ascii_lowercase()),
-        false => Err("64 hexadecimal digits are expected".to_owned()),
+        false => Err("expected 64 hexadecimal digits".to_owned()),
     }
 }
 
@@ -62,8 +61,11 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<()> {
     let known = match &arguments.name {
         Some(name) => match find(name) {
             None if arguments.url.is_none() => {
-                let message = format!("there is no terminology `{name}` that can be fetched");
-                return Err(usage(message, "`canonym kb fetch --list` shows their names; `--url` takes any address"));
+                let message = format!("unknown terminology `{name}`");
+                return Err(usage(
+                    message,
+                    "list terminologies with `canonym kb fetch --list`, or specify an address with `--url`",
+                ));
             }
             found => found,
         },
@@ -75,7 +77,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<()> {
     };
     let out = destination(arguments.out.as_deref(), url)?;
     let build = build_command(known, &out);
-    let hint = format!("without a network, download {url} elsewhere and bring it here, then `{build}`");
+    let hint = format!("without network access, copy {url} here from another machine and run `{build}`");
     let agent = agent(url);
     let expected = expected(arguments, known, url, &agent);
     let request = Request { url, out: &out, max_bytes: arguments.max_bytes, expected, hint: &hint };
@@ -86,7 +88,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<()> {
     let mut sheet = Sheet::default();
     sheet.line("fetched", format!("{} ({})", out.display(), bytes(facts.size)));
     sheet.line("changed", facts.last_modified.clone());
-    let checked = if facts.verified { "as expected" } else { "written down, nothing to compare it with" };
+    let checked = if facts.verified { "verified" } else { "not verified (no published checksum)" };
     sheet.line("sha256", format!("{}, {checked}", facts.sha256));
     sheet.line("licence", licence);
     sheet.line("next", build);
@@ -108,7 +110,7 @@ fn expected(
     let from = format!("{url}{ending}");
     let digest = read_checksum(agent, &from);
     if digest.is_none() {
-        progress::say(&format!("warning: no checksum could be read from {from}"));
+        progress::say(&format!("warning: no checksum found at {from}"));
     }
     Some(Expected { digest: digest?, from })
 }
@@ -120,7 +122,7 @@ fn destination(out: Option<&Path>, url: &str) -> anyhow::Result<PathBuf> {
     };
     match file_name(url) {
         Some(name) => Ok(folder.join(name)),
-        None => Err(usage(format!("`{url}` names no file"), "give the file to write with `--out`")),
+        None => Err(usage(format!("`{url}` does not name a file"), "specify the output file with `--out`")),
     }
 }
 

@@ -14,16 +14,16 @@ use crate::output::{self, Sheet, bytes, thousands};
 /// Arguments of `canonym kb info`.
 #[derive(Debug, clap::Args)]
 pub struct InfoArguments {
-    /// The compiled file; `starter` is the embedded knowledge base.
+    /// Knowledge base file; `starter` is the embedded one.
     #[arg(value_name = "FILE.kb")]
     file: PathBuf,
     /// Print as JSON.
     #[arg(long)]
     json: bool,
-    /// List the sections of the file with their sizes, too; JSON always has them.
+    /// Also list the sections of the file with their sizes; JSON always includes them.
     #[arg(long)]
     sections: bool,
-    /// Compare every section with its checksum, also in a large file.
+    /// Verify the checksum of every section, even in large files.
     #[arg(long)]
     verify: bool,
 }
@@ -58,7 +58,7 @@ struct Info<'a> {
 pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let kb = terminology::open(Some(&arguments.file))?;
     if arguments.verify {
-        kb.container().verify().context("the knowledge base is not whole")?;
+        kb.container().verify().context("the knowledge base is damaged")?;
     }
     let info = collect(&kb, arguments.verify);
     if arguments.json {
@@ -135,10 +135,10 @@ fn sheet(info: &Info<'_>) -> Sheet {
     let counts = [
         (info.n_concepts, "concepts"),
         (info.n_names, "names"),
-        (info.n_forms, "distinct names, case and punctuation aside"),
-        (info.n_shared_forms, "of these name several concepts"),
+        (info.n_forms, "distinct names, ignoring case and punctuation"),
+        (info.n_shared_forms, "of these shared by several concepts"),
         (info.n_definitions, "concepts with a definition"),
-        (info.n_with_parents, "concepts with a broader one"),
+        (info.n_with_parents, "concepts with a parent"),
         (info.n_alternative_ids, "alternative ids"),
     ];
     sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));

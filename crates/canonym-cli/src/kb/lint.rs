@@ -12,17 +12,16 @@ use crate::output::{self, thousands};
 /// Arguments of `canonym kb lint`.
 #[derive(Debug, clap::Args)]
 pub struct LintArguments {
-    /// The compiled file; `starter` is the embedded knowledge base.
+    /// Knowledge base file; `starter` is the embedded one.
     #[arg(value_name = "FILE.kb")]
     file: PathBuf,
-    /// Checks to run, separated by commas; all of them where not given.
+    /// Checks to run, comma-separated [default: all].
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     only: Vec<String>,
-    /// Examples a check.
+    /// Examples per check.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     limit: u32,
-    /// End with status 1 where something is found; what only tells that the source has no definitions or types does not
-    /// count.
+    /// Exit with status 1 if there are findings, other than notes that the source has no definitions or types.
     #[arg(long)]
     strict: bool,
     /// Print as JSON.
@@ -63,7 +62,7 @@ pub fn run(arguments: &LintArguments) -> anyhow::Result<()> {
     if arguments.strict && n_found > 0 {
         let error =
             canonym_core::Error::invalid(format!("{} has findings: {}", arguments.file.display(), thousands(n_found)));
-        return Err(error.with_hint("choose checks with `--only`, or leave `--strict` out").into());
+        return Err(error.with_hint("select checks with `--only`, or omit `--strict`").into());
     }
     Ok(())
 }
@@ -75,7 +74,7 @@ fn checks(words: &[String]) -> anyhow::Result<Vec<Check>> {
     let known = |word: &String| {
         Check::from_word(word.trim()).ok_or_else(|| {
             let all = Check::ALL.map(|check| check.words().0).join(", ");
-            usage(format!("there is no check `{}`", word.trim()), &format!("checks are {all}"))
+            usage(format!("unknown check `{}`", word.trim()), &format!("use one of {all}"))
         })
     };
     words.iter().map(known).collect()

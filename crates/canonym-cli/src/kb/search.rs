@@ -12,12 +12,12 @@ use crate::{output, progress};
 /// Arguments of `canonym kb search`.
 #[derive(Debug, clap::Args)]
 pub struct SearchArguments {
-    /// The compiled file; `starter` is the embedded knowledge base.
+    /// Knowledge base file; `starter` is the embedded one.
     #[arg(value_name = "FILE.kb")]
     file: PathBuf,
-    /// A name, the start of one, or an id.
+    /// Name, prefix of a name, or id.
     query: String,
-    /// Concepts to show.
+    /// Maximum number of concepts to show.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     top_k: u32,
     /// Print as JSON.
@@ -49,7 +49,7 @@ pub fn run(arguments: &SearchArguments) -> anyhow::Result<()> {
         return output::print_json(&Answer { query, hits });
     }
     if hits.is_empty() {
-        progress::say(&format!("nothing in {} is named like `{query}`", kb.meta().name));
+        progress::say(&format!("no match for `{query}` in {}", kb.meta().name));
     }
     output::print(&text(&hits))
 }

@@ -15,10 +15,10 @@ const MAX_LISTED: usize = 20;
 /// Arguments of `canonym kb show`.
 #[derive(Debug, clap::Args)]
 pub struct ShowArguments {
-    /// The compiled file; `starter` is the embedded knowledge base.
+    /// Knowledge base file; `starter` is the embedded one.
     #[arg(value_name = "FILE.kb")]
     file: PathBuf,
-    /// The id, such as MESH:D003924, or an alternative one.
+    /// Id, such as MESH:D003924, or alternative id.
     id: String,
     /// Print as JSON.
     #[arg(long)]
@@ -69,7 +69,7 @@ fn unknown(kb: &KnowledgeBase, id: &str) -> canonym_core::Error {
     let near: Vec<String> =
         near.into_iter().map(|concept| format!("{} ({})", kb.id(concept), kb.preferred_name(concept))).collect();
     match near.split_last() {
-        None => error.with_hint("find it by name with `canonym kb search`"),
+        None => error.with_hint("search by name with `canonym kb search`"),
         Some((only, [])) => error.with_hint(format!("did you mean {only}?")),
         Some((last, others)) => error.with_hint(format!("did you mean {} or {last}?", others.join(", "))),
     }
@@ -118,7 +118,7 @@ fn listed(neighbours: &[Neighbour<'_>]) -> Vec<String> {
         shown.iter().map(|neighbour| format!("{:width$}  {}", neighbour.id, neighbour.name)).collect();
     let n_more = neighbours.len() - shown.len();
     if n_more > 0 {
-        lines.push(format!("and {} more, which `--json` lists", thousands(n_more as u64)));
+        lines.push(format!("and {} more (use `--json` to list all)", thousands(n_more as u64)));
     }
     lines
 }

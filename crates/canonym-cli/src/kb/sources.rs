@@ -33,11 +33,8 @@ impl SourceArgument {
                 Some(("prefix", prefix)) => source.prefix = Some(bare_prefix(prefix)),
                 Some(("name", name)) => source.name = Some(name.to_owned()),
                 _ => {
-                    let message = format!("`{setting}` is not a setting of a source");
-                    return Err(usage(
-                        message,
-                        "settings are format=…, prefix=… and name=…, as in prefix=MESH@mesh.tsv",
-                    ));
+                    let message = format!("invalid source setting `{setting}`");
+                    return Err(usage(message, "use format=…, prefix=… or name=…, as in prefix=MESH@mesh.tsv"));
                 }
             }
         }
@@ -51,7 +48,7 @@ pub fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
     if let Some(format) = SourceFormat::from_name(&word) {
         return Ok(format);
     }
-    Err(usage(format!("there is no source format `{word}`"), &format!("formats are {}", SourceFormat::list())))
+    Err(usage(format!("unknown source format `{word}`"), &format!("use one of {}", SourceFormat::list())))
 }
 
 /// A prefix without blanks and colon.

@@ -47,8 +47,8 @@ fn changes_are_shown_with_their_text() {
             strict recall                    33.33   66.67     +33.33    +33.33 +33.33      0.0020      1.0000
             strict F1                        40.00   66.67     +26.67    +26.67 +26.67      0.0020      1.0000
 
-            McNemar on right mentions: 1 won, 0 lost, p = 1.0000
-            both right: 1; both wrong in the same way: 1
+            McNemar test on correct mentions: 1 won, 0 lost, p = 1.0000
+            both correct: 1; same error: 1
 
             won: 1
               7  A circle in a [square] near a trigon.
@@ -89,8 +89,8 @@ fn answers_to_queries_are_compared() {
                                                  A       B      B - A     95% of B - A bootstrap p   random. p
             accuracy@1                       50.00  100.00     +50.00    +50.00 +50.00      0.0020      1.0000
 
-            McNemar on right mentions: 1 won, 0 lost, p = 1.0000
-            both right: 1; both wrong in the same way: 0
+            McNemar test on correct mentions: 1 won, 0 lost, p = 1.0000
+            both correct: 1; same error: 0
 
             won: 1
               7  [trigon]
@@ -111,7 +111,7 @@ fn answers_to_other_queries_are_refused() {
         expect![[r#"
         status 1
         --- stderr
-        error: cannot pair queries and answers
+        error: cannot match predictions to queries
           caused by: b.jsonl:1: the answer is to `square`, the query is `round`
         hint: give `canonym map` one line for each query, and for each part of a mention `a|b`, in order
     "#]],

@@ -118,7 +118,7 @@ fn what_is_read_is_not_written_over() {
     {
         let output = place.run(arguments, "");
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("gold.txt is read and cannot be written"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("output would overwrite the input gold.txt"));
         assert_eq!(std::fs::read_to_string(place.path("gold.txt")).unwrap(), GOLD);
     }
 }
@@ -142,7 +142,7 @@ fn folders_are_new_or_empty() {
         expect![[r#"
         status 2
         --- stderr
-        error: brat cannot be written to standard output: a document has two files
+        error: cannot write brat to standard output: each document has two files
         hint: give a folder instead of `-`
     "#]],
     );
@@ -151,7 +151,7 @@ fn folders_are_new_or_empty() {
         expect![[r#"
         status 2
         --- stderr
-        error: brat cannot be written to standard output: a document has two files
+        error: cannot write brat to standard output: each document has two files
         hint: give a folder with `--output`
     "#]],
     );

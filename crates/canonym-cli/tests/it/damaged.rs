@@ -89,7 +89,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 --- stderr
                 error: the knowledge base could not be opened
                   caused by: cannot use .: it is not a regular file
-                hint: take a whole copy of the file
+                hint: get a complete copy of the file
             "#]],
         ),
         (
@@ -147,7 +147,7 @@ fn files_of_another_version_say_so() {
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use hollow.kb: it has no section `id.at`
-            hint: take a whole copy of the file
+            hint: get a complete copy of the file
         "#]],
     );
 }

@@ -51,7 +51,7 @@ fn faults_of_the_files_and_of_the_call_differ() {
         expect![[r#"
         status 1
         --- stderr
-        error: cannot pair gold and predictions
+        error: cannot match predictions to gold
           caused by: predicted document `empty` is not among the 1 gold documents
         hint: give the gold file of the same documents, in the same split
     "#]],
@@ -61,7 +61,7 @@ fn faults_of_the_files_and_of_the_call_differ() {
         expect![[r#"
         status 2
         --- stderr
-        error: gold and predictions cannot both come from standard input
+        error: gold annotations and predictions cannot both be read from standard input
     "#]],
     );
     place.check(
@@ -69,8 +69,8 @@ fn faults_of_the_files_and_of_the_call_differ() {
         expect![[r#"
         status 2
         --- stderr
-        error: `--composite` has no meaning for annotated documents, only for queries
-        hint: give `--format biosyn`, or choose by `--ids`
+        error: `--composite` does not apply to annotated documents, only to queries
+        hint: use `--format biosyn`, or `--ids`
     "#]],
     );
     place.check(
@@ -241,7 +241,7 @@ fn folds_are_laid_beside_each_other() {
     place.check(&["eval", "--folds", "fold0.json", "dev.concept"], expect![[r#"
         status 1
         --- stderr
-        error: dev.concept:1: this is no report of `canonym eval --json`: invalid type: integer `7`, expected struct Report at line 1 column 1
-        hint: judge each fold with `--json` first
+        error: dev.concept:1: not a report of `canonym eval --json`: invalid type: integer `7`, expected struct Report at line 1 column 1
+        hint: evaluate each fold with `--json` first
     "#]]);
 }

@@ -56,8 +56,8 @@ fn queries_have_a_page_and_no_cases() {
         expect![[r#"
             status 2
             --- stderr
-            error: `--errors` has no meaning for BioSyn queries, which have no spans
-            hint: leave it out
+            error: `--errors` does not apply to BioSyn queries, which have no spans
+            hint: omit it
         "#]],
     );
 }

@@ -19,7 +19,7 @@ fn ids_in_two_spellings_are_told_and_raw_ids_mend_them() {
     place.write("gold.txt", GOLD);
     let run = ["--model", "default", "--kb", "shapes.kb", "--match", "strict", "--mentions", "detect"];
     expect![[r#"
-        warning: hardly any id of one side can be one of the other: gold has `S1`, predictions have `X:S1`
+        warning: gold and predictions use different kinds of ids: gold has `S1`, predictions have `X:S1`
         hint: link with `--raw-ids`, or build the knowledge base without `--prefix`
     "#]]
     .assert_eq(&told(&place, &run));
@@ -41,8 +41,8 @@ fn ids_in_two_spellings_are_told_and_raw_ids_mend_them() {
         expect![[r#"
         status 2
         --- stderr
-        error: `--raw-ids` has no meaning for predictions of a file
-        hint: give it where the predictions are made, or leave `--pred` out to run a model
+        error: `--raw-ids` does not apply to a prediction file
+        hint: use it with `canonym link`, or omit `--pred` to run a model
     "#]],
     );
 }
@@ -55,7 +55,8 @@ fn texts_that_are_nothing_but_mentions_are_linked_as_they_are() {
         "1|t|pie slice\n1\t0\t9\tpie slice\tCurve\tX:S3\n\n2|t|round.\n2\t0\t5\tround\tCurve\tX:S1\n",
     );
     let run = ["--model", "lexical", "--kb", "shapes.kb", "--match", "strict"];
-    let given = "the texts are nothing but mentions, which are linked as they are; `--mentions detect` finds mentions in them\n";
+    let given =
+        "the texts contain only mentions, so they are linked as given; use `--mentions detect` to detect mentions\n";
     assert_eq!(told(&place, &run), given);
     let f1 = |more: &[&str]| {
         let output = place.run(&[&["eval", "--gold", "gold.txt", "--json"], &run[..], more].concat(), "");
@@ -66,7 +67,10 @@ fn texts_that_are_nothing_but_mentions_are_linked_as_they_are() {
     assert_eq!(told(&place, &[&run[..], &["--mentions", "detect"]].concat()), "");
     // In a text with other words the model finds the mentions.
     place.write("gold.txt", GOLD.replace("S1", "X:S1").replace("S2", "X:S2"));
-    assert_eq!(told(&place, &run), "the model finds the mentions; `--mentions gold` links those of the gold file\n");
+    assert_eq!(
+        told(&place, &run),
+        "mentions are detected by the model; use `--mentions gold` to link the gold mentions\n"
+    );
     assert_eq!(told(&place, &[&run[..], &["--mentions", "gold"]].concat()), "");
 }
 
@@ -91,20 +95,20 @@ fn sides_without_ids_types_or_scores_are_told() {
     place.write("bare.jsonl", bare);
     place.write("none.jsonl", bare.replace("\"S1\"", ""));
     expect![[r#"
-        warning: predictions have no types, which is why `type` is 0
-        warning: predictions have no scores: `--curves` has nothing to tell
+        warning: predictions have no types, so `type` is 0
+        warning: `--curves` has no effect: predictions have no scores
     "#]]
     .assert_eq(&told(&place, &["--pred", "bare.jsonl", "--curves"]));
     expect![[r#"
-        warning: predictions have no ids, so that no link can be judged, only places and types
-        warning: predictions have no scores: `--want-precision` has nothing to tell
+        warning: predictions have no ids; only spans and types can be scored
+        warning: `--want-precision` has no effect: predictions have no scores
     "#]]
     .assert_eq(&told(&place, &["--pred", "none.jsonl", "--want-precision", "0.9", "--match", "strict"]));
     place.write("gold.txt", bare.replace("\"S1\"", ""));
     place.write("typed.txt", GOLD);
     expect![[r#"
-        warning: gold has no ids, so that no link can be judged, only places and types
-        warning: gold has no types, which is why `type` is 0
+        warning: gold has no ids; only spans and types can be scored
+        warning: gold has no types, so `type` is 0
     "#]]
     .assert_eq(&told(&place, &["--pred", "typed.txt", "--match", "type"]));
 }

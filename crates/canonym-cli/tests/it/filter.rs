@@ -98,8 +98,8 @@ fn text_and_evaluation_take_the_same_filters() {
         expect![[r#"
         status 2
         --- stderr
-        error: filters of concepts have no meaning for predictions of a file
-        hint: leave `--pred` out to run a model, or filter where the predictions are made
+        error: concept filters do not apply to a prediction file
+        hint: use them with `canonym link`, or omit `--pred` to run a model
     "#]],
     );
 }

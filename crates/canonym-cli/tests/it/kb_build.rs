@@ -19,7 +19,7 @@ fn a_build_ends_with_a_report() {
             read     5 records
             kept      4  concepts
                      11  names
-                     10  distinct names, case and punctuation aside
+                     10  distinct names, ignoring case and punctuation
                       2  semantic types
             dropped  1  concept: no name (first: shapes.tsv:6)
                      1  name: empty (first: shapes.tsv:6)
@@ -60,7 +60,7 @@ fn standard_input_needs_a_format() {
         read     4 records
         kept      4  concepts
                  11  names
-                 10  distinct names, case and punctuation aside
+                 10  distinct names, ignoring case and punctuation
                   2  semantic types
         dropped  nothing
     "#]],
@@ -76,8 +76,8 @@ fn formats_that_are_not_there_are_named() {
         expect![[r#"
             status 2
             --- stderr
-            error: there is no source format `xls`
-            hint: formats are rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+            error: unknown source format `xls`
+            hint: use one of rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
         "#]],
     );
     place.check(
@@ -116,7 +116,7 @@ fn sources_that_cannot_be_read_are_named() {
                 status 1
                 --- stderr
                 error: empty.tsv:1: the file is empty
-                hint: correct the file there, or take a whole copy; `canonym help formats` and `help sources` tell what is read
+                hint: fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`
             "#]],
         ),
         (
@@ -124,7 +124,7 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: the knowledge base could not be built
+                error: cannot build the knowledge base
                   caused by: latin.tsv:1: byte 7 of the line (0xe9) is not UTF-8
                 hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`
             "#]],
@@ -134,7 +134,7 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be built
+            error: cannot build the knowledge base
               caused by: columns.tsv:2: 1 columns, 2 to 5 are expected
             hint: the columns are id, name, synonyms by |, types by |, definition, divided by tabs
         "#]],
@@ -174,7 +174,7 @@ fn sources_that_cannot_be_read_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: the knowledge base could not be built
+        error: cannot build the knowledge base
           caused by: empty.tsv:1: no concept in tsv format was found
         hint: check the file and the format that was asked for
     "#]],
@@ -184,7 +184,7 @@ fn sources_that_cannot_be_read_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: the knowledge base could not be built
+        error: cannot build the knowledge base
           caused by: cut.tsv.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
         hint: fetch or compress the file again
     "#]],
@@ -202,7 +202,7 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
         expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be built
+            error: cannot build the knowledge base
               caused by: no concept with a name is left to compile
             hint: check the source format and the filters; dropped: 4 × concept: semantic type (first: shapes.tsv:1)
         "#]],
@@ -235,7 +235,7 @@ fn sources_of_several_formats_are_merged() {
         read     6 records
         kept      5  concepts
                  14  names
-                 12  distinct names, case and punctuation aside
+                 12  distinct names, ignoring case and punctuation
                   2  semantic types
                   2  source vocabularies
         dropped  nothing
@@ -273,7 +273,7 @@ fn sources_of_several_formats_are_merged() {
             read     6 records
             kept     3  concepts
                      8  names
-                     7  distinct names, case and punctuation aside
+                     7  distinct names, ignoring case and punctuation
                      1  semantic types
                      2  source vocabularies
             dropped  2  concept: semantic type (first: shapes.tsv:2)
@@ -284,8 +284,8 @@ fn sources_of_several_formats_are_merged() {
         expect![[r#"
         status 2
         --- stderr
-        error: `size=4` is not a setting of a source
-        hint: settings are format=…, prefix=… and name=…, as in prefix=MESH@mesh.tsv
+        error: invalid source setting `size=4`
+        hint: use format=…, prefix=… or name=…, as in prefix=MESH@mesh.tsv
     "#]],
     );
     place.check(
@@ -320,10 +320,10 @@ fn mappings_join_concepts_of_two_sources() {
             read     6 records
             kept      5  concepts
                      13  names
-                     12  distinct names, case and punctuation aside
+                     12  distinct names, ignoring case and punctuation
                       2  semantic types
                       2  source vocabularies
-            joined   1 concept with an equivalent one
+            merged   1 concept with an equivalent one
             dropped  1  mapping: another predicate
         "#]],
     );
@@ -355,10 +355,10 @@ fn mappings_join_concepts_of_two_sources() {
         read     6 records
         kept      4  concepts
                  13  names
-                 12  distinct names, case and punctuation aside
+                 12  distinct names, ignoring case and punctuation
                   2  semantic types
                   2  source vocabularies
-        joined   2 concepts with an equivalent one
+        merged   2 concepts with an equivalent one
         dropped  nothing
     "#]],
     );
@@ -376,7 +376,7 @@ fn destinations_that_cannot_be_written_are_refused_before_the_work() {
         status 2
         --- stderr
         error: folder exists and is not a regular file
-        hint: give `--out` the name of a file to write
+        hint: choose another name for `--out`
     "#]],
         ),
         (
@@ -384,8 +384,8 @@ fn destinations_that_cannot_be_written_are_refused_before_the_work() {
             expect![[r#"
         status 2
         --- stderr
-        error: there is no folder nowhere
-        hint: create it, or write elsewhere
+        error: no such folder: nowhere
+        hint: create it, or choose another folder
     "#]],
         ),
         (
@@ -393,8 +393,8 @@ fn destinations_that_cannot_be_written_are_refused_before_the_work() {
             expect![[r#"
         status 2
         --- stderr
-        error: shapes.tsv is a source and cannot be written
-        hint: give `--out` another name
+        error: output would overwrite the source shapes.tsv
+        hint: choose another name for `--out`
     "#]],
         ),
     ] {
@@ -474,7 +474,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
         read     5 records
         kept     1  concepts
                  3  names
-                 3  distinct names, case and punctuation aside
+                 3  distinct names, ignoring case and punctuation
         merged   2  row: the id of an earlier one (first: shapes.tsv:3)
         dropped  2  concept: no name (first: shapes.tsv:2)
                  2  name: empty (first: shapes.tsv:2)
@@ -492,7 +492,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
         read     3 records
         kept     1  concepts
                  2  names
-                 2  distinct names, case and punctuation aside
+                 2  distinct names, ignoring case and punctuation
         merged   1  term: the id of an earlier one (first: shapes.obo:10)
         dropped  1  concept: no name (first: shapes.obo:7)
     "#]],

@@ -29,7 +29,7 @@ fn diff_lists_what_came_went_and_changed() {
         --- stdout
         old     shapes, 4 concepts
         new     later, 4 concepts
-        counts  1  concepts equal
+        counts  1  concepts unchanged
                 1  concepts added
                 2  concepts changed
                 1  concepts removed
@@ -57,7 +57,7 @@ fn diff_lists_what_came_went_and_changed() {
         --- stdout
         old     shapes, 4 concepts
         new     later, 4 concepts
-        counts  1  concepts equal
+        counts  1  concepts unchanged
                 1  concepts added
                 2  concepts changed
                 1  concepts removed
@@ -67,7 +67,7 @@ fn diff_lists_what_came_went_and_changed() {
                 1  types added
         ~ X:S1  Circle
             - names: ring shape
-        and 3 more, which `--limit` shows
+        and 3 more (use `--limit` to show more)
     "#]],
     );
     place.check(
@@ -100,7 +100,7 @@ fn what_is_exported_builds_again_without_a_difference() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         place.run(&["kb", "build", &file, "--out", "again.kb"], "");
         let output = place.run(&["kb", "diff", "shapes.kb", "again.kb"], "");
-        assert!(String::from_utf8_lossy(&output.stdout).ends_with("counts  4  concepts equal\n"), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).ends_with("counts  4  concepts unchanged\n"), "{output:?}");
     }
 }
 
@@ -124,10 +124,10 @@ fn export_tells_what_the_format_cannot_hold() {
             X:S4||trigon
             X:S4||Trigon
             --- stderr
-            wrote          4 concepts as biosyn
-            not as it was  1  definition: the format has none
-                           4  type: the format has none
-            raw ids        come back where it is built with `--prefix X`
+            wrote           4 concepts as biosyn
+            lost in export  1  definition: not supported by the format
+                            4  type: not supported by the format
+            raw ids         restored by `kb build --prefix X`
         "#]],
     );
     place.check(
@@ -135,7 +135,7 @@ fn export_tells_what_the_format_cannot_hold() {
         expect![[r#"
         status 2
         --- stderr
-        error: invalid value 'owl' for '--to <F>': formats are jsonl, tsv, biosyn, obo
+        error: invalid value 'owl' for '--to <F>': use one of jsonl, tsv, biosyn, obo
 
         For more information, try '--help'.
     "#]],

@@ -59,7 +59,7 @@ fn lint_counts_what_it_finds_and_names_the_first() {
             }
             --- stderr
             error: doubtful.kb has findings: 1
-            hint: choose checks with `--only`, or leave `--strict` out
+            hint: select checks with `--only`, or omit `--strict`
         "#]],
     );
     place.check(
@@ -73,7 +73,7 @@ fn lint_counts_what_it_finds_and_names_the_first() {
     place.check(&["kb", "lint", "doubtful.kb", "--only", "variants"], expect![[r#"
         status 2
         --- stderr
-        error: there is no check `variants`
-        hint: checks are duplicate-labels, homonyms, one-letter, stop-words, digits-only, no-letters, long-names, variant-names, dangling-parents, cyclic-parents, obsolete, obsolete-parents, no-definition, no-type
+        error: unknown check `variants`
+        hint: use one of duplicate-labels, homonyms, one-letter, stop-words, digits-only, no-letters, long-names, variant-names, dangling-parents, cyclic-parents, obsolete, obsolete-parents, no-definition, no-type
     "#]]);
 }

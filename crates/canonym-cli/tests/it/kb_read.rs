@@ -18,10 +18,10 @@ fn info_tells_what_a_file_holds() {
             added prefixes  X
             counts           4  concepts
                             11  names
-                            10  distinct names, case and punctuation aside
-                             0  of these name several concepts
+                            10  distinct names, ignoring case and punctuation
+                             0  of these shared by several concepts
                              1  concepts with a definition
-                             0  concepts with a broader one
+                             0  concepts with a parent
                              0  alternative ids
             names           4  preferred
                             7  exact
@@ -95,7 +95,7 @@ fn search_shows_exact_then_prefix_then_fuzzy() {
         expect![[r#"
         status 0
         --- stderr
-        nothing in shapes is named like `😀`
+        no match for `😀` in shapes
     "#]],
     );
     place.check(
@@ -212,7 +212,7 @@ fn show_lists_names_and_neighbours() {
         status 1
         --- stderr
         error: tools has no concept with the id `😀`
-        hint: find it by name with `canonym kb search`
+        hint: search by name with `canonym kb search`
     "#]],
     );
 }

@@ -102,7 +102,10 @@ fn other_documents_are_judged_as_before_and_a_corpus_that_was_learned_from_is_to
         let (ok, json, told) = said(&place, &judge(data, &["--json"]));
         assert!(ok, "{told}");
         // Recognition chooses nothing on its development part.
-        assert!(told.contains("note: the model knows other documents of this corpus: shapes/train.jsonl"), "{told}");
+        assert!(
+            told.contains("note: the model was trained on other documents of this corpus: shapes/train.jsonl"),
+            "{told}"
+        );
         let report: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(report["seen"]["n_seen"], 0, "{report}");
         assert_eq!(report["seen"]["related"], serde_json::json!(["shapes/train.jsonl"]));
@@ -145,11 +148,11 @@ fn a_model_without_a_record_opens_and_says_so_until_one_is_written() {
     assert!(old.remove("learned").is_some());
     place.write(path, serde_json::to_string_pretty(&old).unwrap() + "\n");
     let (ok, json, told) = said(&place, &judge("shapes/train.jsonl", &["--json"]));
-    assert!(ok && told.contains("no record of what it learned from: recognition weights"), "{told}");
+    assert!(ok && told.contains("no training record for recognition weights"), "{told}");
     let report: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["seen"]["unrecorded"], serde_json::json!(["recognition weights"]), "{report}");
     let (_, table, _) = said(&place, &["model", "info", "model"]);
-    assert!(table.contains("no record of what it learned from  recognition weights"), "{table}");
+    assert!(table.contains("no training record  recognition weights"), "{table}");
     // The experiment writes it onto the model: the same that a training writes.
     let (ok, _, told) = said(&place, &["train", "shapes.toml", "--data-root", ".", "--record-onto", path]);
     assert!(ok && told.contains("8 documents recorded"), "{told}");

@@ -162,8 +162,8 @@ fn models_that_read_no_short_forms_refuse_the_file() {
         expect![[r#"
         status 2
         --- stderr
-        error: own.tsv is read and cannot be written
-        hint: give another name to write to
+        error: output would overwrite the input own.tsv
+        hint: choose another output name
     "#]],
     );
 }

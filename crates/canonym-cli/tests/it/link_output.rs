@@ -53,8 +53,8 @@ fn endings_of_names_compress_and_archives_are_refused() {
         expect![[r#"
         status 2
         --- stderr
-        error: links.zip cannot be written: no `.zip` is made
-        hint: end the name with `.gz` or `.zst`, or without them and pack it afterwards
+        error: cannot write links.zip: unsupported compression `.zip`
+        hint: use `.gz` or `.zst`, or compress the file yourself
     "#]],
     );
     place.check(
@@ -62,8 +62,8 @@ fn endings_of_names_compress_and_archives_are_refused() {
         expect![[r#"
         status 2
         --- stderr
-        error: notes.gz is to be a folder, which is not compressed
-        hint: leave the ending out, and pack the folder afterwards
+        error: notes.gz is an output folder and cannot be compressed
+        hint: remove the file extension, and compress the folder yourself
     "#]],
     );
     assert_eq!(place.run(&["convert", "note.txt", "x.zip", "--to", "jsonl"], "").status.code(), Some(2));
@@ -120,8 +120,8 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
         hint: each line is one JSON object with `id`, `text` and `annotations`
         3 scores were left out (first in document `1`)
         3 lists of candidates were cut to the id of the first (first in document `1`)
-        error: 2 files were left out, or their rest
-        hint: all others are written; mend what the messages above name, or take it out of the folder
+        error: 2 files were skipped or only partly read
+        hint: all other files were processed; fix or remove the files named above
     "#]],
     );
     expect![[r#"
@@ -228,6 +228,6 @@ fn a_reading_by_another_word_is_called_so() {
     let arguments = ["link", "gold.txt", "--kb", "kidney.kb", "--mentions", "gold", "--explain", "--to", "table"];
     let said = String::from_utf8(place.run(&arguments, "").stdout).unwrap();
     let (other, derived) = said.split_once("Retina ulcer.").unwrap();
-    assert!(other.contains("\"kidney pain\" (preferred): words for the same thing"), "{other}");
-    assert!(derived.contains("\"retinal ulcer\" (preferred): words of the same roots"), "{derived}");
+    assert!(other.contains("\"kidney pain\" (preferred): synonymous words"), "{other}");
+    assert!(derived.contains("\"retinal ulcer\" (preferred): same word stems"), "{derived}");
 }

@@ -153,12 +153,12 @@ fn probes_tell_what_the_model_looks_at() {
     let probes: Vec<&str> = table.lines().map(|line| line.split("  ").next().unwrap()).collect();
     let expected = [
         "probe",
-        "as they are",
-        "1-grams of words shuffled",
-        "2-grams of words shuffled",
-        "3-grams of words shuffled",
-        "convolutions see 3 pieces",
-        "convolutions see one piece",
+        "unchanged",
+        "word 1-grams shuffled",
+        "word 2-grams shuffled",
+        "word 3-grams shuffled",
+        "receptive field of 3 wordpieces",
+        "receptive field of one wordpiece",
     ];
     assert_eq!(probes, expected);
     assert!(std::fs::read_to_string(place.path("probe.svg")).unwrap().matches("<rect").count() == 6);

@@ -185,7 +185,7 @@ fn others_are_let_in_only_where_somebody_has_an_account() {
     assert_eq!(weak.status.code(), Some(2));
     let output = place.run(&add, "correct horse\n");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("ada is an admin in canonym-data"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ada is now an admin in canonym-data"));
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Report {
         }
         if self.n_different_texts > 0 {
             remarks.push(format!(
-                "predicted documents with another text, of which offsets may not agree: {}",
+                "predicted documents whose text differs from gold (offsets may not match): {}",
                 self.n_different_texts
             ));
         }

@@ -136,10 +136,10 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
 /// Counts what neither TSV nor BioSyn holds.
 fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
     let n_scoped = kb.names(concept).filter(|name| kb.scope(*name) > Scope::Exact).count();
-    report.drop_many("scope", "the format has none", n_scoped as u64);
-    report.drop_many("parent", "the format has none", kb.parents(concept).count() as u64);
-    report.drop_many("alternative id", "the format has none", kb.alternative_ids(concept).count() as u64);
-    report.drop_many("source", "the format has none", u64::from(!kb.source(concept).is_empty()));
+    report.drop_many("scope", "not supported by the format", n_scoped as u64);
+    report.drop_many("parent", "not supported by the format", kb.parents(concept).count() as u64);
+    report.drop_many("alternative id", "not supported by the format", kb.alternative_ids(concept).count() as u64);
+    report.drop_many("source", "not supported by the format", u64::from(!kb.source(concept).is_empty()));
 }
 
 /// The names without those with one of `signs`, which are counted.
@@ -197,8 +197,8 @@ fn write_biosyn(
         report.drop_one("id", "would be read back with the prefix of its shape");
     }
     count_unheld(kb, concept, report);
-    report.drop_many("type", "the format has none", kb.types(concept).count() as u64);
-    report.drop_many("definition", "the format has none", u64::from(kb.definition(concept).is_some()));
+    report.drop_many("type", "not supported by the format", kb.types(concept).count() as u64);
+    report.drop_many("definition", "not supported by the format", u64::from(kb.definition(concept).is_some()));
     held.iter().try_for_each(|name| writeln!(out, "{id}||{name}"))
 }
 
@@ -229,7 +229,7 @@ fn obo_id(id: &str) -> String {
 }
 
 fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report: &mut Report) -> std::io::Result<()> {
-    report.drop_many("type", "the format has none", kb.types(concept).count() as u64);
+    report.drop_many("type", "not supported by the format", kb.types(concept).count() as u64);
     let texts = kb.names(concept).map(|name| kb.name(name)).chain(kb.definition(concept));
     report.drop_many("carriage return", "became a blank", texts.filter(|text| text.contains('\r')).count() as u64);
     let plain = |text: &str| escaped(text, &['!', '{']);

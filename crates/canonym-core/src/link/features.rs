@@ -65,7 +65,7 @@ pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
     "both are equal but for case and punctuation",
     "both are equal but for blanks",
     "both have the same words but for spelling and plurals",
-    "both have words of the same roots",
+    "both have same word stems",
     "no word that carries meaning is missing on either side",
     "how many groups of letters both share",
     "that both share many groups of letters",

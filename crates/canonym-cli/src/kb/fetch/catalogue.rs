@@ -22,8 +22,8 @@ pub struct Terminology {
     pub checksum: &'static str,
 }
 
-const CTD: &str = "CTD terms of use: cite CTD and link to it";
-const NLM: &str = "NLM terms: name the source, say which release, and that it was changed where it was";
+const CTD: &str = "CTD terms of use: cite and link to CTD";
+const NLM: &str = "NLM terms: name the source and release, and indicate changes";
 const NCBI: &str = "public domain (NCBI)";
 
 const fn row(
@@ -75,7 +75,7 @@ pub const ALL: [Terminology; 17] = [
         "Human Phenotype Ontology",
         "https://purl.obolibrary.org/obo/hp.obo",
         "obo",
-        "HPO licence: name the release, change no content",
+        "HPO licence: name the release, do not change the content",
     ),
     Terminology {
         prefix: "MESH",
