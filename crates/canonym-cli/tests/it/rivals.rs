@@ -94,7 +94,7 @@ fn bm25_ranks_names_and_given_mentions_and_finds_none() {
     let (success, out, told) = said(&place, &gold);
     assert!(success && out.contains("acc@1"), "{out}{told}");
     let (_, out, told) = said(&place, &["map", "--explain", "--model", "bm25", "--kb", "shapes.kb", "names.txt"]);
-    assert!(out.contains("a word of mention and name"), "{out}{told}");
+    assert!(out.contains("BM25 weight of a shared word"), "{out}{told}");
     let (success, _, told) = said(&place, &["link", "--model", "bm25", "--kb", "shapes.kb", "train.pubtator"]);
     assert!(!success && told.contains("give `--mentions gold`"), "{told}");
 }

@@ -80,12 +80,12 @@ impl Bm25Linker {
             let mut parts = Vec::new();
             for word in words(&normal) {
                 let weight = f64::from(self.index.weight(word, form.0));
-                parts.push(contribution(word, "a word of mention and name", weight, weight));
+                parts.push(contribution(word, "BM25 weight of a shared word", weight, weight));
             }
             let top = ranked.first().map_or(0.0, |best| f64::from(best.score));
             let others = ranked.iter().filter(|one| one.concept != ranked_of.concept);
             let sum: f64 = others.map(|one| (f64::from(one.score) - top).exp()).sum::<f64>() + (-top).exp();
-            parts.push(contribution("others", "what speaks for other concepts, or for none", 1.0, -(sum.ln() + top)));
+            parts.push(contribution("others", "other candidates (normalisation)", 1.0, -(sum.ln() + top)));
             explained(&self.kb, name, (ranked_of.name, candidate), parts)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).map(explain).collect();

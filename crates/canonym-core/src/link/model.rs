@@ -26,16 +26,16 @@ pub const NAME_FEATURE_NAMES: [&str; N_NAME_FEATURES] = [
 
 /// The same for people.
 pub const NAME_FEATURE_SENTENCES: [&str; N_NAME_FEATURES] = [
-    "it is the preferred name of the concept",
-    "the name means less than the concept",
-    "the name means more than the concept",
-    "the name means something related to the concept",
-    "every letter agrees, capitals included",
-    "how many names the concept has",
-    "how many names of the concept came near",
-    "how near the second name of the concept came",
-    "the name belongs to several concepts",
-    "how far the concept's nearest name is behind the nearest of all",
+    "preferred name",
+    "narrow synonym",
+    "broad synonym",
+    "related synonym",
+    "exact match, including case",
+    "number of names",
+    "number of matching names",
+    "similarity of the second-best name",
+    "ambiguous name",
+    "margin of the best name to that of the top concept",
 ];
 
 /// How many features a candidate has.
@@ -109,7 +109,7 @@ impl LexicalModel {
     /// Reads a model; every feature must have a weight.
     pub fn from_json(json: &str) -> Result<LexicalModel> {
         let stored: Stored =
-            serde_json::from_str(json).map_err(|error| Error::invalid(format!("not a lexical model: {error}")))?;
+            serde_json::from_str(json).map_err(|error| Error::invalid(format!("invalid lexical model: {error}")))?;
         let mut weights = [0.0; N];
         for (weight, name) in weights.iter_mut().zip(all_names()) {
             *weight = *stored

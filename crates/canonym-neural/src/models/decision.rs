@@ -37,16 +37,16 @@ pub(crate) const SENSE: usize = 8;
 /// Name and sentence of each feature.
 pub const FEATURES: [(&str, &str); N_SPOKEN] = [
     ("bias", "baseline"),
-    ("tagger", "mention detector: how likely the context makes it a mention of the type of the concept"),
-    ("any", "mention detector: how likely the context makes it a mention of any type"),
+    ("tagger", "mention detector (context), type of the concept"),
+    ("any", "mention detector (context), any type"),
     ("linker", "name similarity (words and embeddings)"),
     ("name", "known name in the terminology"),
     ("dictionary", "dictionary prior"),
     ("phrase", "unambiguous exact name of two or more words"),
     ("word", "unambiguous exact name of one word"),
-    ("sense", "sense inventory: how likely the short form or word has this sense here"),
-    ("inside", "mention detector: how likely a longer mention holds it"),
-    ("longer", "mention detector: how likely a longer mention holds it that is a name, too"),
+    ("sense", "sense inventory: probability of this sense in context"),
+    ("inside", "longer mention around it"),
+    ("longer", "longer mention around it that is a known name"),
 ];
 
 /// The weights of the features, and the thresholds.
@@ -105,7 +105,7 @@ mod weights {
             weights = weights.chunks(N_SPOKEN).flat_map(|block| [block, &[0.0; N_SPOKEN]].concat()).collect();
         }
         let n = weights.len();
-        weights.try_into().map_err(|_| D::Error::custom(format!("{n} weights of evidence, expected {N_FEATURES}")))
+        weights.try_into().map_err(|_| D::Error::custom(format!("{n} feature weights, expected {N_FEATURES}")))
     }
 }
 

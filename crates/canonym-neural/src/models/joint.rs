@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const LEAST_SPAN: f32 = 0.05;
 
 /// What reasons say of it.
-pub const IS_MENTION: &str = "how probable it is that a mention is here, and what that changes";
+pub const IS_MENTION: &str = "mention detector: probability of a mention";
 
 /// The weights of both log-odds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -25,7 +25,7 @@ use crate::tensor::matrix::dot;
 const N_DENSE: usize = 20;
 
 /// What vectors of names say.
-const OF_NAMES: &str = "how near the vector of the name is to that of the mention";
+const OF_NAMES: &str = "name embedding similarity";
 
 /// Names that are linked together.
 const BATCH: usize = 4096;
@@ -207,7 +207,7 @@ pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: 
         }
         let more = log_odds(candidate.score) - known;
         if more.abs() > 1e-3 {
-            let sentence = "what the name was used for in annotated texts";
+            let sentence = "mention-entity prior (annotated texts)";
             parts.push(contribution("usages", sentence, f64::from(candidate.score), more));
         }
         let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;

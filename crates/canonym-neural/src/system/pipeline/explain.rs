@@ -49,8 +49,8 @@ impl Pipeline {
             let more = (given / (1.0 - given)).ln() - sum;
             if more > 1e-3 {
                 let (name, sentence) = match place.stated > 0.0 {
-                    true => ("abbreviations", "your abbreviation file gives this sense"),
-                    false => ("least", "minimum score of an exact name of several words"),
+                    true => ("abbreviations", "abbreviation file (`--abbreviations`)"),
+                    false => ("least", "minimum score of an exact multi-word name"),
                 };
                 parts.push(contribution(name, sentence, 1.0, more));
             }
@@ -62,7 +62,7 @@ impl Pipeline {
                 _ => {
                     let behind = f64::from(candidate.score.clamp(1e-6, 1.0 - 1e-6));
                     let log_odds = (behind / (1.0 - behind)).ln();
-                    vec![contribution("rank", "another concept is likelier for the name", 1.0, log_odds)]
+                    vec![contribution("rank", "another concept is more likely for this name", 1.0, log_odds)]
                 }
             };
             let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
