@@ -80,10 +80,11 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Starts a file that will stand at `path`.
     pub fn create(path: &Path) -> Result<AtomicFile> {
-        let name = path.file_name().ok_or_else(|| Error::invalid(format!("{} names no file", path.display())))?;
+        let name =
+            path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", path.display())))?;
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             let error = Error::invalid(format!("{} exists and is not a regular file", path.display()));
-            return Err(error.with_hint("give the name of a file to write"));
+            return Err(error.with_hint("choose another file name"));
         }
         let temporary = temporary_beside(path, name);
         unfinished().push(temporary.clone());
@@ -155,12 +156,13 @@ pub struct AtomicFolder {
 impl AtomicFolder {
     /// Starts a folder that will stand at `path`, where nothing or an empty folder may be.
     pub fn create(path: &Path) -> Result<AtomicFolder> {
-        let name = path.file_name().ok_or_else(|| Error::invalid(format!("{} names no folder", path.display())))?;
+        let name =
+            path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a folder", path.display())))?;
         if std::fs::symlink_metadata(path).is_ok() {
             let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty {
                 let error = Error::invalid(format!("{} exists and is not an empty folder", path.display()));
-                return Err(error.with_hint("give the name of a new folder; nothing is written over"));
+                return Err(error.with_hint("choose a new folder; existing files are never overwritten"));
             }
         }
         let temporary = temporary_beside(path, name);
@@ -436,8 +438,8 @@ impl Container {
         let now = mapped.file.metadata().map_err(|source| Error::io("read", &self.path, source))?;
         match now.len() == mapped.opened.len() && now.modified().ok() == mapped.opened.modified().ok() {
             true => Ok(()),
-            false => Err(Error::artifact(&self.path, "it was changed while it was in use")
-                .with_hint("build it again with `canonym kb build`, which replaces it whole, and start anew")),
+            false => Err(Error::artifact(&self.path, "it was modified while in use")
+                .with_hint("rebuild it with `canonym kb build`, which replaces it atomically, and restart")),
         }
     }
 
@@ -476,7 +478,7 @@ struct Fault {
     hint: &'static str,
 }
 
-const REBUILD: &str = "build it again with `canonym kb build`";
+const REBUILD: &str = "rebuild it with `canonym kb build`";
 
 fn fault<T>(message: impl Into<String>, hint: &'static str) -> std::result::Result<T, Fault> {
     Err(Fault { message: message.into(), hint })
@@ -487,7 +489,7 @@ type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128);
 fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
     if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
         let message = format!("it is not a compiled {}", kind.name);
-        return fault(message, "a terminology is compiled with `canonym kb build`");
+        return fault(message, "compile a terminology with `canonym kb build`");
     }
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -496,11 +498,11 @@ fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
     }
     let format = u32_at(12);
     if format > kind.format {
-        let message = format!("it has format {format}, and this program reads up to {}", kind.format);
-        return fault(message, "use the newer program that built it, or build it again with this one");
+        let message = format!("it has format {format}; this version reads up to {}", kind.format);
+        return fault(message, "use the newer version of canonym that built it, or rebuild it with this version");
     }
     if format != kind.format {
-        return fault(format!("it has format {format}, and this program reads {}", kind.format), REBUILD);
+        return fault(format!("it has format {format}; this version reads {}", kind.format), REBUILD);
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {
@@ -523,7 +525,7 @@ fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
             Some(end) if end <= table => {
                 sections.insert(name, (offset as usize..end as usize, u64_at(start + 32)));
             }
-            _ => return fault("a section reaches beyond its end", REBUILD),
+            _ => return fault("a section extends beyond its end", REBUILD),
         }
     }
     Ok((sections, fingerprint))

@@ -136,16 +136,16 @@ impl Error {
             | Error::Invalid { hint, .. } => hint.as_deref(),
             Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::hint),
             Error::Io { source, .. } => match source.kind() {
-                std::io::ErrorKind::NotFound => Some("check the path; relative paths start at the current folder"),
-                std::io::ErrorKind::InvalidData => {
-                    Some("a text in UTF-8 is expected: check the path, or convert the file")
+                std::io::ErrorKind::NotFound => {
+                    Some("check the path; relative paths are resolved from the current folder")
                 }
-                std::io::ErrorKind::IsADirectory => Some("a file is expected: give one of the folder"),
-                std::io::ErrorKind::NotADirectory => Some("a part of the path is a file and no folder"),
-                std::io::ErrorKind::PermissionDenied => Some("check who may read and write there"),
+                std::io::ErrorKind::InvalidData => Some("expected UTF-8 text: check the path, or convert the file"),
+                std::io::ErrorKind::IsADirectory => Some("expected a file, not a folder"),
+                std::io::ErrorKind::NotADirectory => Some("part of the path is a file, not a folder"),
+                std::io::ErrorKind::PermissionDenied => Some("check the permissions"),
                 _ => None,
             },
-            Error::Limit { .. } => Some("check that this is the file you meant; if it is, split it into smaller ones"),
+            Error::Limit { .. } => Some("check that this is the right file; if it is, split it into smaller ones"),
         }
     }
 }

@@ -212,11 +212,11 @@ impl Source {
         let mut members = self.clone().members()?;
         match members.len() {
             1 => members.remove(0).open(),
-            0 => Err(Error::artifact(&self.label, "the archive holds no data file")),
+            0 => Err(Error::artifact(&self.label, "the archive contains no data file")),
             n => {
                 let names: Vec<&str> = members.iter().take(3).map(Source::file_name).collect();
-                let message = format!("the archive holds {n} files ({}, …), one is needed", names.join(", "));
-                Err(Error::artifact(&self.label, message).with_hint("unpack the file that is meant"))
+                let message = format!("the archive contains {n} files ({}, …); expected one", names.join(", "));
+                Err(Error::artifact(&self.label, message).with_hint("extract the file that you need"))
             }
         }
     }
@@ -227,15 +227,15 @@ impl Source {
         if !stream::starts_zip(peeked.head()) {
             let input = self.input(Box::new(peeked))?;
             if tar::starts_tar(input.head()) {
-                let error = Error::artifact(&self.label, "a tar archive on standard input is not read");
-                return Err(error.with_hint("give the file"));
+                let error = Error::artifact(&self.label, "cannot read a tar archive from standard input");
+                return Err(error.with_hint("specify the file"));
             }
             return Ok(input);
         }
         let mut bytes = Vec::new();
         peeked.by_ref().take(self.limits.buffered + 1).read_to_end(&mut bytes).map_err(broken)?;
         if bytes.len() as u64 > self.limits.buffered {
-            let message = format!("an archive on standard input may have {} bytes", self.limits.buffered);
+            let message = format!("an archive on standard input is limited to {} bytes", self.limits.buffered);
             return Err(Error::limit(&self.label, message));
         }
         Source { label: self.label.clone(), origin: Origin::Bytes(bytes.into()), limits: self.limits }.open()
@@ -254,7 +254,7 @@ impl Source {
                 Box::new(cursor.take(entry.n_packed))
             }
             Origin::Stdin | Origin::Member { .. } | Origin::TarMember { .. } => {
-                return Err(Error::artifact(&self.label, "archives are read from files or memory"));
+                return Err(Error::artifact(&self.label, "archives can only be read from files or memory"));
             }
         };
         let opened = stream::open_member(raw, entry, &self.limits);
@@ -266,7 +266,7 @@ impl Source {
             Origin::Path(path) => Box::new(open_file(path)?),
             Origin::Bytes(bytes) => Box::new(Cursor::new(bytes.clone())),
             Origin::Stdin | Origin::Member { .. } | Origin::TarMember { .. } => {
-                return Err(Error::artifact(&self.label, "archives are read from files or memory"));
+                return Err(Error::artifact(&self.label, "archives can only be read from files or memory"));
             }
         };
         let mut whole = self.input(raw)?;
@@ -376,8 +376,8 @@ impl Input {
             Ok(text) => Ok(Some((number, text))),
             Err(error) => {
                 let at = error.valid_up_to();
-                let message = format!("byte {} of the line (0x{:02x}) is not UTF-8", at + 1, self.line[at]);
-                let hint = "convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`";
+                let message = format!("invalid UTF-8: byte {} of the line (0x{:02x})", at + 1, self.line[at]);
+                let hint = "convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`";
                 Err(Error::parse(&self.path, number, message).with_hint(hint))
             }
         }
@@ -452,8 +452,8 @@ fn translate(path: &Path, line: u64, packed: bool, error: io::Error) -> Error {
         return Error::limit(path, passed.0.clone());
     }
     if packed && error.raw_os_error().is_none() {
-        let message = format!("the compressed stream is damaged or cut off ({error})");
-        return Error::parse(path, line, message).with_hint("fetch or compress the file again");
+        let message = format!("the compressed data is damaged or truncated ({error})");
+        return Error::parse(path, line, message).with_hint("download or compress the file again");
     }
     Error::io("read", path, error)
 }

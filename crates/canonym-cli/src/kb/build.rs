@@ -201,7 +201,7 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     sheet.line("read", format!("{} records", thousands(report.n_read)));
     sheet.counts("kept", &kept);
     if meta.options.iter().any(|option| option.starts_with("--join ")) {
-        sheet.line("merged", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
+        sheet.line("joined", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
     }
     if meta.options.iter().any(|option| option == WITH_STARTER) {
         sheet.line("starter", starter_line(report));

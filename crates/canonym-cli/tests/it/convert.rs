@@ -29,9 +29,9 @@ fn corpora_are_written_in_other_formats() {
         7||10|19||Cell||rod cell|cone cell||CL:3
         7||2|19||Cell||rod and cone cell||-1
         --- stderr
-        1 text was left out but for the mentions (first in document `7`)
-        2 sections of texts were left out (first in document `7`)
-        1 relation was left out (first in document `7`)
+        1 text was dropped, except for the mentions (first in document `7`)
+        2 text sections were dropped (first in document `7`)
+        1 relation was dropped (first in document `7`)
     "#]],
     );
     place.check(
@@ -52,10 +52,10 @@ fn corpora_are_written_in_other_formats() {
         .	28	29	O	_
 
         --- stderr
-        2 sections of texts were left out (first in document `7`)
-        2 mentions inside or across longer ones were left out (first in document `7`)
-        1 list of names of parts was left out (first in document `7`)
-        1 relation was left out (first in document `7`)
+        2 text sections were dropped (first in document `7`)
+        2 nested or overlapping mentions were dropped (first in document `7`)
+        1 list of part names was dropped (first in document `7`)
+        1 relation was dropped (first in document `7`)
     "#]],
     );
     place.check(
@@ -63,9 +63,9 @@ fn corpora_are_written_in_other_formats() {
         expect![[r#"
         status 0
         --- stderr
-        2 sections of texts were left out (first in document `7`)
-        1 list of names of parts was left out (first in document `7`)
-        1 relation was left out (first in document `7`)
+        2 text sections were dropped (first in document `7`)
+        1 list of part names was dropped (first in document `7`)
+        1 relation was dropped (first in document `7`)
     "#]],
     );
     assert_eq!(std::fs::read_to_string(place.path("folder/7.txt")).unwrap(), "A rod and cone cell. It dies.");
@@ -90,7 +90,7 @@ fn corpora_are_written_in_other_formats() {
         7	2	19	rod and cone cell	Cell	-1
 
         --- stderr
-        3 keys of annotations were left out (first in document `7`)
+        3 annotation keys were dropped (first in document `7`)
     "#]],
     );
 }
@@ -134,7 +134,7 @@ fn folders_are_new_or_empty() {
         status 1
         --- stderr
         error: empty exists and is not an empty folder
-        hint: give the name of a new folder; nothing is written over
+        hint: choose a new folder; existing files are never overwritten
     "#]]
     .assert_eq(&place.describe(&to("empty")));
     place.check(
@@ -160,8 +160,8 @@ fn folders_are_new_or_empty() {
         expect![[r#"
         status 1
         --- stderr
-        error: brat cannot be read from standard input: a document has two files
-        hint: give the folder, or a `.txt` file with its `.ann` file beside it
+        error: cannot read brat from standard input: each document has two files
+        hint: specify the folder, or a `.txt` file next to its `.ann` file
     "#]],
     );
 }
@@ -179,8 +179,8 @@ fn links_are_written_as_brat() {
     "#]]
     .assert_eq(&std::fs::read_to_string(place.path("links/note.ann")).unwrap());
     expect![[r#"
-        1 score was left out (first in document `note`)
-        1 list of candidates was cut to the id of the first (first in document `note`)
+        1 score was dropped (first in document `note`)
+        1 list of candidates was reduced to the first id (first in document `note`)
     "#]]
     .assert_eq(&String::from_utf8(output.stderr).unwrap());
 }
@@ -195,8 +195,8 @@ fn wrong_offsets_are_repaired_and_listed() {
         status 1
         --- stderr
         shifted.txt:3 document 7: "Fever" 10..15 -> 9..14 (shifted by one)
-        error: shifted.txt:4: document `7`: the annotation says `A tail!` at 0..7, the text there is `A title`
-        hint: this cannot be repaired with certainty; `--skip-bad-offsets` beside it drops and counts such annotations
+        error: shifted.txt:4: document `7`: the annotation is `A tail!` at 0..7, but the text there is `A title`
+        hint: this repair is ambiguous; also use `--skip-bad-offsets` to skip and count such annotations
     "#]],
     );
     place.check(
@@ -239,8 +239,8 @@ fn repeated_ids_and_missing_titles_are_told_with_the_first_place() {
         --- stderr
         warning: 2 documents in gold.txt have a repeated id; each is read as a separate document (first: `7` at gold.txt:2)
         warning: 1 document in gold.txt has no title (first: `8` at gold.txt:5)
-        5 sections of texts were left out (first in document `7`)
-        4 documents without mentions were left out (first in document `7`)
+        5 text sections were dropped (first in document `7`)
+        4 documents without mentions were dropped (first in document `7`)
     "#]]);
     let lines: Vec<String> = ["1", "2", "1", "1"].map(|id| format!("{{\"id\":\"{id}\",\"text\":\"One.\"}}\n")).into();
     place.write("notes.jsonl", lines.concat());
@@ -248,7 +248,7 @@ fn repeated_ids_and_missing_titles_are_told_with_the_first_place() {
         status 0
         --- stderr
         warning: 2 documents in notes.jsonl have a repeated id; each is read as a separate document (first: `1` at notes.jsonl:3)
-        4 documents without mentions were left out (first in document `1`)
+        4 documents without mentions were dropped (first in document `1`)
     "#]]);
 }
 

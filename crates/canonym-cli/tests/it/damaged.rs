@@ -29,7 +29,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 --- stderr
                 error: the knowledge base could not be opened
                   caused by: cannot use cut.kb: it is truncated: [NUMBER] of [NUMBER] bytes
-                hint: build it again with `canonym kb build`
+                hint: rebuild it with `canonym kb build`
             "#]],
         ),
         (
@@ -49,7 +49,7 @@ fn damaged_files_are_refused_with_a_reason() {
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use changed.kb: its section `meta` is damaged
-            hint: build it again with `canonym kb build`
+            hint: rebuild it with `canonym kb build`
         "#]],
         ),
         (
@@ -59,7 +59,7 @@ fn damaged_files_are_refused_with_a_reason() {
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use header.kb: its header is damaged
-            hint: build it again with `canonym kb build`
+            hint: rebuild it with `canonym kb build`
         "#]],
         ),
         (
@@ -79,7 +79,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 --- stderr
                 error: the knowledge base could not be opened
                   caused by: cannot use shapes.tsv: it is not a compiled knowledge base
-                hint: a terminology is compiled with `canonym kb build`
+                hint: compile a terminology with `canonym kb build`
             "#]],
         ),
         (
@@ -100,7 +100,7 @@ fn damaged_files_are_refused_with_a_reason() {
             error: the knowledge base could not be opened
               caused by: cannot open missing.kb
               caused by: No such file or directory (os error 2)
-            hint: check the path; relative paths start at the current folder
+            hint: check the path; relative paths are resolved from the current folder
         "#]],
         ),
     ] {
@@ -126,8 +126,8 @@ fn files_of_another_version_say_so() {
         status 1
         --- stderr
         error: the knowledge base could not be opened
-          caused by: cannot use newer.kb: it has format 2, and this program reads up to 1
-        hint: use the newer program that built it, or build it again with this one
+          caused by: cannot use newer.kb: it has format 2; this version reads up to 1
+        hint: use the newer version of canonym that built it, or rebuild it with this version
     "#]],
     );
     place.check(
@@ -137,7 +137,7 @@ fn files_of_another_version_say_so() {
             --- stderr
             error: the knowledge base could not be opened
               caused by: cannot use foreign.kb: it is not a compiled knowledge base
-            hint: a terminology is compiled with `canonym kb build`
+            hint: compile a terminology with `canonym kb build`
         "#]],
     );
     place.check(

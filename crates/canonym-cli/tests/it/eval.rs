@@ -43,7 +43,7 @@ fn faults_of_the_files_and_of_the_call_differ() {
         error: cannot read predictions
           caused by: cannot open missing.txt
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
     place.check(
@@ -81,7 +81,7 @@ fn faults_of_the_files_and_of_the_call_differ() {
         error: the knowledge base could not be opened
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
     place.check(

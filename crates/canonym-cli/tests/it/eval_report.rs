@@ -74,7 +74,7 @@ fn a_page_that_cannot_be_written_is_an_error() {
             error: cannot write the report
               caused by: cannot create missing/report.html
               caused by: No such file or directory (os error 2)
-            hint: check the path; relative paths start at the current folder
+            hint: check the path; relative paths are resolved from the current folder
         "#]],
     );
 }

@@ -31,23 +31,23 @@ fn filters_choose_the_concepts_that_are_given() {
         status 1
         --- stderr
         error: cannot apply the concept filters
-          caused by: no concept passes all filters
-        hint: loosen one of the filters; `canonym kb info` shows sources and types
+          caused by: no concept matches all filters
+        hint: relax one of the filters; `canonym kb info` lists sources and types
         status 1
         --- stderr
         error: cannot apply the concept filters
-          caused by: there is no semantic type `Polygons` in the knowledge base
-        hint: the nearest are Polygon, Curve
+          caused by: no semantic type `Polygons` in the knowledge base
+        hint: similar: Polygon, Curve
         status 1
         --- stderr
         error: cannot apply the concept filters
-          caused by: shapes has no hierarchy, so nothing stands under X:S1
-        hint: choose by types or sources, or build from a source with parents
+          caused by: shapes has no hierarchy, so X:S1 has no descendants
+        hint: filter by types or sources, or build from a source with a hierarchy
         status 1
         --- stderr
         error: cannot apply the concept filters
-          caused by: there is no source `S` in the knowledge base
-        hint: it has no sources at all; leave the filter out
+          caused by: no source `S` in the knowledge base
+        hint: it has no sources; omit the filter
     "#]]
     .assert_eq(&said);
 }
@@ -70,8 +70,8 @@ fn text_and_evaluation_take_the_same_filters() {
         text	23	29	square	Polygon	X:S2
 
         --- stderr
-        2 scores were left out (first in document `text`)
-        2 lists of candidates were cut to the id of the first (first in document `text`)
+        2 scores were dropped (first in document `text`)
+        2 lists of candidates were reduced to the first id (first in document `text`)
         status 0
         --- stdout
         text|t|A circular sector in a square.
@@ -80,8 +80,8 @@ fn text_and_evaluation_take_the_same_filters() {
 
         --- stderr
         2 of 4 concepts match the filters
-        1 score was left out (first in document `text`)
-        1 list of candidates was cut to the id of the first (first in document `text`)
+        1 score was dropped (first in document `text`)
+        1 list of candidates was reduced to the first id (first in document `text`)
     "#]]
     .assert_eq(&(found(&[]) + &found(&["--only-types", "Polygon"])));
     place.write("gold.pubtator", "7|t|A circle in a square.\n7\t2\t8\tcircle\tCurve\tX:S1\n");

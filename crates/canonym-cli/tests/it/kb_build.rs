@@ -107,7 +107,7 @@ fn sources_that_cannot_be_read_are_named() {
             --- stderr
             error: cannot open missing.tsv
               caused by: No such file or directory (os error 2)
-            hint: check the path; relative paths start at the current folder
+            hint: check the path; relative paths are resolved from the current folder
         "#]],
         ),
         (
@@ -125,8 +125,8 @@ fn sources_that_cannot_be_read_are_named() {
                 status 1
                 --- stderr
                 error: cannot build the knowledge base
-                  caused by: latin.tsv:1: byte 7 of the line (0xe9) is not UTF-8
-                hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`
+                  caused by: latin.tsv:1: invalid UTF-8: byte 7 of the line (0xe9)
+                hint: convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`
             "#]],
         ),
         (
@@ -135,8 +135,8 @@ fn sources_that_cannot_be_read_are_named() {
             status 1
             --- stderr
             error: cannot build the knowledge base
-              caused by: columns.tsv:2: 1 columns, 2 to 5 are expected
-            hint: the columns are id, name, synonyms by |, types by |, definition, divided by tabs
+              caused by: columns.tsv:2: 1 columns, expected 2 to 5
+            hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
         "#]],
         ),
         (
@@ -144,8 +144,8 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: cut.tsv.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
-                hint: fetch or compress the file again
+                error: cut.tsv.gz:1: the compressed data is damaged or truncated (incomplete deflate stream)
+                hint: download or compress the file again
             "#]],
         ),
         (
@@ -175,8 +175,8 @@ fn sources_that_cannot_be_read_are_named() {
         status 1
         --- stderr
         error: cannot build the knowledge base
-          caused by: empty.tsv:1: no concept in tsv format was found
-        hint: check the file and the format that was asked for
+          caused by: empty.tsv:1: no concepts in tsv format found
+        hint: check the file and `--format`
     "#]],
     );
     place.check(
@@ -185,8 +185,8 @@ fn sources_that_cannot_be_read_are_named() {
         status 1
         --- stderr
         error: cannot build the knowledge base
-          caused by: cut.tsv.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
-        hint: fetch or compress the file again
+          caused by: cut.tsv.gz:1: the compressed data is damaged or truncated (incomplete deflate stream)
+        hint: download or compress the file again
     "#]],
     );
     assert!(!place.path("a.kb").exists());
@@ -203,7 +203,7 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
             status 1
             --- stderr
             error: cannot build the knowledge base
-              caused by: no concept with a name is left to compile
+              caused by: no concepts to compile: none has a name
             hint: check the source format and the filters; dropped: 4 × concept: semantic type (first: shapes.tsv:1)
         "#]],
     );
@@ -213,7 +213,7 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
         expect![[r#"
         status 2
         --- stderr
-        error: a filter on languages was given, but tsv has none
+        error: tsv has no languages to filter by
         hint: leave the filter out
     "#]],
     );
@@ -293,7 +293,7 @@ fn sources_of_several_formats_are_merged() {
         expect![[r#"
         status 2
         --- stderr
-        error: a filter on languages was given, but tsv has none
+        error: tsv has no languages to filter by
         hint: leave the filter out
     "#]],
     );
@@ -323,7 +323,7 @@ fn mappings_join_concepts_of_two_sources() {
                      12  distinct names, ignoring case and punctuation
                       2  semantic types
                       2  source vocabularies
-            merged   1 concept with an equivalent one
+            joined   1 concept with an equivalent one
             dropped  1  mapping: another predicate
         "#]],
     );
@@ -358,7 +358,7 @@ fn mappings_join_concepts_of_two_sources() {
                  12  distinct names, ignoring case and punctuation
                   2  semantic types
                   2  source vocabularies
-        merged   2 concepts with an equivalent one
+        joined   2 concepts with an equivalent one
         dropped  nothing
     "#]],
     );
@@ -475,7 +475,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
         kept     1  concepts
                  3  names
                  3  distinct names, ignoring case and punctuation
-        merged   2  row: the id of an earlier one (first: shapes.tsv:3)
+        merged   2  row: duplicate id (first: shapes.tsv:3)
         dropped  2  concept: no name (first: shapes.tsv:2)
                  2  name: empty (first: shapes.tsv:2)
     "#]],
@@ -493,7 +493,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
         kept     1  concepts
                  2  names
                  2  distinct names, ignoring case and punctuation
-        merged   1  term: the id of an earlier one (first: shapes.obo:10)
+        merged   1  term: duplicate id (first: shapes.obo:10)
         dropped  1  concept: no name (first: shapes.obo:7)
     "#]],
     );
@@ -501,7 +501,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
     place.write("more.tsv", "S1\tRound thing\n");
     let output = place.run(&["kb", "build", "shapes.obo", "more.tsv", "--out", "c.kb"], "");
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("merged   1  term: the id of an earlier one (first: shapes.obo:10)"), "{told}");
+    assert!(told.contains("merged   1  term: duplicate id (first: shapes.obo:10)"), "{told}");
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
         status 1
         --- stderr
         error: shapes.csv:1: a table with commas or semicolons (CSV) is not read
-        hint: save the table with tabs (TSV): the columns are id, name, synonyms by |, types by |, definition
+        hint: save the table as TSV (separated by tabs): id, name, synonyms separated by |, types separated by |, definition
     "#]]
     .assert_eq(&build("shapes.csv", &[]));
     assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: a table with commas"));

@@ -116,7 +116,7 @@ fn search_shows_exact_then_prefix_then_fuzzy() {
         error: the knowledge base could not be opened
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
 }

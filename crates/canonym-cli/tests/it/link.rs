@@ -87,7 +87,7 @@ fn files_that_cannot_be_linked_are_named() {
         --- stderr
         error: cannot open missing.txt
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
     place.check(
@@ -95,7 +95,7 @@ fn files_that_cannot_be_linked_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: latin.txt:2: byte 0xe9 at offset 9 of the file is not UTF-8
+        error: latin.txt:2: invalid UTF-8: byte 0xe9 at offset 9
         hint: convert the file to UTF-8
     "#]],
     );
@@ -104,8 +104,8 @@ fn files_that_cannot_be_linked_are_named() {
         expect![[r#"
             status 1
             --- stderr
-            error: the folder hollow holds no file
-            hint: check the path; names that start with a dot are left out
+            error: the folder hollow contains no files
+            hint: check the path; files that start with a dot are ignored
         "#]],
     );
     place.check(
@@ -116,7 +116,7 @@ fn files_that_cannot_be_linked_are_named() {
         error: the knowledge base could not be opened
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
     place.check(
@@ -124,7 +124,7 @@ fn files_that_cannot_be_linked_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: broken.jsonl:2: no document at column 6: EOF while parsing a value
+        error: broken.jsonl:2: invalid document at column 6: EOF while parsing a value
         hint: each line is one JSON object with `id`, `text` and `annotations`
     "#]],
     );

@@ -75,7 +75,7 @@ fn files_that_cannot_be_read_are_named() {
         --- stderr
         error: cannot open missing.tsv
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
     check(
@@ -137,8 +137,8 @@ fn files_that_cannot_be_read_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: latin.tsv:2: byte 8 of the line (0xe9) is not UTF-8
-        hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`
+        error: latin.tsv:2: invalid UTF-8: byte 8 of the line (0xe9)
+        hint: convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`
     "#]],
     );
 }

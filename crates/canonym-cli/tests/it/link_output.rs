@@ -86,8 +86,8 @@ fn wrong_offsets_do_not_matter_where_mentions_are_found() {
 
         --- stderr
         ignored 1 annotation with wrong offsets in shifted.txt (`--mentions detect` does not use input annotations)
-        1 score was left out (first in document `7`)
-        1 list of candidates was cut to the id of the first (first in document `7`)
+        1 score was dropped (first in document `7`)
+        1 list of candidates was reduced to the first id (first in document `7`)
     "#]],
     );
     place.check(
@@ -95,8 +95,8 @@ fn wrong_offsets_do_not_matter_where_mentions_are_found() {
         expect![[r#"
         status 1
         --- stderr
-        error: shifted.txt:2: document `7`: the annotation says `ring shape` at 3..13, the text there is `ing shape.`
-        hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`
+        error: shifted.txt:2: document `7`: the annotation is `ring shape` at 3..13, but the text there is `ing shape.`
+        hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`
     "#]],
     );
 }
@@ -114,12 +114,12 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
         expect![[r#"
         status 1
         --- stderr
-        error: notes/2.xml is XML, of no corpus format that is known
-        hint: name the format; `text` reads a file as it is
-        error: notes/3.jsonl:2: no document at column 6: EOF while parsing a value
+        error: notes/2.xml: unsupported XML (not BioC or PubMed)
+        hint: specify the format; `text` reads any text file
+        error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
         hint: each line is one JSON object with `id`, `text` and `annotations`
-        3 scores were left out (first in document `1`)
-        3 lists of candidates were cut to the id of the first (first in document `1`)
+        3 scores were dropped (first in document `1`)
+        3 lists of candidates were reduced to the first id (first in document `1`)
         error: 2 files were skipped or only partly read
         hint: all other files were processed; fix or remove the files named above
     "#]],
@@ -153,8 +153,8 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
         expect![[r#"
         status 1
         --- stderr
-        error: notes/2.xml is XML, of no corpus format that is known
-        hint: name the format; `text` reads a file as it is
+        error: notes/2.xml: unsupported XML (not BioC or PubMed)
+        hint: specify the format; `text` reads any text file
     "#]],
     );
 }

@@ -102,7 +102,7 @@ fn input_that_cannot_be_read_is_named() {
         --- stderr
         error: cannot open missing.txt
           caused by: No such file or directory (os error 2)
-        hint: check the path; relative paths start at the current folder
+        hint: check the path; relative paths are resolved from the current folder
     "#]],
     );
     place.check(
@@ -110,8 +110,8 @@ fn input_that_cannot_be_read_is_named() {
         expect![[r#"
             status 1
             --- stderr
-            error: latin.txt:2: byte 4 of the line (0xe9) is not UTF-8
-            hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`
+            error: latin.txt:2: invalid UTF-8: byte 4 of the line (0xe9)
+            hint: convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`
         "#]],
     );
     place.check(
@@ -119,8 +119,8 @@ fn input_that_cannot_be_read_is_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: cut.gz:1: the compressed stream is damaged or cut off (incomplete deflate stream)
-        hint: fetch or compress the file again
+        error: cut.gz:1: the compressed data is damaged or truncated (incomplete deflate stream)
+        hint: download or compress the file again
     "#]],
     );
     place.check(
@@ -130,7 +130,7 @@ fn input_that_cannot_be_read_is_named() {
             --- stderr
             error: cannot read .
               caused by: is a directory
-            hint: a file is expected: give one of the folder
+            hint: expected a file, not a folder
         "#]],
     );
 }

@@ -74,7 +74,7 @@ fn a_file_that_is_changed_in_place_while_it_is_mapped_is_told() {
     let other = std::fs::metadata(std::env::current_exe().unwrap()).unwrap();
     file.set_modified(other.modified().unwrap()).unwrap();
     let error = mapped.check_unchanged().unwrap_err();
-    assert!(error.to_string().contains("it was changed while it was in use"), "{error}");
+    assert!(error.to_string().contains("it was modified while in use"), "{error}");
     assert!(error.hint().is_some());
     let mapped = Container::open_up_to(0, &path, KIND).unwrap();
     file.set_len(100).unwrap();
@@ -93,7 +93,7 @@ fn a_newer_format_says_so() {
     let mut writer = ContainerWriter::new(Kind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
     writer.section("letters", [&b"abc"[..]]).unwrap();
     let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
-    assert_eq!(error.to_string(), "cannot use sample: it has format 4, and this program reads up to 3");
+    assert_eq!(error.to_string(), "cannot use sample: it has format 4; this version reads up to 3");
 }
 
 #[cfg(unix)]

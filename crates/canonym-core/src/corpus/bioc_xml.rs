@@ -138,8 +138,8 @@ impl Documents {
                     let name = quote(element.name());
                     return Err(self
                         .xml
-                        .error(format!("expected the element `collection` of BioC, found {name}"))
-                        .with_hint("name the format of the file"));
+                        .error(format!("expected the BioC element `collection`, found {name}"))
+                        .with_hint("specify the format of the file"));
                 }
                 Event::Eof => return Ok(false),
                 Event::Text(_) | Event::End => {}
@@ -179,7 +179,7 @@ impl Documents {
                 }
                 Event::Text(text) if text.trim().is_empty() => note_space(&mut self.layout, text, depth),
                 Event::Text(text) => {
-                    let message = format!("text directly in the element `{parent}`: {}", quote(text.trim()));
+                    let message = format!("unexpected text in the element `{parent}`: {}", quote(text.trim()));
                     return Err(self.xml.error(message));
                 }
                 _ => return Ok(None),
@@ -276,12 +276,13 @@ impl Documents {
 }
 
 fn misplaced(xml: &XmlReader, tag: &str, parent: &str) -> Error {
-    xml.error(format!("the element {} cannot stand in `{parent}`", quote(tag)))
+    xml.error(format!("unexpected element {} in `{parent}`", quote(tag)))
 }
 
 fn number(xml: &XmlReader, text: &str) -> Result<u64> {
     text.parse().map_err(|_| {
-        xml.error(format!("{} is no offset or length", quote(text))).with_hint("offsets and lengths are whole numbers")
+        xml.error(format!("invalid offset or length {}", quote(text)))
+            .with_hint("offsets and lengths are whole numbers")
     })
 }
 

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// The attribute that holds the offsets of a query, such as `28|57`.
 pub const OFFSETS: &str = "offsets";
 
-const SHAPE: &str = "a query is `document||start|end||type||mention||ids`";
+const SHAPE: &str = "the format is `document||start|end||type||mention||ids`";
 
 /// What stands in the place of ids where there are none.
 const NO_CONCEPT: &str = "-1";
@@ -144,8 +144,8 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let map = OffsetMap::new(&document.text);
     let mut lines = String::new();
     if document.id.trim().is_empty() && !annotated.annotations.is_empty() {
-        let message = format!("BioSyn cannot carry the document id {}", quote(&document.id));
-        return Err(Error::invalid(message).with_hint("give the document an id, or write jsonl"));
+        let message = format!("BioSyn cannot hold the document id {}", quote(&document.id));
+        return Err(Error::invalid(message).with_hint("change the document id, or use jsonl"));
     }
     for annotation in &annotated.annotations {
         let offsets = annotation.attributes.iter().find(|attribute| attribute.name == OFFSETS);
@@ -158,8 +158,8 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
         for (what, value) in fields.into_iter().chain([("ids", ids.as_str())]) {
             if value.contains("||") || value.contains(['\n', '\r']) {
                 let message =
-                    format!("BioSyn cannot carry {} as {what} in document {}", quote(value), quote(&document.id));
-                return Err(Error::invalid(message).with_hint("remove `||` and line breaks from it, or write jsonl"));
+                    format!("BioSyn cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
+                return Err(Error::invalid(message).with_hint("remove `||` and line breaks from it, or use jsonl"));
             }
         }
         lines.push_str(&format!("{}||{offsets}||{}||{mention}||{ids}\n", document.id, annotation.semantic_type));
@@ -227,8 +227,8 @@ mod tests {
         check(
             "no query\n7||0|4||D||||D1\n8||0|4||D||gout||D1\n",
             expect![[r#"
-            in:1: expected five fields separated by `||`, found `no query` (hint: a query is `document||start|end||type||mention||ids`)
-            in:2: the query has no mention (hint: a query is `document||start|end||type||mention||ids`)
+            in:1: expected five fields separated by `||`, found `no query` (hint: the format is `document||start|end||type||mention||ids`)
+            in:2: the query has no mention (hint: the format is `document||start|end||type||mention||ids`)
             {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","type":"D","ids":["D1"],"attributes":{"offsets":"0|4"}}]}
         "#]],
         );

@@ -76,7 +76,7 @@ fn read_lines(input: &mut Input) -> Result<Vec<String>> {
     while let Some((_, line)) = input.next_line()? {
         n_bytes += line.len() + 1;
         if n_bytes > MAX_DOCUMENT_BYTES {
-            return Err(Error::limit(&path, format!("annotations may have {MAX_DOCUMENT_BYTES} bytes")));
+            return Err(Error::limit(&path, format!("annotations are limited to {MAX_DOCUMENT_BYTES} bytes")));
         }
         lines.push(line.to_owned());
     }
@@ -143,9 +143,9 @@ impl Parser {
     }
 
     fn line<'a>(&mut self, number: u64, line: &'a str) -> Result<Option<Remark<'a>>> {
-        let (key, rest) = line.split_once('\t').ok_or_else(|| {
-            self.error(number, format!("a line of brat has columns by tab, this one is {}", quote(line)))
-        })?;
+        let (key, rest) = line
+            .split_once('\t')
+            .ok_or_else(|| self.error(number, format!("expected tab-separated columns, found {}", quote(line))))?;
         let (head, tail) = rest.split_once('\t').unwrap_or((rest, ""));
         let (kind, behind) = head.split_once(' ').unwrap_or((head, ""));
         let (target, value) = behind.split_once(' ').unwrap_or((behind, ""));
@@ -176,8 +176,8 @@ impl Parser {
                 Ok(None)
             }
             _ => {
-                let message = format!("the line starts with {}, which brat does not know", quote(key));
-                Err(self.error(number, message).with_hint("lines start with T, N, A, M, R, E, * or # and a number"))
+                let message = format!("unknown brat annotation {}", quote(key));
+                Err(self.error(number, message).with_hint("lines start with T, N, A, M, R, E, * or #, and a number"))
             }
         }
     }
@@ -186,7 +186,7 @@ impl Parser {
     fn keep(&mut self, number: u64, key: &str, place: Place) -> Result<()> {
         match self.parsed.places.insert(key.to_owned(), place) {
             None => Ok(()),
-            Some(_) => Err(self.error(number, format!("{} stands twice", quote(key)))),
+            Some(_) => Err(self.error(number, format!("duplicate key {}", quote(key)))),
         }
     }
 
@@ -199,15 +199,15 @@ impl Parser {
         };
         let spans: Option<Vec<(u64, u64)>> = text.split(';').map(pair).collect();
         spans.ok_or_else(|| {
-            self.error(number, format!("{} are no offsets", quote(text)))
-                .with_hint("an annotation is `T1`, its type with start and end, and its text, by tab")
+            self.error(number, format!("invalid offsets {}", quote(text)))
+                .with_hint("an annotation is `T1`, its type with start and end, and its text, separated by tabs")
         })
     }
 
     fn remark(&mut self, remark: &Remark<'_>) -> Result<()> {
         let Some(&place) = self.parsed.places.get(remark.target) else {
-            let message = format!("{} is said of {}, which is not there", remark.kind(), quote(remark.target));
-            return Err(self.error(remark.number, message).with_hint("remove the line, or give it the key of another"));
+            let message = format!("{} refers to {}, which does not exist", remark.kind(), quote(remark.target));
+            return Err(self.error(remark.number, message).with_hint("remove the line, or refer to another key"));
         };
         let attribute = |name: &str, value: &str| Attribute { name: name.to_owned(), value: value.to_owned() };
         match (place, &remark.what) {

@@ -195,9 +195,9 @@ impl Checker {
 
     fn hint(&self) -> &'static str {
         if self.repairs {
-            "this cannot be repaired with certainty; `--skip-bad-offsets` beside it drops and counts such annotations"
+            "this repair is ambiguous; also use `--skip-bad-offsets` to skip and count such annotations"
         } else {
-            "repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`"
+            "repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`"
         }
     }
 }
@@ -211,11 +211,11 @@ pub(super) fn find_spans(
     let mut spans: Vec<Span> = Vec::with_capacity(placed.spans.len());
     for &(start, end) in placed.spans {
         if start >= end {
-            return Err(format!("the span {start}..{end} of {} is empty or turned around", wanted(placed)));
+            return Err(format!("the span {start}..{end} of {} is empty or reversed", wanted(placed)));
         }
         let (Some(first), Some(last)) = (byte_of(map, start), byte_of(map, end)) else {
             return Err(format!(
-                "the span {start}..{end} of {} lies beyond the text of {} code points",
+                "the span {start}..{end} of {} is outside the text of {} code points",
                 wanted(placed),
                 map.n_chars()
             ));
@@ -234,7 +234,11 @@ pub(super) fn find_spans(
         Some(wanted) if !stands_there(wanted, &parts) => {
             let (start, end) = (placed.spans[0].0, placed.spans[placed.spans.len() - 1].1);
             let found = parts.join(" ");
-            Err(format!("the annotation says {} at {start}..{end}, the text there is {}", quote(wanted), quote(&found)))
+            Err(format!(
+                "the annotation is {} at {start}..{end}, but the text there is {}",
+                quote(wanted),
+                quote(&found)
+            ))
         }
         _ => Ok(spans),
     }
@@ -309,20 +313,20 @@ mod tests {
             "rod and cone cells",
             &[(0, 3), (13, 18)],
             "cone cells",
-            expect!["the annotation says `cone cells` at 0..18, the text there is `rod cells`"],
+            expect!["the annotation is `cone cells` at 0..18, but the text there is `rod cells`"],
         );
     }
 
     #[test]
     fn impossible_spans_are_named() {
-        check("pain", &[(2, 2)], "", expect!["the span 2..2 of `` is empty or turned around"]);
-        check("pain", &[(4, 2)], "pain", expect!["the span 4..2 of `pain` is empty or turned around"]);
-        check("pain", &[(0, 5)], "pain", expect!["the span 0..5 of `pain` lies beyond the text of 4 code points"]);
+        check("pain", &[(2, 2)], "", expect!["the span 2..2 of `` is empty or reversed"]);
+        check("pain", &[(4, 2)], "pain", expect!["the span 4..2 of `pain` is empty or reversed"]);
+        check("pain", &[(0, 5)], "pain", expect!["the span 0..5 of `pain` is outside the text of 4 code points"]);
         check(
             "pain",
             &[(0, u64::MAX)],
             "pain",
-            expect!["the span 0..18446744073709551615 of `pain` lies beyond the text of 4 code points"],
+            expect!["the span 0..18446744073709551615 of `pain` is outside the text of 4 code points"],
         );
         check("pain", &[(2, 4), (0, 2)], "pain", expect!["the spans of `pain` overlap or are not in text order"]);
         check("pain", &[], "pain", expect!["`pain` has no span"]);

@@ -80,8 +80,8 @@ impl FromStr for Tags {
             "bioes" => Some(Scheme::Bioes),
             "bilou" => Some(Scheme::Bilou),
             _ => {
-                return Err(Error::invalid(format!("unknown tags {}", quote(text))).with_hint(
-                    "use auto, bio, bioes or bilou, with `-strict` behind it to leave out what breaks them",
+                return Err(Error::invalid(format!("unknown tagging scheme {}", quote(text))).with_hint(
+                    "use auto, bio, bioes or bilou, optionally with `-strict` to skip invalid tag sequences",
                 ));
             }
         };
@@ -260,11 +260,11 @@ fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
             tokens().find(|(_, columns)| columns.len() < 2 || columns.last().is_some_and(|tag| tag_of(tag).is_none()));
         let (number, columns) = wrong.or_else(|| tokens().next()).expect("there are tokens");
         let message = match columns.last() {
-            Some(last) if columns.len() > 1 => format!("{} is no tag", quote(last)),
+            Some(last) if columns.len() > 1 => format!("invalid tag {}", quote(last)),
             _ => format!("the token {} has no tag", quote(&columns.join(" "))),
         };
         return Err(Error::parse(path, *number, message).with_hint(
-            "each line is a token and, in its last column or the one before, a tag such as `B-Disease` or `O`",
+            "each line has a token and, in its last or second to last column, a tag such as `B-Disease` or `O`",
         ));
     };
     let offsets = (1..tag.saturating_sub(1)).find(|&column| fits_offsets(rows, column));

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 32;
 
 /// What messages call a lonely `.ann` file.
-const LONELY: &str = "has no text: a `.txt` file of the same name beside it";
+const LONELY: &str = "has no `.txt` file of the same name";
 
 /// What is still to be opened.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing>
     }
     let files = files_of(path)?;
     if files.is_empty() {
-        return Err(Error::invalid(format!("the folder {} holds no file", path.display()))
-            .with_hint("check the path; names that start with a dot are left out"));
+        return Err(Error::invalid(format!("the folder {} contains no files", path.display()))
+            .with_hint("check the path; files that start with a dot are ignored"));
     }
     Ok(pair_up(files, format, |path| path.as_path(), Waiting::File, |path| Source::from_path(path)))
 }
@@ -147,7 +147,7 @@ fn pair_up<T>(
 
 /// The error of annotations without a text.
 pub(super) fn lonely(path: &Path) -> Error {
-    Error::invalid(format!("{} {LONELY}", path.display())).with_hint("put the text beside it, or remove the file")
+    Error::invalid(format!("{} {LONELY}", path.display())).with_hint("add the text file, or remove this file")
 }
 
 /// The files under `folder` in the order of their paths.
@@ -156,7 +156,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = vec![(folder.to_path_buf(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         if depth > MAX_DEPTH {
-            return Err(Error::limit(&folder, format!("folders may be nested {MAX_DEPTH} deep")));
+            return Err(Error::limit(&folder, format!("folders are nested deeper than {MAX_DEPTH}")));
         }
         let entries = fs::read_dir(&folder).map_err(|source| Error::io("read", &folder, source))?;
         for entry in entries {

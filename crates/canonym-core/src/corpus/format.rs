@@ -86,8 +86,8 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
         }
     }
     if let Some(kind) = foreign_kind(head) {
-        return Err(Error::invalid(format!("{} is {kind}, of no corpus format that is known", path.display()))
-            .with_hint("name the format; `text` reads a file as it is"));
+        return Err(Error::invalid(format!("{}: unsupported {kind}", path.display()))
+            .with_hint("specify the format; `text` reads any text file"));
     }
     if starts_with_both(head, b"{", b"\"") {
         return Ok(CorpusFormat::Jsonl);
@@ -131,12 +131,12 @@ fn has_member(head: &[u8], name: &str) -> bool {
 /// What `head` is, where taking it for plain text would be wrong.
 fn foreign_kind(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(b"<?xml") || head.starts_with(b"<!DOCTYPE") {
-        return Some("XML");
+        return Some("XML (not BioC or PubMed)");
     }
     if starts_with_both(head, b"[", b"{") {
-        return Some("a JSON list");
+        return Some("JSON list");
     }
-    head.contains(&0).then_some("binary")
+    head.contains(&0).then_some("binary file")
 }
 
 /// Whether `head` starts with `first` and, after white space, `second`.
@@ -185,8 +185,8 @@ impl Reader {
     pub fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Reader> {
         if path == Path::new("-") {
             if format == Some(CorpusFormat::Brat) {
-                return Err(Error::invalid("brat cannot be read from standard input: a document has two files")
-                    .with_hint("give the folder, or a `.txt` file with its `.ann` file beside it"));
+                return Err(Error::invalid("cannot read brat from standard input: each document has two files")
+                    .with_hint("specify the folder, or a `.txt` file next to its `.ann` file"));
             }
             return Reader::from_input(Input::open(path)?, format);
         }
@@ -398,8 +398,7 @@ pub fn encode_with(
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
     match format {
-        CorpusFormat::Text => Err(Error::invalid("documents cannot be written as text, which holds no annotations")
-            .with_hint("write jsonl or pubtator")),
+        CorpusFormat::Text => Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator")),
         CorpusFormat::Jsonl => jsonl::write(document, buffer),
         CorpusFormat::Pubtator => pubtator::write(document, buffer),
         CorpusFormat::BiocXml => bioc_xml::write(document, buffer),
@@ -459,12 +458,11 @@ impl<W: Write> Writer<W> {
     /// written by [`crate::corpus::folder`].
     pub fn new(out: W, path: &Path, format: CorpusFormat) -> Result<Writer<W>> {
         if format == CorpusFormat::Text {
-            return Err(Error::invalid("documents cannot be written as text, which holds no annotations")
-                .with_hint("write jsonl or pubtator"));
+            return Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator"));
         }
         if format == CorpusFormat::Brat {
-            return Err(Error::invalid("brat cannot be written into one stream: a document has two files")
-                .with_hint("write into a folder, or write jsonl"));
+            return Err(Error::invalid("cannot write brat to a stream: each document has two files")
+                .with_hint("write to a folder, or use jsonl"));
         }
         Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new(), frame: None })
     }
@@ -540,10 +538,10 @@ mod tests {
     #[test]
     fn foreign_files_are_not_taken_for_text() {
         let message = |head: &[u8]| detect(Path::new("a"), head).unwrap_err().to_string();
-        assert_eq!(message(b"<?xml version='1.0'?><pmc-articleset>"), "a is XML, of no corpus format that is known");
-        assert_eq!(message(b"<?xml version='1.0'?>"), "a is XML, of no corpus format that is known");
-        assert_eq!(message(b"[\n {\"id\": 1}"), "a is a JSON list, of no corpus format that is known");
-        assert_eq!(message(b"ab\0"), "a is binary, of no corpus format that is known");
+        assert_eq!(message(b"<?xml version='1.0'?><pmc-articleset>"), "a: unsupported XML (not BioC or PubMed)");
+        assert_eq!(message(b"<?xml version='1.0'?>"), "a: unsupported XML (not BioC or PubMed)");
+        assert_eq!(message(b"[\n {\"id\": 1}"), "a: unsupported JSON list");
+        assert_eq!(message(b"ab\0"), "a: unsupported binary file");
     }
 
     #[test]

@@ -72,7 +72,9 @@ impl JsonStream {
             match (self.state, self.peek()?) {
                 (State::Outside, None) if self.n_bytes == 0 => return Err(self.error("the file is empty")),
                 (State::Done, _) | (State::Outside, None) => return Ok(None),
-                (State::List { .. }, None) => return Err(self.error("the file ends inside of a list of documents")),
+                (State::List { .. }, None) => {
+                    return Err(self.error("the JSON is truncated inside a list of documents"));
+                }
                 (State::Outside, Some(b'[')) => {
                     self.consume();
                     self.state = State::List { in_object: false };
@@ -117,11 +119,13 @@ impl JsonStream {
                     }
                     let (mark, list) = (self.mark, self.lists.first().copied().unwrap_or_default());
                     let message = format!("the object has neither `{list}` nor `{mark}`");
-                    return Err(Error::parse(self.input.path(), line, message).with_hint("name the format of the file"));
+                    return Err(
+                        Error::parse(self.input.path(), line, message).with_hint("specify the format of the file")
+                    );
                 }
                 Some(b'"') => {
                     let key = self.key()?;
-                    let name: String = serde_json::from_str(&key).map_err(|_| self.error("the name is no JSON"))?;
+                    let name: String = serde_json::from_str(&key).map_err(|_| self.error("invalid JSON key"))?;
                     if self.lists.contains(&name.as_str()) && self.peek()? == Some(b'[') {
                         self.consume();
                         self.state = State::List { in_object: true };
@@ -138,8 +142,8 @@ impl JsonStream {
                     members.push_str(&self.value()?.text);
                     self.check_size(members.len())?;
                 }
-                Some(_) => return Err(self.error("expected a name in quotation marks")),
-                None => return Err(self.error("the file ends inside of an object")),
+                Some(_) => return Err(self.error("expected a quoted key")),
+                None => return Err(self.error("the JSON is truncated inside an object")),
             }
         }
     }
@@ -157,7 +161,7 @@ impl JsonStream {
                     self.key()?;
                     self.value()?;
                 }
-                _ => return Err(self.error("the object around the documents does not end")),
+                _ => return Err(self.error("the object around the documents is not closed")),
             }
         }
     }
@@ -166,7 +170,7 @@ impl JsonStream {
     fn key(&mut self) -> Result<String> {
         let key = self.value()?.text;
         if self.peek()? != Some(b':') {
-            return Err(self.error("expected `:` after a name"));
+            return Err(self.error("expected `:` after a key"));
         }
         self.consume();
         Ok(key)
@@ -185,8 +189,10 @@ impl JsonStream {
                 Err(error) => return Err(self.input.read_error(error)),
             };
             if available.is_empty() {
-                let message = "the file ends inside of a JSON value that starts here";
-                return Err(Error::parse(self.input.path(), line, message).with_hint("fetch the file again"));
+                let message = "the JSON value that starts here is truncated";
+                return Err(
+                    Error::parse(self.input.path(), line, message).with_hint("download or export the file again")
+                );
             }
             let mut end = None;
             for (at, &byte) in available.iter().enumerate() {
@@ -227,7 +233,7 @@ impl JsonStream {
             self.check_size(bytes.len())?;
             if end.is_some() {
                 let text = String::from_utf8(bytes).map_err(|_| {
-                    Error::parse(self.input.path(), line, "the JSON value that starts here is not UTF-8")
+                    Error::parse(self.input.path(), line, "invalid UTF-8 in the JSON value that starts here")
                         .with_hint("convert the file to UTF-8")
                 })?;
                 return Ok(Piece { line, text });
@@ -239,7 +245,7 @@ impl JsonStream {
         if n_bytes <= MAX_DOCUMENT_BYTES {
             return Ok(());
         }
-        let message = format!("a document may have {MAX_DOCUMENT_BYTES} bytes, that at line {} has more", self.line());
+        let message = format!("the document at line {} is longer than {MAX_DOCUMENT_BYTES} bytes", self.line());
         Err(Error::limit(self.input.path(), message))
     }
 
@@ -289,6 +295,6 @@ impl Piece {
         let text = error.to_string();
         let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
         let line = self.line + (error.line() as u64).saturating_sub(1);
-        Error::parse(input.path(), line, format!("no document at column {}: {what}", error.column()))
+        Error::parse(input.path(), line, format!("invalid document at column {}: {what}", error.column()))
     }
 }

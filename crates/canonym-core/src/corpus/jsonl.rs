@@ -57,7 +57,10 @@ struct SectionLine {
 
 /// `["CID", "D003042", "D012640"]`, or an object where a relation has a key, roles or attributes.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a relation is a list of its kind and targets, or an object with `kind` and `arguments`")]
+#[serde(
+    untagged,
+    expecting = "a relation must be a list of its kind and targets, or an object with `kind` and `arguments`"
+)]
 enum RelationLine {
     Columns(Vec<String>),
     Full {
@@ -72,7 +75,7 @@ enum RelationLine {
 
 /// Names and values: an object, or pairs where a name repeats.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "attributes are an object of texts, or pairs of a name and a text")]
+#[serde(untagged, expecting = "attributes must be an object with string values, or pairs of name and string")]
 enum Attributes {
     Pairs(Vec<(String, String)>),
     Object(serde_json::Map<String, serde_json::Value>),
@@ -113,7 +116,7 @@ struct CandidateLine {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "an id is a string or a whole number")]
+#[serde(untagged, expecting = "an id must be a string or an integer")]
 enum Id {
     Text(String),
     Positive(u64),
@@ -121,7 +124,7 @@ enum Id {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "ids are a string, a whole number, or a list of them")]
+#[serde(untagged, expecting = "ids must be a string, an integer, or a list of them")]
 enum Ids {
     One(Id),
     Several(Vec<Id>),
@@ -202,7 +205,7 @@ fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Re
         Some(text) => Document { id, text, sections: Vec::new() },
         None if parsed.title.is_none() && parsed.summary.is_none() => {
             return Err(Error::parse(path, number, format!("document {} has no text", quote(&id)))
-                .with_hint("give it a field `text`, or `title` and `abstract`"));
+                .with_hint("add a field `text`, or `title` and `abstract`"));
         }
         None => join_passages(id, parsed.title.as_deref(), parsed.summary.as_deref()),
     };
@@ -230,7 +233,7 @@ fn section(map: &OffsetMap<'_>, line: SectionLine) -> std::result::Result<Sectio
     let (start, end) = line.span;
     match (byte(start), byte(end)) {
         (Some(first), Some(last)) if first <= last => Ok(Section { kind: line.kind, span: Span::new(first, last) }),
-        _ => Err(format!("the section {} at {start}..{end} is not within the text", quote(&line.kind))),
+        _ => Err(format!("the section {} at {start}..{end} is outside the text", quote(&line.kind))),
     }
 }
 
@@ -270,7 +273,7 @@ fn record(line: CandidateLine) -> CandidateRecord {
 fn json_error(path: &Path, number: u64, error: &serde_json::Error) -> Error {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    Error::parse(path, number, format!("no document at column {}: {what}", error.column())).with_hint(SHAPE)
+    Error::parse(path, number, format!("invalid document at column {}: {what}", error.column())).with_hint(SHAPE)
 }
 
 /// A document as we write it; the order of the fields is part of the contract.
@@ -502,36 +505,36 @@ mod tests {
         check(
             "{\n{\"text\":5}\n[]\n{\"id\":\"x\"}\n{\"id\":1.5,\"text\":\"\"}\n{\"text\":\"good\"}",
             expect![[r#"
-            in:1: no document at column 1: EOF while parsing an object (hint: each line is one JSON object with `id`, `text` and `annotations`)
-            in:2: no document at column 9: invalid type: integer `5`, expected a string (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:1: invalid document at column 1: EOF while parsing an object (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:2: invalid document at column 9: invalid type: integer `5`, expected a string (hint: each line is one JSON object with `id`, `text` and `annotations`)
             in:3: expected a JSON object, found `[]` (hint: each line is one JSON object with `id`, `text` and `annotations`)
-            in:4: document `x` has no text (hint: give it a field `text`, or `title` and `abstract`)
-            in:5: no document at column 9: an id is a string or a whole number (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:4: document `x` has no text (hint: add a field `text`, or `title` and `abstract`)
+            in:5: invalid document at column 9: an id must be a string or an integer (hint: each line is one JSON object with `id`, `text` and `annotations`)
             {"id":"6","text":"good","annotations":[]}
         "#]],
         );
         check(
             r#"{"text":"pain","annotations":[{"text":"pain"}]}"#,
             expect![[r#"
-            in:1: no document at column 45: missing field `spans` (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:1: invalid document at column 45: missing field `spans` (hint: each line is one JSON object with `id`, `text` and `annotations`)
         "#]],
         );
         check(
             r#"{"text":"pain","annotations":[{"spans":[],"text":"pain"}]}"#,
             expect![[r#"
-                in:1: document `1`: `pain` has no span (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+                in:1: document `1`: `pain` has no span (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
             "#]],
         );
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,-4]]}]}"#,
             expect![[r#"
-            in:1: no document at column 45: invalid value: integer `-4`, expected u64 (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:1: invalid document at column 45: invalid value: integer `-4`, expected u64 (hint: each line is one JSON object with `id`, `text` and `annotations`)
         "#]],
         );
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,4]],"text":"gain"}]}"#,
             expect![[r#"
-                in:1: document `1`: the annotation says `gain` at 0..4, the text there is `pain` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+                in:1: document `1`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
             "#]],
         );
         check(
@@ -543,7 +546,7 @@ mod tests {
         check(
             &format!("{{\"text\":\"\",\"x\":{}", "[".repeat(100_000)),
             expect![[r#"
-            in:1: no document at column 100015: EOF while parsing a list (hint: each line is one JSON object with `id`, `text` and `annotations`)
+            in:1: invalid document at column 100015: EOF while parsing a list (hint: each line is one JSON object with `id`, `text` and `annotations`)
         "#]],
         );
     }

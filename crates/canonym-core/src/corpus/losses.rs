@@ -11,7 +11,7 @@
 //! document.relations.push(Relation::plain("CID", &["D1", "D2"]));
 //! assert_eq!(losses(&document, CorpusFormat::Pubtator).lines().count(), 0);
 //! let lost = losses(&document, CorpusFormat::Brat);
-//! assert_eq!(lost.lines().next().as_deref(), Some("1 relation was left out (first in document ``)"));
+//! assert_eq!(lost.lines().next().as_deref(), Some("1 relation was dropped (first in document ``)"));
 //! ```
 
 use std::collections::BTreeMap;
@@ -150,34 +150,32 @@ impl Losses {
 
 /// What a loss is called, one and several, and what became of it.
 fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
-    let left_out = "left out";
+    let left_out = "dropped";
     match loss {
-        Loss::Text => ("text", "texts", "left out but for the mentions"),
+        Loss::Text => ("text", "texts", "dropped, except for the mentions"),
         Loss::WhiteSpace => (
-            "text with line breaks, tabs or several blanks",
-            "texts with line breaks, tabs or several blanks",
-            "written with other white space",
+            "text with line breaks, tabs or repeated spaces",
+            "texts with line breaks, tabs or repeated spaces",
+            "written with normalised whitespace",
         ),
-        Loss::Section => ("section of a text", "sections of texts", left_out),
+        Loss::Section => ("text section", "text sections", left_out),
         Loss::Annotation => ("annotation", "annotations", left_out),
-        Loss::Hull => ("discontinuous mention", "discontinuous mentions", "written from first to last word"),
+        Loss::Hull => ("discontinuous mention", "discontinuous mentions", "written as one span"),
         Loss::Discontinuous => ("discontinuous mention", "discontinuous mentions", left_out),
-        Loss::Overlapping => {
-            ("mention inside or across a longer one", "mentions inside or across longer ones", left_out)
-        }
-        Loss::Split => ("mention across a line break", "mentions across line breaks", "written in parts"),
-        Loss::Type => ("type that is no single word", "types that are no single word", "changed"),
+        Loss::Overlapping => ("nested or overlapping mention", "nested or overlapping mentions", left_out),
+        Loss::Split => ("mention across a line break", "mentions across line breaks", "split"),
+        Loss::Type => ("type with spaces", "types with spaces", "changed"),
         Loss::IdList => ("list of ids", "lists of ids", "joined by `|`"),
-        Loss::Parts => ("list of names of parts", "lists of names of parts", left_out),
-        Loss::Key => ("key of an annotation", "keys of annotations", left_out),
-        Loss::Attribute => ("attribute of a mention", "attributes of mentions", left_out),
+        Loss::Parts => ("list of part names", "lists of part names", left_out),
+        Loss::Key => ("annotation key", "annotation keys", left_out),
+        Loss::Attribute => ("mention attribute", "mention attributes", left_out),
         Loss::Relation => ("relation", "relations", left_out),
         Loss::RelationDetail => ("relation", "relations", "written without key, roles or attributes"),
-        Loss::DocumentAttribute => ("attribute of a document", "attributes of documents", left_out),
+        Loss::DocumentAttribute => ("document attribute", "document attributes", left_out),
         Loss::Score => ("score", "scores", left_out),
-        Loss::Candidate => ("list of candidates", "lists of candidates", "cut to the id of the first"),
+        Loss::Candidate => ("list of candidates", "lists of candidates", "reduced to the first id"),
         Loss::Document => ("document without mentions", "documents without mentions", left_out),
-        Loss::Residue => ("rest", "rests", "left out, which no other format can hold"),
+        Loss::Residue => ("format-specific element", "format-specific elements", "dropped"),
     }
 }
 
@@ -368,80 +366,77 @@ mod tests {
 
     #[test]
     fn every_format_says_what_it_loses() {
-        check(
-            Jsonl,
-            expect!["2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"],
-        );
-        check(BiocXml, expect!["2 lists of candidates were cut to the id of the first (first in document `7`)"]);
+        check(Jsonl, expect!["2 format-specific elements of bioc-xml were dropped (first in document `7`)"]);
+        check(BiocXml, expect!["2 lists of candidates were reduced to the first id (first in document `7`)"]);
         check(
             Pubtator,
             expect![[r#"
-            2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
-            2 sections of texts were left out (first in document `7`)
-            2 discontinuous mentions were written from first to last word (first in document `7`)
+            2 texts with line breaks, tabs or repeated spaces were written with normalised whitespace (first in document `7`)
+            2 text sections were dropped (first in document `7`)
+            2 discontinuous mentions were written as one span (first in document `7`)
             2 lists of ids were joined by `|` (first in document `7`)
-            2 keys of annotations were left out (first in document `7`)
-            4 attributes of mentions were left out (first in document `7`)
+            2 annotation keys were dropped (first in document `7`)
+            4 mention attributes were dropped (first in document `7`)
             2 relations were written without key, roles or attributes (first in document `7`)
-            2 attributes of documents were left out (first in document `7`)
-            2 scores were left out (first in document `7`)
-            2 lists of candidates were cut to the id of the first (first in document `7`)
-            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+            2 document attributes were dropped (first in document `7`)
+            2 scores were dropped (first in document `7`)
+            2 lists of candidates were reduced to the first id (first in document `7`)
+            2 format-specific elements of bioc-xml were dropped (first in document `7`)"#]],
         );
         check(
             Brat,
             expect![[r#"
-            2 sections of texts were left out (first in document `7`)
-            2 mentions across line breaks were written in parts (first in document `7`)
-            10 types that are no single word were changed (first in document `7`)
-            2 lists of names of parts were left out (first in document `7`)
-            2 relations were left out (first in document `7`)
-            2 attributes of documents were left out (first in document `7`)
-            2 scores were left out (first in document `7`)
-            2 lists of candidates were cut to the id of the first (first in document `7`)
-            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+            2 text sections were dropped (first in document `7`)
+            2 mentions across line breaks were split (first in document `7`)
+            10 types with spaces were changed (first in document `7`)
+            2 lists of part names were dropped (first in document `7`)
+            2 relations were dropped (first in document `7`)
+            2 document attributes were dropped (first in document `7`)
+            2 scores were dropped (first in document `7`)
+            2 lists of candidates were reduced to the first id (first in document `7`)
+            2 format-specific elements of bioc-xml were dropped (first in document `7`)"#]],
         );
         check(
             Conll,
             expect![[r#"
-            2 texts with line breaks, tabs or several blanks were written with other white space (first in document `7`)
-            2 sections of texts were left out (first in document `7`)
-            2 discontinuous mentions were left out (first in document `7`)
-            4 mentions inside or across longer ones were left out (first in document `7`)
-            2 types that are no single word were changed (first in document `7`)
+            2 texts with line breaks, tabs or repeated spaces were written with normalised whitespace (first in document `7`)
+            2 text sections were dropped (first in document `7`)
+            2 discontinuous mentions were dropped (first in document `7`)
+            4 nested or overlapping mentions were dropped (first in document `7`)
+            2 types with spaces were changed (first in document `7`)
             2 lists of ids were joined by `|` (first in document `7`)
-            2 lists of names of parts were left out (first in document `7`)
-            2 keys of annotations were left out (first in document `7`)
-            4 attributes of mentions were left out (first in document `7`)
-            4 relations were left out (first in document `7`)
-            2 attributes of documents were left out (first in document `7`)
-            2 scores were left out (first in document `7`)
-            2 lists of candidates were cut to the id of the first (first in document `7`)
-            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+            2 lists of part names were dropped (first in document `7`)
+            2 annotation keys were dropped (first in document `7`)
+            4 mention attributes were dropped (first in document `7`)
+            4 relations were dropped (first in document `7`)
+            2 document attributes were dropped (first in document `7`)
+            2 scores were dropped (first in document `7`)
+            2 lists of candidates were reduced to the first id (first in document `7`)
+            2 format-specific elements of bioc-xml were dropped (first in document `7`)"#]],
         );
         check(
             Biosyn,
             expect![[r#"
-            2 texts were left out but for the mentions (first in document `7`)
-            2 sections of texts were left out (first in document `7`)
-            2 discontinuous mentions were written from first to last word (first in document `7`)
+            2 texts were dropped, except for the mentions (first in document `7`)
+            2 text sections were dropped (first in document `7`)
+            2 discontinuous mentions were written as one span (first in document `7`)
             2 lists of ids were joined by `|` (first in document `7`)
-            2 keys of annotations were left out (first in document `7`)
-            4 attributes of mentions were left out (first in document `7`)
-            4 relations were left out (first in document `7`)
-            2 attributes of documents were left out (first in document `7`)
-            2 scores were left out (first in document `7`)
-            2 lists of candidates were cut to the id of the first (first in document `7`)
-            1 document without mentions was left out (first in document ``)
-            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+            2 annotation keys were dropped (first in document `7`)
+            4 mention attributes were dropped (first in document `7`)
+            4 relations were dropped (first in document `7`)
+            2 document attributes were dropped (first in document `7`)
+            2 scores were dropped (first in document `7`)
+            2 lists of candidates were reduced to the first id (first in document `7`)
+            1 document without mentions was dropped (first in document ``)
+            2 format-specific elements of bioc-xml were dropped (first in document `7`)"#]],
         );
         check(
             CorpusFormat::PubmedXml,
             expect![[r#"
-            10 annotations were left out (first in document `7`)
-            4 relations were left out (first in document `7`)
-            2 attributes of documents were left out (first in document `7`)
-            2 rests of bioc-xml were left out, which no other format can hold (first in document `7`)"#]],
+            10 annotations were dropped (first in document `7`)
+            4 relations were dropped (first in document `7`)
+            2 document attributes were dropped (first in document `7`)
+            2 format-specific elements of bioc-xml were dropped (first in document `7`)"#]],
         );
     }
 }

@@ -17,7 +17,7 @@ pub fn read(input: &mut Input) -> Result<AnnotatedDocument> {
     let limit = MAX_DOCUMENT_BYTES as u64 + 1;
     let n_read = input.by_ref().take(limit).read_to_end(&mut bytes).map_err(|error| input.read_error(error))?;
     if n_read > MAX_DOCUMENT_BYTES {
-        let message = format!("a text document may have {MAX_DOCUMENT_BYTES} bytes, this one has more");
+        let message = format!("the document is longer than {MAX_DOCUMENT_BYTES} bytes");
         return Err(Error::limit(input.path(), message));
     }
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(input.path(), &error))?;
@@ -37,7 +37,7 @@ fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Error {
     let valid = error.utf8_error().valid_up_to();
     let bytes = error.as_bytes();
     let line = bytes[..valid].iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-    Error::parse(path, line, format!("byte 0x{:02x} at offset {valid} of the file is not UTF-8", bytes[valid]))
+    Error::parse(path, line, format!("invalid UTF-8: byte 0x{:02x} at offset {valid}", bytes[valid]))
         .with_hint("convert the file to UTF-8")
 }
 
@@ -69,7 +69,7 @@ mod tests {
         check(
             "a.txt",
             b"one\nt\xe9o",
-            expect!["a.txt:2: byte 0xe9 at offset 5 of the file is not UTF-8 (hint: convert the file to UTF-8)"],
+            expect!["a.txt:2: invalid UTF-8: byte 0xe9 at offset 5 (hint: convert the file to UTF-8)"],
         );
     }
 }

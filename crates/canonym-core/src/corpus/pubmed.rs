@@ -100,8 +100,8 @@ impl Documents {
                 "DeleteCitation" => checker.counts.n_deleted += self.deleted()?,
                 name if SETS.contains(&name) => {}
                 name if depth == 0 => {
-                    let message = format!("the XML holds {}, not citations of PubMed", quote(name));
-                    return Err(self.xml.error(message).with_hint("citations stand in a `PubmedArticleSet`"));
+                    let message = format!("expected PubMed citations, found {}", quote(name));
+                    return Err(self.xml.error(message).with_hint("citations are in a `PubmedArticleSet`"));
                 }
                 _ => self.xml.skip_element()?,
             }
@@ -217,8 +217,8 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     escape(&document.id, false, false, &mut id);
     // What XML cannot hold is written as a space, and spaces around an id do not count.
     if String::from_utf8_lossy(&id).trim().is_empty() {
-        let message = format!("PubMed XML cannot carry the document id {}", quote(&document.id));
-        return Err(Error::invalid(message).with_hint("give the document an id, or write jsonl"));
+        let message = format!("PubMed XML cannot hold the document id {}", quote(&document.id));
+        return Err(Error::invalid(message).with_hint("change the document id, or use jsonl"));
     }
     let mut element = |before: &str, text: &str, after: &str| {
         out.extend_from_slice(before.as_bytes());

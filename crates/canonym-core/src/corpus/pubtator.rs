@@ -205,7 +205,7 @@ fn read_text(path: &Path, rows: &[Row]) -> Result<(Document, usize)> {
     if n_passages == 0 {
         let (number, line) = &rows[0];
         return Err(Error::parse(path, *number, format!("expected `id|t|title`, found {}", quote(line)))
-            .with_hint("a document starts with its title; name the format where this is no PubTator file"));
+            .with_hint("a document starts with its title; if this is not a PubTator file, specify the format"));
     }
     Ok((join_passages(document_id.to_owned(), title, summary), n_passages))
 }
@@ -214,29 +214,30 @@ fn read_text(path: &Path, rows: &[Row]) -> Result<(Document, usize)> {
 fn read_columns<'a>(path: &Path, number: u64, line: &'a str, document_id: &str) -> Result<Vec<&'a str>> {
     let columns: Vec<&str> = line.split('\t').collect();
     if columns.len() < 2 {
-        let message = format!("neither a title, an abstract, an annotation nor a relation: {}", quote(line));
+        let message = format!("not a title, abstract, annotation or relation: {}", quote(line));
         return Err(Error::parse(path, number, message).with_hint("columns are separated by tabs"));
     }
     if columns[0] != document_id {
         return Err(foreign_id(path, number, columns[0], document_id));
     }
     if !is_relation(columns[1]) && !(5..=7).contains(&columns.len()) {
-        let message = format!("an annotation has 5 to 7 columns, this line has {}", columns.len());
-        return Err(Error::parse(path, number, message)
-            .with_hint("the columns are id, start, end, text, type, ids and the names of parts, separated by tabs"));
+        let message = format!("{} columns, expected 5 to 7", columns.len());
+        return Err(Error::parse(path, number, message).with_hint(
+            "the columns of an annotation are id, start, end, text, type, ids and part names, separated by tabs",
+        ));
     }
     Ok(columns)
 }
 
 fn foreign_id(path: &Path, number: u64, id: &str, document_id: &str) -> Error {
-    Error::parse(path, number, format!("a line of document {} inside document {}", quote(id), quote(document_id)))
+    Error::parse(path, number, format!("line of document {} inside document {}", quote(id), quote(document_id)))
         .with_hint("separate documents by a blank line")
 }
 
 fn offset(path: &Path, number: u64, column: &str) -> Result<u64> {
     let digits = !column.is_empty() && column.bytes().all(|byte| byte.is_ascii_digit());
     let value = if digits { column.parse().ok() } else { None };
-    value.ok_or_else(|| Error::parse(path, number, format!("the offset {} is not a whole number", quote(column))))
+    value.ok_or_else(|| Error::parse(path, number, format!("the offset {} is not an integer", quote(column))))
 }
 
 /// Appends one document and a blank line to `out`.
@@ -248,8 +249,8 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let id = column(document, "id", &document.id)?;
     // At the start of a file a byte order mark is no part of the id.
     if id.is_empty() || id.contains('|') || id.starts_with('\u{feff}') {
-        return Err(Error::invalid(format!("PubTator cannot carry the document id {}", quote(id)))
-            .with_hint("give the document an id without `|` that does not start with a byte order mark"));
+        return Err(Error::invalid(format!("PubTator cannot hold the document id {}", quote(id)))
+            .with_hint("use an id without `|` that does not start with a byte order mark"));
     }
     let (title, summary) = split_text(document);
     let mut lines = vec![format!("{id}|t|{}", one_line(title)), format!("{id}|a|{}", one_line(summary))];
@@ -260,7 +261,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     for relation in &annotated.relations {
         if !is_relation(&relation.kind) {
             let message = format!("a relation of document {} does not start with its kind", quote(&document.id));
-            return Err(Error::invalid(message).with_hint("a kind is a word such as `CID`"));
+            return Err(Error::invalid(message).with_hint("the kind is a word such as `CID`"));
         }
         let mut line = id.to_owned();
         let targets = relation.arguments.iter().map(|argument| &argument.target);
@@ -347,8 +348,8 @@ fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str
     if !value.contains(['\n', '\r', '\t']) {
         return Ok(value);
     }
-    let message = format!("PubTator cannot carry {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or write jsonl"))
+    let message = format!("PubTator cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
+    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }
 
 #[cfg(test)]

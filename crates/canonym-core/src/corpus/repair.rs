@@ -45,8 +45,8 @@ impl fmt::Display for FixKind {
             }
             FixKind::Utf16 => formatter.write_str("counted in UTF-16 units"),
             FixKind::Utf8 => formatter.write_str("counted in bytes"),
-            FixKind::Cut => formatter.write_str("one end was inside a word"),
-            FixKind::Spelling => formatter.write_str("spelled in another way there"),
+            FixKind::Cut => formatter.write_str("boundary inside a word"),
+            FixKind::Spelling => formatter.write_str("spelling differs"),
         }
     }
 }
@@ -325,31 +325,19 @@ mod tests {
             "ERK, \"DEAD\" box, IL‐2 and TNF-α",
             &[(0, 3, "Erk"), (5, 15, " DEAD box"), (17, 21, "IL-2"), (26, 31, "TNF-alpha")],
             expect![[r#"
-                Erk: 0..3 spelled in another way there
-                 DEAD box: 5..15 spelled in another way there
-                IL-2: 17..21 spelled in another way there
-                TNF-alpha: 26..31 spelled in another way there
+                Erk: 0..3 spelling differs
+                 DEAD box: 5..15 spelling differs
+                IL-2: 17..21 spelling differs
+                TNF-alpha: 26..31 spelling differs
             "#]],
         );
     }
 
     #[test]
     fn end_inside_a_word_is_moved_and_end_of_a_word_is_not() {
-        check(
-            "renal failure",
-            &[(0, 9, "renal failure")],
-            expect![["renal failure: 0..13 one end was inside a word\n"]],
-        );
-        check(
-            "renal failure",
-            &[(3, 13, "renal failure")],
-            expect![["renal failure: 0..13 one end was inside a word\n"]],
-        );
-        check(
-            "renal failure",
-            &[(0, 99, "renal failure")],
-            expect![["renal failure: 0..13 one end was inside a word\n"]],
-        );
+        check("renal failure", &[(0, 9, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
+        check("renal failure", &[(3, 13, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
+        check("renal failure", &[(0, 99, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
         check("renal failure", &[(0, 5, "renal failure")], expect![["renal failure: left as it is\n"]]);
     }
 

@@ -28,7 +28,7 @@ use super::ranking::{Composite, RankedMention};
 use crate::input::Input;
 use crate::{Error, Result};
 
-const QUERY_HINT: &str = "a query is `document||start|end||type||mention||ids`";
+const QUERY_HINT: &str = "the format is `document||start|end||type||mention||ids`";
 const ANSWER_HINT: &str = "give `canonym map` one line for each query, and for each part of a mention `a|b`, in order";
 
 /// A mention to be linked by its name alone.

@@ -23,7 +23,7 @@ pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -
     let damaged = |error: zip::result::ZipError| Error::artifact(path, format!("the archive is damaged ({error})"));
     let mut archive = zip::ZipArchive::new(reader).map_err(damaged)?;
     if archive.len() > limits.members {
-        let message = format!("the archive has {} members, at most {} are read", archive.len(), limits.members);
+        let message = format!("the archive has {} members; the limit is {}", archive.len(), limits.members);
         return Err(Error::limit(path, message));
     }
     let mut entries = Vec::new();
@@ -38,14 +38,14 @@ pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -
         }
         if member.encrypted() {
             let error = Error::artifact(path, format!("member {name} is encrypted"));
-            return Err(error.with_hint("unpack the archive with its password first"));
+            return Err(error.with_hint("extract the archive with its password first"));
         }
         let deflated = match member.compression() {
             zip::CompressionMethod::Stored => false,
             zip::CompressionMethod::Deflated => true,
             other => {
-                let error = Error::artifact(path, format!("member {name} is compressed with {other}"));
-                return Err(error.with_hint("unpack the archive, or pack it with deflate"));
+                let error = Error::artifact(path, format!("member {name} uses unsupported compression {other}"));
+                return Err(error.with_hint("extract the archive, or compress it with deflate"));
             }
         };
         let Some(start) = member.data_start() else {
@@ -63,7 +63,7 @@ pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -
     check_overlap(path, &entries)?;
     let n_bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.n_bytes));
     if n_bytes > limits.unpacked {
-        let message = format!("its members have {n_bytes} bytes unpacked, at most {} are read", limits.unpacked);
+        let message = format!("the archive expands to {n_bytes} bytes; the limit is {}", limits.unpacked);
         return Err(Error::limit(path, message));
     }
     Ok(entries)
@@ -106,16 +106,16 @@ impl Read for Checked {
         let n_bytes = self.rest.read(buffer)?;
         let damaged = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         if n_bytes as u64 > self.n_left {
-            return damaged("the member is longer than the archive states");
+            return damaged("a member is longer than its header states");
         }
         self.n_left -= n_bytes as u64;
         self.crc.update(&buffer[..n_bytes]);
         if n_bytes == 0 && !buffer.is_empty() {
             if self.n_left > 0 {
-                return damaged("the member is shorter than the archive states");
+                return damaged("a member is shorter than its header states");
             }
             if self.crc.sum() != self.expected {
-                return damaged("the check sum of the member is wrong");
+                return damaged("a member has a wrong checksum");
             }
         }
         Ok(n_bytes)

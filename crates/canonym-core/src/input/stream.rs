@@ -139,14 +139,14 @@ impl Read for Guarded {
         let n_bytes = self.rest.read(buffer)?;
         self.n_out += n_bytes as u64;
         if self.n_out > self.limits.unpacked {
-            let message = format!("it has more than {} bytes unpacked", self.limits.unpacked);
+            let message = format!("it expands to more than {} bytes", self.limits.unpacked);
             return Err(io::Error::other(LimitPassed(message)));
         }
         if self.n_out > self.limits.expansion_free {
             let allowed = self.n_in.load(Ordering::Relaxed).saturating_mul(self.limits.expansion);
             if self.n_out > allowed {
                 let message = format!(
-                    "{} compressed bytes became {} (more than {}-fold)",
+                    "{} compressed bytes expand to {} (more than {}-fold)",
                     self.n_in.load(Ordering::Relaxed),
                     self.n_out,
                     self.limits.expansion

@@ -95,7 +95,7 @@ pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Re
     let mut at = 0u64;
     let mut n_headers = 0;
     let broken = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Error::artifact(path, "the archive is cut off"),
+        io::ErrorKind::UnexpectedEof => Error::artifact(path, "the archive is truncated"),
         _ => translate(path, 1, true, error),
     };
     let damaged = |what: &str| Error::artifact(path, format!("the archive is damaged ({what})"));
@@ -110,13 +110,13 @@ pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Re
             return Err(Error::limit(path, format!("the archive has more than {} members", limits.members)));
         }
         if !sum_is_right(&header) {
-            return Err(damaged("the check sum of a header is wrong"));
+            return Err(damaged("a header has a wrong checksum"));
         }
-        let stated = number(&header[124..136]).ok_or_else(|| damaged("the size of a member is no number"))?;
+        let stated = number(&header[124..136]).ok_or_else(|| damaged("the size of a member is not a number"))?;
         let kind = header[156];
         if matches!(kind, b'L' | b'K' | b'x' | b'g') {
             if stated > MOST_EXTENSION {
-                let message = format!("a header of the archive has {stated} bytes, at most {MOST_EXTENSION} are read");
+                let message = format!("a header of the archive has {stated} bytes; the limit is {MOST_EXTENSION}");
                 return Err(Error::limit(path, message));
             }
             let mut bytes = vec![0; (stated as usize).next_multiple_of(BLOCK)];
@@ -125,7 +125,7 @@ pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Re
             bytes.truncate(stated as usize);
             match kind {
                 b'L' => extension.name = Some(text(&bytes)),
-                b'x' => extension.read_pax(&bytes).ok_or_else(|| damaged("a header of pax"))?,
+                b'x' => extension.read_pax(&bytes).ok_or_else(|| damaged("a pax header"))?,
                 _ => {}
             }
             continue;
@@ -135,7 +135,7 @@ pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Re
         if matches!(kind, b'0' | b'7' | 0) && !name.ends_with('/') && !is_clutter(&name) {
             entries.push(TarEntry { name, start: at, n_bytes });
         } else if kind == b'S' {
-            return Err(damaged("it holds a sparse file, which is not read"));
+            return Err(damaged("sparse files are not supported"));
         }
         let n_blocks = n_bytes.checked_next_multiple_of(BLOCK as u64).ok_or_else(|| damaged("the size of a member"))?;
         skip(reader, n_blocks).map_err(broken)?;
@@ -166,7 +166,7 @@ impl<R: Read> Read for Whole<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_bytes = self.rest.read(buffer)?;
         if n_bytes == 0 && !buffer.is_empty() && self.rest.limit() > 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the member is shorter than the archive states"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a member is shorter than its header states"));
         }
         Ok(n_bytes)
     }

@@ -59,7 +59,7 @@ fn bytes_that_are_not_utf8_are_named() {
     check(
         b"plain\nna\xefve",
         expect![
-            "input:2: byte 3 of the line (0xef) is not UTF-8 (hint: convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`)"
+            "input:2: invalid UTF-8: byte 3 of the line (0xef) (hint: convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`)"
         ],
     );
     check(b"\xff\xfea\0", expect!["input:1: the text is UTF-16 (hint: convert the file to UTF-8)"]);
@@ -122,7 +122,7 @@ fn members_of_an_archive_are_read_where_they_are() {
 #[test]
 fn archive_of_one_file_opens_as_that_file() {
     check(&archive(&[("a.txt", b"x\n")]), expect!["1 x"]);
-    check(&archive(&[]), expect!["cannot use input: the archive holds no data file (hint: none)"]);
+    check(&archive(&[]), expect!["cannot use input: the archive contains no data file (hint: none)"]);
 }
 
 #[test]
@@ -143,16 +143,16 @@ fn damaged_archive_is_an_error() {
 fn limits_are_kept() {
     let limits = Limits { line: 4, expansion: 10, expansion_free: 1000, ..Limits::DEFAULT };
     let long = Source::from_bytes("input", b"four\r\nfives\n".to_vec()).with_limits(limits);
-    expect!["input: line 2 is longer than 4 bytes (hint: check that this is the file you meant; if it is, split it into smaller ones)"].assert_eq(&read(&long));
+    expect!["input: line 2 is longer than 4 bytes (hint: check that this is the right file; if it is, split it into smaller ones)"].assert_eq(&read(&long));
     let bomb = Source::from_bytes("input", gzip(&b"a\n".repeat(100_000))).with_limits(limits);
     assert!(read(&bomb).contains("more than 10-fold"), "{}", read(&bomb));
     let members = Limits { members: 1, ..Limits::DEFAULT };
     let many = Source::from_bytes("input", archive(&[("a", b""), ("b", b"")])).with_limits(members);
-    expect!["input: the archive has 2 members, at most 1 are read (hint: check that this is the file you meant; if it is, split it into smaller ones)"]
+    expect!["input: the archive has 2 members; the limit is 1 (hint: check that this is the right file; if it is, split it into smaller ones)"]
         .assert_eq(&read(&many));
     let unpacked = Limits { unpacked: 7, ..Limits::DEFAULT };
     let large = Source::from_bytes("input", archive(&[("a", b"four"), ("b", b"four")])).with_limits(unpacked);
-    assert!(read(&large).contains("its members have 8 bytes unpacked, at most 7 are read"), "{}", read(&large));
+    assert!(read(&large).contains("the archive expands to 8 bytes; the limit is 7"), "{}", read(&large));
     let large = Source::from_bytes("input", gzip(b"more than seven")).with_limits(unpacked);
     assert!(read(&large).contains("more than 7 bytes unpacked"), "{}", read(&large));
 }
@@ -260,13 +260,12 @@ fn members_of_a_tar_are_read_where_they_are() {
 #[test]
 fn damaged_tar_archives_are_refused() {
     let whole = tar(&[tar_member("one.txt", b'0', b"one\n"), tar_member("two.txt", b'0', &[b'x'; 600])]);
-    expect!["cannot use some.tar: the archive is cut off"].assert_eq(&members_of(whole[..1700].to_vec()));
+    expect!["cannot use some.tar: the archive is truncated"].assert_eq(&members_of(whole[..1700].to_vec()));
     let mut wrong = whole.clone();
     wrong[1024 + 150] ^= 1;
-    expect!["cannot use some.tar: the archive is damaged (the check sum of a header is wrong)"]
+    expect!["cannot use some.tar: the archive is damaged (a header has a wrong checksum)"]
         .assert_eq(&members_of(wrong));
-    expect!["cannot use some.tar: the archive holds 2 files (one.txt, two.txt, …), one is needed (hint: unpack the file that is meant)"].assert_eq(&read(&Source::from_bytes("some.tar", whole)));
+    expect!["cannot use some.tar: the archive contains 2 files (one.txt, two.txt, …); expected one (hint: extract the file that you need)"].assert_eq(&read(&Source::from_bytes("some.tar", whole)));
     let huge = [tar_member("x", b'x', &vec![b'1'; 70_000])];
-    expect!["some.tar: a header of the archive has 70000 bytes, at most 65536 are read"]
-        .assert_eq(&members_of(tar(&huge)));
+    expect!["some.tar: a header of the archive has 70000 bytes; the limit is 65536"].assert_eq(&members_of(tar(&huge)));
 }

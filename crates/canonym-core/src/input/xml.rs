@@ -279,12 +279,12 @@ impl XmlReader {
                 if self.root == Root::Before {
                     self.root = Root::Inside;
                 }
-                let passed = (self.depth > MAX_DEPTH).then(|| format!("elements may be nested {MAX_DEPTH} deep"));
+                let passed = (self.depth > MAX_DEPTH).then(|| format!("elements are nested deeper than {MAX_DEPTH}"));
                 if let Some(message) = passed {
                     let message = format!("line {}: {message}", self.line);
                     return Err(Error::limit(self.path(), message));
                 }
-                let second = (self.root == Root::After).then(|| "a second outermost element".to_owned());
+                let second = (self.root == Root::After).then(|| "more than one root element".to_owned());
                 (Kind::Start { name_len }, second)
             }
             Ok(Parsed::End(_)) => {
@@ -298,22 +298,22 @@ impl XmlReader {
                 self.content.push_str(&text.xml10_content());
                 let outside = self.depth == 0;
                 let stray = outside && !self.content.trim_ascii().is_empty();
-                let message = stray.then(|| format!("text outside of elements: {}", quote(self.content.trim())));
+                let message = stray.then(|| format!("text outside the root element: {}", quote(self.content.trim())));
                 (if outside { Kind::Passed } else { Kind::Text }, message)
             }
             Ok(Parsed::CData(data)) => {
                 self.content.push_str(&data.xml10_content());
-                (Kind::Text, (self.depth == 0).then(|| "text outside of elements".to_owned()))
+                (Kind::Text, (self.depth == 0).then(|| "text outside the root element".to_owned()))
             }
             Ok(Parsed::GeneralRef(reference)) => match resolve(&reference) {
                 Some(c) => {
                     self.content.push(c);
                     self.escapes_quotes |= matches!(&*reference, "quot" | "apos");
-                    (Kind::Text, (self.depth == 0).then(|| "text outside of elements".to_owned()))
+                    (Kind::Text, (self.depth == 0).then(|| "text outside the root element".to_owned()))
                 }
                 None => {
                     let message = format!("unknown entity {}", quote(&format!("&{};", &*reference)));
-                    let hint = "write the character itself, or a numeric reference such as `&#945;`";
+                    let hint = "use the character itself, or a numeric reference such as `&#945;`";
                     return Err(self.error(message).with_hint(hint));
                 }
             },
@@ -335,8 +335,8 @@ impl XmlReader {
             Ok(Parsed::Comment(_) | Parsed::PI(_) | Parsed::Empty(_)) => (Kind::Passed, None),
             Ok(Parsed::Eof) => {
                 let message = match self.root {
-                    Root::Before => Some("no XML element was found".to_owned()),
-                    Root::Inside => Some(format!("the file ends while {} elements are open", self.depth)),
+                    Root::Before => Some("no XML element found".to_owned()),
+                    Root::Inside => Some(format!("the file is truncated: {} elements are not closed", self.depth)),
                     Root::After => None,
                 };
                 (Kind::Eof, message)
@@ -356,11 +356,11 @@ impl XmlReader {
         }
         match error {
             quick_xml::Error::Encoding(error) => {
-                self.error(format!("the XML is not UTF-8: {error}")).with_hint("convert the file to UTF-8")
+                self.error(format!("invalid UTF-8 in the XML: {error}")).with_hint("convert the file to UTF-8")
             }
-            quick_xml::Error::Syntax(error) => {
-                self.error(format!("the file ends inside of XML markup: {error}")).with_hint("fetch the file again")
-            }
+            quick_xml::Error::Syntax(error) => self
+                .error(format!("the file is truncated inside XML markup: {error}"))
+                .with_hint("download or export the file again"),
             error => self.error(format!("malformed XML: {error}")),
         }
     }
@@ -388,7 +388,7 @@ fn foreign_encoding(declaration: &BytesDecl<'_>) -> Option<String> {
 }
 
 fn too_long(path: &Path) -> Error {
-    Error::limit(path, format!("a tag or text of XML may have {MAX_TEXT} bytes"))
+    Error::limit(path, format!("an XML tag or text is longer than {MAX_TEXT} bytes"))
 }
 
 /// `text` between quotation marks, cut where it is long.

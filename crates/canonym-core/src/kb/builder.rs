@@ -44,7 +44,7 @@ impl Arena {
         self.text.extend_from_slice(text.as_bytes());
         match u32::try_from(self.text.len()) {
             Ok(end) => self.at.push(end),
-            Err(_) => return Err(Error::invalid(format!("the {what} have more than 4 GiB of text"))),
+            Err(_) => return Err(Error::invalid(format!("the {what} exceed 4 GiB of text"))),
         }
         Ok(row)
     }
@@ -184,7 +184,7 @@ impl KnowledgeBaseBuilder {
         let known = self.origins.iter().position(is_known).unwrap_or(n_origins);
         self.origin = match u16::try_from(known) {
             Ok(origin) if origin < NO_ORIGIN => origin,
-            _ => return Err(Error::invalid(format!("there are more than {NO_ORIGIN} sources"))),
+            _ => return Err(Error::invalid(format!("more than {NO_ORIGIN} sources"))),
         };
         if known == n_origins {
             self.origins.push(name.to_owned());
@@ -292,7 +292,7 @@ impl KnowledgeBaseBuilder {
         let mut report = std::mem::take(&mut self.report);
         let Order { concepts: order, new_row, names: name_order } = self.order(&mut report);
         if order.is_empty() {
-            return Err(Error::invalid("no concept with a name is left to compile")
+            return Err(Error::invalid("no concepts to compile: none has a name")
                 .with_hint("check the source format and the filters"));
         }
         meta.n_concepts = order.len() as u32;
@@ -396,7 +396,7 @@ impl KnowledgeBaseBuilder {
                     std::collections::hash_map::Entry::Occupied(entry) => {
                         let earlier: &mut (u32, u32, Scope) = &mut kept[*entry.get()];
                         earlier.2 = earlier.2.min(scope);
-                        report.drop_one("name", "repeated within its concept");
+                        report.drop_one("name", "duplicate within its concept");
                     }
                     std::collections::hash_map::Entry::Vacant(entry) => {
                         entry.insert(kept.len());
@@ -466,7 +466,7 @@ fn row_of(rows: &mut HashMap<String, u16>, name: &str, what: &str) -> Result<u16
             rows.insert(name.to_owned(), row);
             Ok(row)
         }
-        _ => Err(Error::invalid(format!("there are more than 65,534 {what}"))),
+        _ => Err(Error::invalid(format!("more than 65,534 {what}"))),
     }
 }
 

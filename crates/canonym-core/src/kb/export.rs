@@ -86,8 +86,8 @@ pub fn check_exported(kb: &KnowledgeBase, format: ExportFormat, report: &Report)
     if n_left < report.n_read {
         return Ok(());
     }
-    let message = format!("no concept of {} can be written as {}", kb.meta().name, format.name());
-    Err(Error::invalid(message).with_hint("write jsonl, which holds everything"))
+    let message = format!("no concept of {} can be exported as {}", kb.meta().name, format.name());
+    Err(Error::invalid(message).with_hint("use jsonl, which is lossless"))
 }
 
 fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> std::io::Result<()> {
@@ -146,7 +146,7 @@ fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
 fn held_names<'a>(kb: &'a KnowledgeBase, names: &[NameId], signs: &[char], report: &mut Report) -> Vec<&'a str> {
     let (held, left): (Vec<&str>, Vec<&str>) =
         names.iter().map(|name| kb.name(*name)).partition(|name| !name.contains(signs));
-    report.drop_many("name", "has a sign that divides columns, names or lines", left.len() as u64);
+    report.drop_many("name", "contains a column, name or line separator", left.len() as u64);
     held
 }
 
@@ -158,17 +158,17 @@ fn write_tsv(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report
     let names: Vec<NameId> = kb.names(concept).collect();
     let Some(preferred) = names.first().map(|name| kb.name(*name)) else { return Ok(()) };
     if id.contains(DIVIDERS) || preferred.contains(DIVIDERS) {
-        report.drop_one("concept", "a tab or line break in its id or preferred name");
+        report.drop_one("concept", "tab or line break in its id or preferred name");
         return Ok(());
     }
     count_unheld(kb, concept, report);
     let synonyms = held_names(kb, &names[1..], &['\t', '\n', '\r', '|'], report);
     let (types, unheld): (Vec<&str>, Vec<&str>) =
         kb.types(concept).partition(|name| !name.contains(['\t', '\n', '\r', '|']));
-    report.drop_many("type", "has a sign that divides columns, types or lines", unheld.len() as u64);
+    report.drop_many("type", "contains a column, type or line separator", unheld.len() as u64);
     let definition = kb.definition(concept).unwrap_or_default();
     if definition.contains(DIVIDERS) {
-        report.drop_one("line break or tab", "became a blank in a definition");
+        report.drop_one("line break or tab", "replaced by a space in a definition");
     }
     let mut row = format!("{id}\t{preferred}\t{}\t{}\t", synonyms.join("|"), types.join("|"));
     row += &definition.replace(DIVIDERS, " ");
@@ -190,11 +190,11 @@ fn write_biosyn(
     let names: Vec<NameId> = kb.names(concept).collect();
     let held = held_names(kb, &names, &['\n', '\r', '|'], report);
     if id.contains("||") || id.ends_with('|') || id.contains(['\n', '\r']) || held.is_empty() {
-        report.drop_one("concept", "an id or names that the format cannot hold");
+        report.drop_one("concept", "id or names not supported by the format");
         return Ok(());
     }
     if biosyn::id_of(id, &ImportConfig::default()) != id {
-        report.drop_one("id", "would be read back with the prefix of its shape");
+        report.drop_one("id", "would get another prefix when read back");
     }
     count_unheld(kb, concept, report);
     report.drop_many("type", "not supported by the format", kb.types(concept).count() as u64);
@@ -231,7 +231,7 @@ fn obo_id(id: &str) -> String {
 fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report: &mut Report) -> std::io::Result<()> {
     report.drop_many("type", "not supported by the format", kb.types(concept).count() as u64);
     let texts = kb.names(concept).map(|name| kb.name(name)).chain(kb.definition(concept));
-    report.drop_many("carriage return", "became a blank", texts.filter(|text| text.contains('\r')).count() as u64);
+    report.drop_many("carriage return", "replaced by a space", texts.filter(|text| text.contains('\r')).count() as u64);
     let plain = |text: &str| escaped(text, &['!', '{']);
     let quoted = |text: &str| escaped(text, &['"']);
     writeln!(out, "\n[Term]\nid: {}", obo_id(kb.id(concept)))?;

@@ -22,7 +22,7 @@ impl Mappings {
     /// Adds a pair; whether it says something, which it does not when both ids are the same.
     pub fn add(&mut self, one: &str, other: &str) -> Result<bool> {
         if self.nodes.len() >= MOST_IDS {
-            return Err(Error::invalid(format!("mappings name more than {MOST_IDS} ids")));
+            return Err(Error::invalid(format!("the mappings contain more than {MOST_IDS} ids")));
         }
         let (one, other) = (self.node(one), self.node(other));
         if one == other {
@@ -130,7 +130,7 @@ pub(super) fn plan<'a>(
         match fates[groups.root(*one) as usize] {
             Fate::Joined => {}
             Fate::Dangling => report.drop_one("mapping", "fewer than two of its concepts are in the knowledge base"),
-            Fate::Refused => report.drop_one("mapping", "would join two concepts of one source"),
+            Fate::Refused => report.drop_one("mapping", "would merge two concepts of one source"),
         }
     }
     joined.sort_unstable();

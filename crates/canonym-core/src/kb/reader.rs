@@ -80,12 +80,12 @@ impl KnowledgeBase {
     fn from_container(container: Container) -> Result<KnowledgeBase> {
         let sections = Sections::of(&container)?;
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
-            .map_err(|error| Error::artifact(container.path(), format!("its metadata cannot be read: {error}")))?;
+            .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
         let kb = KnowledgeBase { container, sections, literal_start, meta };
         if !kb.is_consistent() {
-            return Err(Error::artifact(kb.container.path(), "its sections do not fit together")
-                .with_hint("build it again with `canonym kb build`"));
+            return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
+                .with_hint("rebuild it with `canonym kb build`"));
         }
         Ok(kb)
     }

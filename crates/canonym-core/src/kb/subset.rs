@@ -96,8 +96,8 @@ impl Subset {
         let types = [config.only_types.clone(), config.not_types.clone()];
         let subset = Subset { types, ..Subset::of(kb, is_wanted) };
         if subset.concepts.0.iter().all(|word| *word == 0) {
-            let hint = "loosen one of the filters; `canonym kb info` shows sources and types";
-            return Err(Error::invalid("no concept passes all filters").with_hint(hint));
+            let hint = "relax one of the filters; `canonym kb info` lists sources and types";
+            return Err(Error::invalid("no concept matches all filters").with_hint(hint));
         }
         Ok(subset)
     }
@@ -193,10 +193,9 @@ impl Children {
             waiting.push(kb.find(id).ok_or_else(|| unknown_id(kb, id))?.0);
         }
         if !ids.is_empty() && !kb.has_parents() {
-            let message = format!("{} has no hierarchy, so nothing stands under {}", kb.meta().name, ids.join(", "));
-            return Err(
-                Error::invalid(message).with_hint("choose by types or sources, or build from a source with parents")
-            );
+            let message = format!("{} has no hierarchy, so {} has no descendants", kb.meta().name, ids.join(", "));
+            return Err(Error::invalid(message)
+                .with_hint("filter by types or sources, or build from a source with a hierarchy"));
         }
         while let Some(concept) = waiting.pop() {
             if !found.get(concept) {
@@ -215,10 +214,10 @@ fn unknown_id(kb: &KnowledgeBase, id: &str) -> Error {
         .map(|concept| format!("{} ({})", kb.id(concept), kb.preferred_name(concept)))
         .collect();
     let hint = match near.is_empty() {
-        true => "`canonym kb search` finds ids by name".to_owned(),
-        false => format!("near ones are {}", near.join(", ")),
+        true => "search for ids with `canonym kb search`".to_owned(),
+        false => format!("similar ids: {}", near.join(", ")),
     };
-    Error::invalid(format!("there is no concept `{id}` in {}", kb.meta().name)).with_hint(hint)
+    Error::invalid(format!("no concept `{id}` in {}", kb.meta().name)).with_hint(hint)
 }
 
 /// The words of `wanted`, each of which must be in `all`.
@@ -231,9 +230,9 @@ fn known<'a>(what: &str, all: &[String], wanted: &'a [String]) -> Result<BTreeSe
 
 fn unknown_word(what: &str, all: &[String], word: &str) -> Error {
     const SHOWN: usize = 8;
-    let error = Error::invalid(format!("there is no {what} `{word}` in the knowledge base"));
+    let error = Error::invalid(format!("no {what} `{word}` in the knowledge base"));
     if all.is_empty() {
-        return error.with_hint(format!("it has no {what}s at all; leave the filter out"));
+        return error.with_hint(format!("it has no {what}s; omit the filter"));
     }
     let distance = |other: &String| {
         let lower = other.to_lowercase();
@@ -243,5 +242,5 @@ fn unknown_word(what: &str, all: &[String], word: &str) -> Error {
     near.sort_unstable();
     let names: Vec<&str> = near.iter().take(SHOWN).map(|(_, name)| name.as_str()).collect();
     let more = if near.len() > SHOWN { format!(", and {} more", near.len() - SHOWN) } else { String::new() };
-    error.with_hint(format!("the nearest are {}{more}", names.join(", ")))
+    error.with_hint(format!("similar: {}{more}", names.join(", ")))
 }

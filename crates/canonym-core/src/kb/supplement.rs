@@ -49,7 +49,7 @@ pub(super) fn concepts_of<'a>(
             None
         }
         Named::Several => {
-            report.drop_one(CONCEPT, "the id of several concepts");
+            report.drop_one(CONCEPT, "id of several concepts");
             None
         }
     };

@@ -232,7 +232,7 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
     check(
         &bad("<offset>-1</offset><text>a</text>"),
         expect![[r#"
-        a.xml:1: `-1` is no offset or length (hint: offsets and lengths are whole numbers)
+        a.xml:1: invalid offset or length `-1` (hint: offsets and lengths are whole numbers)
         2 ="ok"
     "#]],
     );
@@ -241,35 +241,35 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
             "<offset>0</offset><text>pain</text><annotation id='0'><location offset='1' length='4'/><text>pain</text></annotation>",
         ),
         expect![[r#"
-            a.xml:1: document `1`: the span 1..5 of `pain` lies beyond the text of 4 code points (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            a.xml:1: document `1`: the span 1..5 of `pain` is outside the text of 4 code points (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
             2 ="ok"
         "#]],
     );
     check(
         &bad("<offset>0</offset>words<text>pain</text>"),
         expect![[r#"
-        a.xml:1: text directly in the element `passage`: `words` (hint: none)
+        a.xml:1: unexpected text in the element `passage`: `words` (hint: none)
         2 ="ok"
     "#]],
     );
     check(
         &bad("<offset>0</offset><text>pain</text><annotation><location/></annotation>"),
         expect![[r#"
-        a.xml:1: `` is no offset or length (hint: offsets and lengths are whole numbers)
+        a.xml:1: invalid offset or length `` (hint: offsets and lengths are whole numbers)
         2 ="ok"
     "#]],
     );
     check(
         &bad("<offset>0</offset><txt>pain</txt>"),
         expect![[r#"
-        a.xml:1: the element `txt` cannot stand in `passage` (hint: none)
+        a.xml:1: unexpected element `txt` in `passage` (hint: none)
         2 ="ok"
     "#]],
     );
     check(
         "<id>1</id><passage><offset>0</offset><text>&lol;</text></passage>",
         expect![[r#"
-        a.xml:1: unknown entity `&lol;` (hint: write the character itself, or a numeric reference such as `&#945;`)
+        a.xml:1: unknown entity `&lol;` (hint: use the character itself, or a numeric reference such as `&#945;`)
     "#]],
     );
 }
@@ -281,21 +281,21 @@ fn files_that_are_no_bioc_are_refused() {
         b"",
         XML,
         expect![[r#"
-        a.xml:1: no XML element was found (hint: none)
+        a.xml:1: no XML element found (hint: none)
     "#]],
     );
     check(
         b"<html/>",
         XML,
         expect![[r#"
-        a.xml:1: expected the element `collection` of BioC, found `html` (hint: name the format of the file)
+        a.xml:1: expected the BioC element `collection`, found `html` (hint: specify the format of the file)
     "#]],
     );
     check(
         b"<collection><source>x</source>",
         XML,
         expect![[r#"
-        a.xml:1: the file ends while 1 elements are open (hint: none)
+        a.xml:1: the file is truncated: 1 elements are not closed (hint: none)
     "#]],
     );
     check(
@@ -316,7 +316,7 @@ fn files_that_are_no_bioc_are_refused() {
         b"{\"a\": 1}",
         JSON,
         expect![[r#"
-        a.xml:1: the object has neither `documents` nor `passages` (hint: name the format of the file)
+        a.xml:1: the object has neither `documents` nor `passages` (hint: specify the format of the file)
     "#]],
     );
     check(
@@ -331,7 +331,7 @@ fn files_that_are_no_bioc_are_refused() {
         b"{\"documents\": [{\"id\": \"1\", \"passages\": [{\"text\": \"a\"}]},\n{\"id\": \"2\", \"passages\": []}]}",
         JSON,
         expect![[r#"
-            a.xml:1: no document at column 38: missing field `offset` (hint: none)
+            a.xml:1: invalid document at column 38: missing field `offset` (hint: none)
             2 
         "#]],
     );
@@ -339,7 +339,7 @@ fn files_that_are_no_bioc_are_refused() {
         b"{\"documents\": [{\"id\": \"1\", \"passages\": [",
         JSON,
         expect![[r#"
-        a.xml:1: the file ends inside of a JSON value that starts here (hint: fetch the file again)
+        a.xml:1: the JSON value that starts here is truncated (hint: download or export the file again)
     "#]],
     );
     let deep = format!("{{\"documents\": [{{\"passages\": {}", "[".repeat(100_000));

@@ -120,14 +120,14 @@ fn what_is_no_citation_is_refused() {
     check(
         b"",
         expect![[r#"
-        a.xml:1: no XML element was found (hint: none)
+        a.xml:1: no XML element found (hint: none)
         deleted: 0
     "#]],
     );
     check(
         b"<pmc-articleset><article/></pmc-articleset>",
         expect![[r#"
-        a.xml:1: the XML holds `pmc-articleset`, not citations of PubMed (hint: citations stand in a `PubmedArticleSet`)
+        a.xml:1: expected PubMed citations, found `pmc-articleset` (hint: citations are in a `PubmedArticleSet`)
         deleted: 0
     "#]],
     );
@@ -142,7 +142,7 @@ fn what_is_no_citation_is_refused() {
     check(
         b"<PubmedArticleSet><MedlineCitation><PMID>2</PMID><Article>",
         expect![[r#"
-        a.xml:1: the file ends while 3 elements are open (hint: none)
+        a.xml:1: the file is truncated: 3 elements are not closed (hint: none)
         deleted: 0
     "#]],
     );
@@ -193,7 +193,7 @@ fn real_citations_are_read() {
         pubmed5 28775130 2031 ["title", "OBJECTIVES", "METHODS", "RESULTS", "CONCLUSIONS"] 2
         pubmed6 30108519 2408 ["title", "abstract"] 2
         pubmed7 29963580 1569 ["title", "abstract"] 2
-        efetch_pmc the XML holds `pmc-articleset`, not citations of PubMed
+        efetch_pmc expected PubMed citations, found `pmc-articleset`
     "#]]
     .assert_eq(&shown);
 }

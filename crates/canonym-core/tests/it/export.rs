@@ -168,7 +168,7 @@ fn formats_look_as_their_readers_expect() {
         expect![[r#"
         X:1	Circle "big" !	ring	Curve	All points at one distance.
         left: 1 alternative id: the format has none
-        left: 1 line break or tab: became a blank in a definition
+        left: 1 line break or tab: replaced by a space in a definition
         left: 1 parent: the format has none
         left: 1 scope: the format has none
         left: 1 source: the format has none

@@ -71,8 +71,8 @@ fn documents_may_repeat_their_id_and_all_of_themselves() {
 fn text_of_another_encoding_is_refused_or_named() {
     let bytes = b"7|t|Caf\xe9.\n";
     let error = reader(bytes, Some(CorpusFormat::Pubtator)).next().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "in:1: byte 8 of the line (0xe9) is not UTF-8");
-    assert_eq!(error.hint(), Some("convert the file to UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`"));
+    assert_eq!(error.to_string(), "in:1: invalid UTF-8: byte 8 of the line (0xe9)");
+    assert_eq!(error.hint(), Some("convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`"));
     let input = Input::from_bytes("in", bytes.to_vec()).unwrap().with_encoding(Encoding::Latin1);
     let read = Reader::from_input(input, Some(CorpusFormat::Pubtator)).unwrap().next().unwrap().unwrap();
     assert_eq!(read.document.text, "Café.");
@@ -91,7 +91,7 @@ fn repairs_are_listed_and_counted() {
         [
             "in:3 document 7: \"Fever\" 10..15 -> 9..14 (shifted by one)",
             "in:4 document 7: \"gout\" 20..24 -> 19..23 (shifted by one)",
-            "in:6 document 7: \"TITLE\" 2..7 (spelled in another way there)",
+            "in:6 document 7: \"TITLE\" 2..7 (spelling differs)",
         ]
     );
     assert_eq!((wrong.counts().n_fixed, wrong.counts().n_bad_offsets), (3, 1));

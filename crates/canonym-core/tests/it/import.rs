@@ -107,8 +107,8 @@ fn broken_tables_are_errors_with_their_line() {
         SourceFormat::Tsv,
         "S1\tcircle\nS2\n",
         expect![[r#"
-        error: input:2: 1 columns, 2 to 5 are expected
-        hint: the columns are id, name, synonyms by |, types by |, definition, divided by tabs
+        error: input:2: 1 columns, expected 2 to 5
+        hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
     "#]],
     );
     check(
@@ -116,15 +116,15 @@ fn broken_tables_are_errors_with_their_line() {
         "\tcircle\n",
         expect![[r#"
         error: input:1: the id is empty
-        hint: the columns are id, name, synonyms by |, types by |, definition, divided by tabs
+        hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
     "#]],
     );
     check(
         SourceFormat::Tsv,
         "\n",
         expect![[r#"
-        error: input:1: no concept in tsv format was found
-        hint: check the file and the format that was asked for
+        error: input:1: no concepts in tsv format found
+        hint: check the file and `--format`
     "#]],
     );
 }
@@ -171,7 +171,7 @@ fn json_lines_give_every_field() {
         SourceFormat::Jsonl,
         "{\"id\":\"S1\",\"synonyms\":[{\"text\":\"a\",\"scope\":\"odd\"}]}\n",
         expect![[r#"
-        error: input:1: invalid JSON at column 50: a synonym is a text, or an object with text and scope
+        error: input:1: invalid JSON at column 50: a synonym must be a string, or an object with text and scope
         hint: none
     "#]],
     );
@@ -198,7 +198,7 @@ fn dictionaries_keep_joined_ids_as_one_concept() {
         "D001|first sign\n",
         expect![[r#"
         error: input:1: `||` is missing
-        hint: a line is `ids||name`, with `|` between several ids
+        hint: the format is `ids||name`, with ids separated by `|`
     "#]],
     );
 }
@@ -292,7 +292,7 @@ fn broken_obo_is_an_error_with_its_line() {
         SourceFormat::Obo,
         "[Term]\nid: S:1\nsynonym: ring EXACT []\n",
         expect![[r#"
-        error: input:3: `ring EXACT []` does not begin with a quotation mark
+        error: input:3: missing opening quotation mark in `ring EXACT []`
         hint: none
     "#]],
     );
@@ -332,7 +332,7 @@ fn broken_obo_is_an_error_with_its_line() {
         SourceFormat::Obo,
         "just some prose\n",
         expect![[r#"
-        error: input:1: `just some prose` is not `tag: value`
+        error: input:1: expected `tag: value`, found `just some prose`
         hint: none
     "#]],
     );
@@ -340,8 +340,8 @@ fn broken_obo_is_an_error_with_its_line() {
         SourceFormat::Obo,
         "format-version: 1.2\n",
         expect![[r#"
-        error: input:1: no concept in obo format was found
-        hint: check the file and the format that was asked for
+        error: input:1: no concepts in obo format found
+        hint: check the file and `--format`
     "#]],
     );
 }
@@ -430,8 +430,8 @@ fn endless_node_is_refused() {
         SourceFormat::Obographs,
         &text,
         expect![[r#"
-            error: input: a node or an edge is longer than 67108864 bytes, or another part than 1073741824
-            hint: check that this is the file you meant; if it is, split it into smaller ones
+            error: input: a node or edge is longer than 67108864 bytes, or another element is longer than 1073741824
+            hint: check that this is the right file; if it is, split it into smaller ones
         "#]],
     );
 }
@@ -444,7 +444,7 @@ fn filters_on_what_a_format_has_not_are_refused() {
         &[("input", TSV)],
         &config,
         expect![[r#"
-        error: a filter on languages was given, but tsv has none
+        error: tsv has no languages to filter by
         hint: leave the filter out
     "#]],
     );

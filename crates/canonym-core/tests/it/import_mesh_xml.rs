@@ -112,7 +112,7 @@ fn mesh_concepts_give_scopes_trees_and_parents() {
         MESH:C000001 [Preferred "ring 7"] [Exact "R-7"] types=SCR_Disease parents=MESH:D000001 definition=seven rings
         MESH:D000002 parents=MESH:D000001
         read 3
-        dropped 1 definition: of a concept that is not the preferred one
+        dropped 1 definition: not of the preferred concept
         dropped 1 name: empty
         dropped 1 parent: tree number not in the files
     "#]],
@@ -127,7 +127,7 @@ fn mesh_concepts_give_scopes_trees_and_parents() {
         M:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 definition=A ring that is < 1 & round.
         read 3
         dropped 2 concept: semantic type
-        dropped 1 definition: of a concept that is not the preferred one
+        dropped 1 definition: not of the preferred concept
         dropped 1 name: empty
         dropped 1 parent: tree number not in the files
     "#]],
@@ -151,7 +151,7 @@ fn broken_mesh_is_an_error_with_its_line() {
     check(
         &DESCRIPTORS[..cut],
         expect![[r#"
-        error: desc.xml:42: the file ends while 7 elements are open
+        error: desc.xml:42: the file is truncated: 7 elements are not closed
         hint: none
     "#]],
     );
@@ -159,7 +159,7 @@ fn broken_mesh_is_an_error_with_its_line() {
         &DESCRIPTORS.replace("&lt;", "&bomb;"),
         expect![[r#"
         error: desc.xml:35: unknown entity `&bomb;`
-        hint: write the character itself, or a numeric reference such as `&#945;`
+        hint: use the character itself, or a numeric reference such as `&#945;`
     "#]],
     );
     check(
@@ -172,28 +172,28 @@ fn broken_mesh_is_an_error_with_its_line() {
     check(
         "<DescriptorRecordSet>\n<Book/></DescriptorRecordSet>",
         expect![[r#"
-        error: desc.xml:2: the element `Book` is not of MeSH
-        hint: give descYYYY.xml, suppYYYY.xml or qualYYYY.xml as NLM publishes them
+        error: desc.xml:2: `Book` is not a MeSH element
+        hint: use an unmodified descYYYY.xml, suppYYYY.xml or qualYYYY.xml from NLM
     "#]],
     );
     check(
         "<DescriptorRecordSet>\n</DescriptorRecordSet>",
         expect![[r#"
-        error: desc.xml:1: no concept in mesh-xml format was found
-        hint: check the file and the format that was asked for
+        error: desc.xml:1: no concepts in mesh-xml format found
+        hint: check the file and `--format`
     "#]],
     );
     check(
         &format!("<DescriptorRecordSet><DescriptorRecord>{}", "<a>".repeat(100)),
         expect![[r#"
-        error: desc.xml: line 1: elements may be nested 64 deep
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        error: desc.xml: line 1: elements are nested deeper than 64
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
     check(
         "",
         expect![[r#"
-        error: desc.xml:1: no XML element was found
+        error: desc.xml:1: no XML element found
         hint: none
     "#]],
     );
@@ -206,7 +206,7 @@ fn endless_record_is_refused() {
         &text,
         expect![[r#"
         error: desc.xml: the record at line 1 is longer than 16777216 bytes
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
 }

@@ -185,7 +185,7 @@ fn malformed_files_are_told_with_their_line() {
         &none,
         expect![[r#"
         error: shape.owl:32: the file ends before its last element does
-        hint: fetch it again
+        hint: download or export it again
     "#]],
     );
     check(
@@ -224,8 +224,8 @@ fn malformed_files_are_told_with_their_line() {
         "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"/>",
         &none,
         expect![[r#"
-        error: shape.owl:1: no concept in owl format was found
-        hint: check the file and the format that was asked for
+        error: shape.owl:1: no concepts in owl format found
+        hint: check the file and `--format`
     "#]],
     );
 }
@@ -239,8 +239,8 @@ fn entities_that_grow_are_refused() {
         &bomb,
         &none,
         expect![[r#"
-        error: shape.owl: entity `e5` is longer than 256 bytes when it is expanded, near line 31
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        error: shape.owl: entity `e5` expands to more than 256 bytes, near line 31
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
     let hidden = bomb.replace("<!ENTITY e0 \"ha\">", "<!ENTITY e0 \"]\">");
@@ -248,8 +248,8 @@ fn entities_that_grow_are_refused() {
         &hidden,
         &none,
         expect![[r#"
-        error: shape.owl: an entity is declared outside of the declarations in front, near line 2
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        error: shape.owl: an entity is declared outside the document type declaration, near line 2
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
     let later = "<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY e \"<\">]>\n<!-- <!ENTITY f \"&e;\"> -->";
@@ -257,8 +257,8 @@ fn entities_that_grow_are_refused() {
         later,
         &none,
         expect![[r#"
-        error: shape.owl: an entity is declared outside of the declarations in front, near line 2
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        error: shape.owl: an entity is declared outside the document type declaration, near line 2
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
     let deep = format!("<?xml version=\"1.0\"?>\n{}", "<a>".repeat(600));
@@ -267,7 +267,7 @@ fn entities_that_grow_are_refused() {
         &none,
         expect![[r#"
         error: shape.owl: elements are nested deeper than 512, near line 1
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
     let long = rdf_xml(&format!(
@@ -279,7 +279,7 @@ fn entities_that_grow_are_refused() {
         &none,
         expect![[r#"
         error: shape.owl: a statement or an element is longer than 1048576 bytes, near line 9
-        hint: check that this is the file you meant; if it is, split it into smaller ones
+        hint: check that this is the right file; if it is, split it into smaller ones
     "#]],
     );
 }

@@ -124,7 +124,7 @@ fn the_language_reference_set_chooses_the_preferred_name() {
         read 3
         dropped 1 concept: inactive
         dropped 1 definition: inactive
-        dropped 1 file: not a table that is read
+        dropped 1 file: unused table
         dropped 1 language choice: inactive
         dropped 1 name: inactive
         dropped 1 name: language
@@ -149,7 +149,7 @@ fn the_language_reference_set_chooses_the_preferred_name() {
         dropped 1 concept: inactive
         dropped 1 concept: no name
         dropped 1 definition: inactive
-        dropped 1 file: not a table that is read
+        dropped 1 file: unused table
         dropped 1 fully specified name: not in the language reference set
         dropped 1 language choice: inactive
         dropped 1 name: inactive
@@ -189,7 +189,7 @@ fn inactive_concepts_are_kept_and_types_chosen_on_request() {
         read 3
         dropped 1 concept: semantic type
         dropped 1 definition: inactive
-        dropped 1 file: not a table that is read
+        dropped 1 file: unused table
         dropped 1 fully specified name: of a dropped concept
         dropped 1 language choice: inactive
         dropped 1 name: inactive
@@ -223,11 +223,11 @@ fn of_a_full_release_the_latest_version_counts() {
         expect![[r#"
         SNOMEDCT:100001 [Exact "Disc"]
         read 2
-        dropped 2 concept: an older version
         dropped 1 concept: inactive
+        dropped 2 concept: older version
         dropped 1 file: Delta beside the Full files
-        dropped 2 name: an older version
         dropped 1 name: inactive
+        dropped 2 name: older version
     "#]],
     );
 }
@@ -255,8 +255,8 @@ fn versions_of_several_files_are_compared() {
         SNOMEDCT:100001 [Exact "Disk"]
         SNOMEDCT:100002 [Exact "Cube"]
         read 2
-        dropped 1 concept: an older version
-        dropped 1 name: an older version
+        dropped 1 concept: older version
+        dropped 1 name: older version
     "#]],
     );
 }
@@ -273,8 +273,8 @@ fn malformed_releases_are_told() {
         &[("sct2_Concept_Delta_INT_1.txt", &good)],
         &none,
         expect![[r#"
-        error: the release is a Delta: it holds only what changed
-        hint: give the Snapshot or the Full files of the release
+        error: the release is a Delta, which contains only changes
+        hint: use the Snapshot or Full files of the release
     "#]],
     );
     check_with(
@@ -282,8 +282,8 @@ fn malformed_releases_are_told() {
         &[("concepts.txt", &good)],
         &none,
         expect![[r#"
-        error: concepts.txt holds no sct2_Concept file
-        hint: give the zip or the folder of a SNOMED CT release, with its Snapshot or Full files
+        error: no sct2_Concept file in concepts.txt
+        hint: use the zip file or folder of a SNOMED CT release, with its Snapshot or Full files
     "#]],
     );
     check_with(
@@ -291,8 +291,8 @@ fn malformed_releases_are_told() {
         &[(concept, &good)],
         &none,
         expect![[r#"
-        error: no sct2_Description file is among the files
-        hint: give the zip or the folder of a SNOMED CT release
+        error: no sct2_Description file found
+        hint: use the zip file or folder of a SNOMED CT release
     "#]],
     );
     check_with(
@@ -300,8 +300,8 @@ fn malformed_releases_are_told() {
         &[(concept, "id\tname\n"), (description, &named)],
         &none,
         expect![[r#"
-        error: sct2_Concept_Snapshot_INT_20240101.txt:1: the header line of sct2_Concept is not there
-        hint: the columns are id, effectiveTime, active, moduleId, definitionStatusId, divided by tabs
+        error: sct2_Concept_Snapshot_INT_20240101.txt:1: missing header line of sct2_Concept
+        hint: the columns are id, effectiveTime, active, moduleId, definitionStatusId, separated by tabs
     "#]],
     );
     let short = format!("{good}100002\t20240101\n");
@@ -310,7 +310,7 @@ fn malformed_releases_are_told() {
         &[(concept, &short), (description, &named)],
         &none,
         expect![[r#"
-        error: sct2_Concept_Snapshot_INT_20240101.txt:3: 2 columns, 5 are expected
+        error: sct2_Concept_Snapshot_INT_20240101.txt:3: 2 columns, expected 5
         hint: none
     "#]],
     );
@@ -330,8 +330,8 @@ fn malformed_releases_are_told() {
         &[(concept, &good), (description, &named)],
         &british,
         expect![[r#"
-        error: the release has no file of a language reference set
-        hint: add der2_cRefset_Language…, or give `en` as the language
+        error: the release has no language reference set
+        hint: add der2_cRefset_Language…, or use the language `en`
     "#]],
     );
 }

@@ -62,7 +62,7 @@ fn rrf_gives_names_types_definitions_and_parents() {
         dropped 2 name: language
         dropped 1 name: suppressible
         dropped 1 parent: not kept
-        dropped 1 parent: of itself
+        dropped 1 parent: self-reference
         dropped 1 relation: not a parent
     "#]],
     );
@@ -112,7 +112,7 @@ fn rrf_filters_leave_out_what_is_not_wanted() {
         dropped 1 name: semantic type
         dropped 2 name: source
         dropped 2 parent: not kept
-        dropped 1 parent: of itself
+        dropped 1 parent: self-reference
         dropped 1 relation: not a parent
     "#]],
     );
@@ -133,7 +133,7 @@ fn rrf_filters_leave_out_what_is_not_wanted() {
         dropped 2 definition: source without a kept name
         dropped 4 name: language
         dropped 2 parent: not kept
-        dropped 1 parent: of itself
+        dropped 1 parent: self-reference
         dropped 1 relation: not a parent
     "#]],
     );
@@ -148,8 +148,8 @@ fn broken_rrf_is_an_error_with_its_line() {
         &short,
         &config,
         expect![[r#"
-        error: MRCONSO.RRF:1: 3 columns, 18 with a `|` after each are expected
-        hint: take the RRF files as MetamorphoSys wrote them, without a header line
+        error: MRCONSO.RRF:1: 3 columns, expected 18, each followed by `|`
+        hint: use unmodified RRF files from MetamorphoSys, without a header line
     "#]],
     );
     let odd = MRCONSO.replace("C0000002", "X2");
@@ -167,8 +167,8 @@ fn broken_rrf_is_an_error_with_its_line() {
         &[("MRSTY.RRF", MRSTY)],
         &config,
         expect![[r#"
-        error: MRCONSO.RRF is not among the files
-        hint: give the folder META of a UMLS release, or the files themselves
+        error: MRCONSO.RRF is missing
+        hint: use the META folder of a UMLS release, or its files
     "#]],
     );
     let twice = [("MRCONSO.RRF", MRCONSO), ("META/MRCONSO.RRF.gz", MRCONSO)];
@@ -178,7 +178,7 @@ fn broken_rrf_is_an_error_with_its_line() {
         &config,
         expect![[r#"
         error: MRCONSO.RRF and META/MRCONSO.RRF.gz are the same table
-        hint: give each table once, compressed or not
+        hint: specify each table once, compressed or not
     "#]],
     );
     let typed = ImportConfig { semantic_types: words(&["T047"]), ..config };
@@ -188,7 +188,7 @@ fn broken_rrf_is_an_error_with_its_line() {
         &typed,
         expect![[r#"
         error: a filter on semantic types needs MRSTY.RRF
-        hint: add MRSTY.RRF, or leave the filter out
+        hint: add MRSTY.RRF, or omit the filter
     "#]],
     );
 }

@@ -28,7 +28,7 @@ fn genes_have_symbols_synonyms_and_taxa() {
             NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding source=9606
             NCBIGene:12 [Preferred "Sqr"] [Exact "square gene"] [Exact "SQ_1"] types=ncRNA source=10090
             read 3
-            dropped 1 row: NEWENTRY, a record without a symbol
+            dropped 1 row: NEWENTRY (record without a symbol)
         "#]],
     );
     let config = ImportConfig {
@@ -44,8 +44,8 @@ fn genes_have_symbols_synonyms_and_taxa() {
         expect![[r#"
         NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding alternatives=MIM:1,HGNC:5 source=9606
         read 3
-        dropped 1 row: NEWENTRY, a record without a symbol
-        dropped 1 row: of another taxon
+        dropped 1 row: NEWENTRY (record without a symbol)
+        dropped 1 row: other taxon
     "#]],
     );
 }
@@ -69,8 +69,8 @@ fn broken_gene_tables_are_errors_with_their_line() {
         SourceFormat::GeneInfo,
         &format!("{GENES}9606\t14\n"),
         expect![[r#"
-        error: input:5: 2 columns, 16 are expected
-        hint: take gene_info as NCBI publishes it, cells divided by tabs
+        error: input:5: 2 columns, expected 16
+        hint: use an unmodified NCBI gene_info file, separated by tabs
     "#]],
     );
     check(
@@ -85,7 +85,7 @@ fn broken_gene_tables_are_errors_with_their_line() {
         SourceFormat::GeneInfo,
         "#tax_id\tGeneID\n",
         expect![[r#"
-        error: input:1: the header names no column Symbol
+        error: input:1: the header has no column Symbol
         hint: none
     "#]],
     );
@@ -93,8 +93,8 @@ fn broken_gene_tables_are_errors_with_their_line() {
         SourceFormat::GeneInfo,
         "1\t2\t3\n",
         expect![[r#"
-        error: input:1: 3 columns, 14 or more are expected
-        hint: take gene_info as NCBI publishes it, cells divided by tabs
+        error: input:1: 3 columns, expected 14 or more
+        hint: use an unmodified NCBI gene_info file, separated by tabs
     "#]],
     );
 }
@@ -158,8 +158,8 @@ fn broken_ctd_tables_are_errors_with_their_line() {
         SourceFormat::Ctd,
         "a\tb\n",
         expect![[r#"
-        error: input:1: a row stands before the names of the columns
-        hint: give a vocabulary as CTD publishes it, such as CTD_diseases.tsv, with its `# Fields:` lines
+        error: input:1: data row before the header
+        hint: use an unmodified CTD vocabulary, such as CTD_diseases.tsv, with its `# Fields:` lines
     "#]],
     );
     check(
@@ -167,39 +167,39 @@ fn broken_ctd_tables_are_errors_with_their_line() {
         "# DiseaseName\tDiseaseID\na\t\n",
         expect![[r#"
         error: input:2: DiseaseID is empty
-        hint: give a vocabulary as CTD publishes it, such as CTD_diseases.tsv, with its `# Fields:` lines
+        hint: use an unmodified CTD vocabulary, such as CTD_diseases.tsv, with its `# Fields:` lines
     "#]],
     );
     check(
         SourceFormat::Ctd,
         "# DiseaseName\tDiseaseID\na\tMESH:D1\tb\n",
         expect![[r#"
-        error: input:2: 3 columns, 2 are expected
-        hint: give a vocabulary as CTD publishes it, such as CTD_diseases.tsv, with its `# Fields:` lines
+        error: input:2: 3 columns, expected 2
+        hint: use an unmodified CTD vocabulary, such as CTD_diseases.tsv, with its `# Fields:` lines
     "#]],
     );
     check(
         SourceFormat::Ctd,
         "# DiseaseName,DiseaseID\n\"a,MESH:D1\n",
         expect![[r#"
-        error: input:2: the quote of column 1 is open
-        hint: give a vocabulary as CTD publishes it, such as CTD_diseases.tsv, with its `# Fields:` lines
+        error: input:2: unclosed quote in column 1
+        hint: use an unmodified CTD vocabulary, such as CTD_diseases.tsv, with its `# Fields:` lines
     "#]],
     );
     check(
         SourceFormat::Ctd,
         "# ChemicalName\tChemicalID\tDiseaseName\tDiseaseID\n",
         expect![[r#"
-        error: input:1: a table of DiseaseID and ChemicalID is no vocabulary
-        hint: give a vocabulary as CTD publishes it, such as CTD_diseases.tsv, with its `# Fields:` lines
+        error: input:1: a table of DiseaseID and ChemicalID is not a vocabulary
+        hint: use an unmodified CTD vocabulary, such as CTD_diseases.tsv, with its `# Fields:` lines
     "#]],
     );
     check(
         SourceFormat::Ctd,
         "# Fields:\n",
         expect![[r#"
-        error: input:1: no concept in ctd format was found
-        hint: check the file and the format that was asked for
+        error: input:1: no concepts in ctd format found
+        hint: check the file and `--format`
     "#]],
     );
 }
@@ -241,10 +241,10 @@ fn taxa_have_names_ranks_parents_and_older_ids() {
         NCBITaxon:7 alternatives=NCBITaxon:5
         NCBITaxon:8 alternatives=NCBITaxon:6
         read 8
-        dropped 1 file: not a table that is read
-        dropped 1 name: of a class that is not known
+        dropped 1 file: unused table
         dropped 1 name: of class authority
-        dropped 1 parent: of itself
+        dropped 1 name: unknown name class
+        dropped 1 parent: self-reference
     "#]],
     );
     let config = ImportConfig { semantic_types: words(&["species"]), ..ImportConfig::default() };
@@ -257,7 +257,7 @@ fn taxa_have_names_ranks_parents_and_older_ids() {
         NCBITaxon:8 types=species parents=NCBITaxon:7
         NCBITaxon:8 alternatives=NCBITaxon:6
         read 8
-        dropped 1 file: not a table that is read
+        dropped 1 file: unused table
         dropped 1 merged id: semantic type
         dropped 6 name: semantic type
     "#]],
@@ -270,15 +270,15 @@ fn broken_taxonomies_are_errors_with_their_line() {
         SourceFormat::Taxonomy,
         "7\t|\tRotundus\n",
         expect![[r#"
-        error: input:1: 2 columns and no `|` at the end, at least 4 with tab and `|` after each are expected
-        hint: give taxdump.tar.gz, taxdmp.zip, the folder it was unpacked to, or the files themselves
+        error: input:1: 2 columns and no `|` at the end; expected at least 4, each followed by a tab and `|`
+        hint: use taxdump.tar.gz, taxdmp.zip, the extracted folder, or its files
     "#]],
     );
     check(
         SourceFormat::Taxonomy,
         "7\t|\tRotundus\t|\t\t|\tsynonym\t|\nx\t|\ta\t|\t\t|\tsynonym\t|\n",
         expect![[r#"
-        error: input:2: `x` in column 1 is not the number of a taxon
+        error: input:2: `x` in column 1 is not a taxon id
         hint: none
     "#]],
     );
@@ -288,8 +288,8 @@ fn broken_taxonomies_are_errors_with_their_line() {
         &[("nodes.dmp", NODES), ("merged.dmp", MERGED)],
         &config,
         expect![[r#"
-        error: names.dmp is not among the files
-        hint: give taxdump.tar.gz, taxdmp.zip, the folder it was unpacked to, or the files themselves
+        error: names.dmp is missing
+        hint: use taxdump.tar.gz, taxdmp.zip, the extracted folder, or its files
     "#]],
     );
     check_with(
@@ -298,7 +298,7 @@ fn broken_taxonomies_are_errors_with_their_line() {
         &config,
         expect![[r#"
         error: names.dmp and names.dmp.gz are the same table
-        hint: give each table once, compressed or not
+        hint: specify each table once, compressed or not
     "#]],
     );
     let config = ImportConfig { semantic_types: words(&["species"]), ..ImportConfig::default() };
@@ -307,8 +307,8 @@ fn broken_taxonomies_are_errors_with_their_line() {
         &[("names.dmp", NAMES)],
         &config,
         expect![[r#"
-        error: a filter on semantic types, which are ranks here, needs nodes.dmp
-        hint: add nodes.dmp, or leave the filter out
+        error: a filter on semantic types (ranks) needs nodes.dmp
+        hint: add nodes.dmp, or omit the filter
     "#]],
     );
 }
@@ -364,8 +364,8 @@ fn broken_mesh_records_are_errors_with_their_line() {
         SourceFormat::MeshAscii,
         "MH = Rings\n",
         expect![[r#"
-        error: input:1: a record begins with `*NEWRECORD`, which is missing
-        hint: give dYYYY.bin, cYYYY.bin or qYYYY.bin as NLM publishes them
+        error: input:1: missing `*NEWRECORD` at the start of a record
+        hint: use an unmodified dYYYY.bin, cYYYY.bin or qYYYY.bin from NLM
     "#]],
     );
     check(
@@ -389,7 +389,7 @@ fn broken_mesh_records_are_errors_with_their_line() {
         "*NEWRECORD\nMH Rings\n",
         expect![[r#"
         error: input:2: ` = ` is missing
-        hint: a line is `KEY = value`
+        hint: the format is `KEY = value`
     "#]],
     );
 }

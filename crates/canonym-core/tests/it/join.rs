@@ -138,10 +138,10 @@ fn mapped_concepts_of_different_sources_become_one() {
         dropped 3 mapped id: not in the knowledge base
         dropped 1 mapping: another predicate
         dropped 1 mapping: fewer than two of its concepts are in the knowledge base
+        dropped 1 mapping: maps an id to itself
         dropped 1 mapping: negated
-        dropped 1 mapping: of an id with itself
         dropped 1 mapping: without an id
-        dropped 3 mapping: would join two concepts of one source
+        dropped 3 mapping: would merge two concepts of one source
         joined 2
     "#]],
     );
@@ -156,10 +156,10 @@ fn files_that_are_no_mappings_are_refused() {
         messages += &format!("{}\n", result.unwrap_err());
     }
     expect![[r#"
-        map.tsv:1: the file holds no mappings
-        map.tsv:1: the file holds no mappings
-        map.tsv:1: the header line has no columns subject_id, predicate_id and object_id
-        map.tsv:2: 1 columns, 3 are expected
+        map.tsv:1: the file contains no mappings
+        map.tsv:1: the file contains no mappings
+        map.tsv:1: the header line lacks the columns subject_id, predicate_id and object_id
+        map.tsv:2: 1 columns, expected 3
     "#]]
     .assert_eq(&messages);
 }

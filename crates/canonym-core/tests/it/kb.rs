@@ -133,9 +133,9 @@ fn what_is_dropped_is_counted() {
     expect![[r#"
         1 concept: empty id
         1 concept: no name
+        1 name: duplicate within its concept
         1 name: empty
         1 name: longer than 1,000 bytes
-        1 name: repeated within its concept
         1 parent: not in the knowledge base
     "#]]
     .assert_eq(&lines.concat());
@@ -147,7 +147,7 @@ fn nothing_to_compile_is_an_error_and_writes_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("empty.kb");
     let error = KnowledgeBaseBuilder::new().write(Meta::default(), &path).unwrap_err();
-    assert_eq!(error.to_string(), "no concept with a name is left to compile");
+    assert_eq!(error.to_string(), "no concepts to compile: none has a name");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

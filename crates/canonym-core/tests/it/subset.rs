@@ -66,20 +66,20 @@ fn unknown_words_and_ids_are_errors_that_name_near_ones() {
     check(
         &SubsetConfig { only_types: list(&["disease"]), ..all.clone() },
         expect![[r#"
-            there is no semantic type `disease` in the knowledge base
-            the nearest are Disease, Finding, Model"#]],
+            no semantic type `disease` in the knowledge base
+            similar: Disease, Finding, Model"#]],
     );
     check(
         &SubsetConfig { not_under: list(&["x:7"]), ..all.clone() },
         expect![[r#"
-            there is no concept `x:7` in 
-            near ones are X:7 (Nephritides)"#]],
+            no concept `x:7` in 
+            similar ids: X:7 (Nephritides)"#]],
     );
     check(
         &SubsetConfig { only_types: list(&["Model"]), only_sources: list(&["S"]), ..all },
         expect![[r#"
-            no concept passes all filters
-            loosen one of the filters; `canonym kb info` shows sources and types"#]],
+            no concept matches all filters
+            relax one of the filters; `canonym kb info` lists sources and types"#]],
     );
 }
 

@@ -121,8 +121,8 @@ fn ids_of_several_concepts_and_concepts_without_a_name_get_nothing() {
             Z:1: preferred Circle
             Z:2: preferred Ring
             1 names for 1 concepts
+            dropped 1 starter concept: id of several concepts
             dropped 1 starter concept: not in the terminology
-            dropped 1 starter concept: the id of several concepts
         "#]],
     );
 }

@@ -51,7 +51,7 @@ fn offsets_count_utf16_units() {
     assert_eq!(String::from_utf8(written(&documents, TEXOO).unwrap()).unwrap(), CORPUS);
     let split = CORPUS.replace("\"begin\": 6", "\"begin\": 1");
     let error = read(split.as_bytes(), None).unwrap_err();
-    expect!["in:5: document `7`: the span 12..16 of `pain` lies beyond the text of 10 code points"]
+    expect!["in:5: document `7`: the span 12..16 of `pain` is outside the text of 10 code points"]
         .assert_eq(&error.to_string());
 }
 
@@ -77,7 +77,7 @@ fn malformed_documents_are_named() {
     let message = |bytes: &str| read(bytes.as_bytes(), Some(TEXOO)).unwrap_err().to_string();
     assert_eq!(message(""), "in:1: the file is empty");
     assert_eq!(message("{\"name\": 1}"), "in:1: the object has neither `documents` nor `text`");
-    expect!["in:2: no document at column 10: invalid type: integer `7`, expected a string"]
+    expect!["in:2: invalid document at column 10: invalid type: integer `7`, expected a string"]
         .assert_eq(&message("{\"documents\": [\n{\"text\": 7}]}"));
 }
 

@@ -110,7 +110,7 @@ fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
         };
         let columns: Vec<&str> = line.split('\t').collect();
         let [id, _, phrase] = columns[..] else {
-            let message = format!("{} columns, 3 are expected", columns.len());
+            let message = format!("{} columns, expected 3", columns.len());
             return Err(input.error(message).with_hint(hint).into());
         };
         if id.trim().is_empty() || phrase.trim().is_empty() {

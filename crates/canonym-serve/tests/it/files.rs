@@ -212,10 +212,10 @@ async fn a_format_without_discontinuous_mentions_says_so_before_the_export() {
     server.decide(id, json!({"kind": "add", "spans": [[0, 6], [19, 25]], "concept": "T:6"})).await;
     let lost = |format: &str| format!("/projects/{project}/export/losses?format={format}");
     let lines = server.get(&lost("pubtator")).await["lines"].to_string();
-    assert!(lines.contains("1 discontinuous mention will be written from first to last word"), "{lines}");
+    assert!(lines.contains("1 discontinuous mention will be written as one span"), "{lines}");
     assert_eq!(server.get(&lost("jsonl")).await["lines"], json!([]));
     assert_eq!(
         server.get(&lost("brat")).await["lines"],
-        json!(["2 sections of texts will be left out (first in document `1`)"])
+        json!(["2 text sections will be dropped (first in document `1`)"])
     );
 }

@@ -168,7 +168,7 @@ pub(in crate::corpus) fn value_text(value: &Value) -> Option<String> {
 fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         value @ (Value::Null | Value::String(_) | Value::Number(_)) => Ok(value_text(&value).unwrap_or_default()),
-        _ => Err(serde::de::Error::custom("an id is a text or a number")),
+        _ => Err(serde::de::Error::custom("an id must be a string or a number")),
     }
 }
 

@@ -66,14 +66,14 @@ fn malformed_lines_are_named() {
         "pain",
         "T1 Finding 0 4 pain\n",
         expect![[r#"
-        notes/7.ann:1: a line of brat has columns by tab, this one is `T1 Finding 0 4 pain` (hint: none)
+        notes/7.ann:1: expected tab-separated columns, found `T1 Finding 0 4 pain` (hint: none)
     "#]],
     );
     check(
         "pain",
         "T1\tFinding 0\tpain\n",
         expect![[r#"
-        notes/7.ann:1: `0` are no offsets (hint: an annotation is `T1`, its type with start and end, and its text, by tab)
+        notes/7.ann:1: invalid offsets `0` (hint: an annotation is `T1`, its type with start and end, and its text, separated by tabs)
     "#]],
     );
     check(
@@ -87,21 +87,21 @@ fn malformed_lines_are_named() {
         "pain",
         "T1\tFinding 0 4\tgain\n",
         expect![[r#"
-        notes/7.ann:1: document `7`: the annotation says `gain` at 0..4, the text there is `pain` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+        notes/7.ann:1: document `7`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
     "#]],
     );
     check(
         "pain",
         "A1\tNegation T9\n",
         expect![[r#"
-        notes/7.ann:1: an attribute or note is said of `T9`, which is not there (hint: remove the line, or give it the key of another)
+        notes/7.ann:1: an attribute or note refers to `T9`, which does not exist (hint: remove the line, or refer to another key)
     "#]],
     );
     check(
         "pain",
         "Q1\tNegation T9\n",
         expect![[r#"
-        notes/7.ann:1: the line starts with `Q1`, which brat does not know (hint: lines start with T, N, A, M, R, E, * or # and a number)
+        notes/7.ann:1: unknown brat annotation `Q1` (hint: lines start with T, N, A, M, R, E, * or #, and a number)
     "#]],
     );
 }
@@ -151,7 +151,7 @@ fn changed_documents_are_written_anew() {
 fn what_would_break_a_line_is_not_written() {
     let mut document = read("pain", "T1\tFinding 0 4\tpain\n").unwrap();
     document.annotations[0].ids = vec!["a\tb".to_owned()];
-    expect![[r#"brat cannot carry `a\tb` as id in document `7`"#]].assert_eq(&written(&document));
+    expect![[r#"brat cannot hold `a\tb` as id in document `7`"#]].assert_eq(&written(&document));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn folders_hold_pairs_of_files() {
             .collect();
         (items.join("\n"), reader.counts().n_other_files)
     };
-    let expected = "a 1|t|pain 1\nb gout 0\nc.ann has no text: a `.txt` file of the same name beside it";
+    let expected = "a 1|t|pain 1\nb gout 0\nc.ann has no `.txt` file of the same name";
     assert_eq!(shown(None), (expected.to_owned(), 1));
     assert_eq!(shown(Some(CorpusFormat::Brat)), (expected.to_owned(), 1));
     let single = |name: &str| Reader::open(&folder.path().join(name), None).unwrap().next().unwrap();

@@ -219,6 +219,6 @@ fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str
     if !value.contains(['\n', '\r', '\t']) {
         return Ok(value);
     }
-    let message = format!("brat cannot carry {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or write jsonl"))
+    let message = format!("brat cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
+    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }

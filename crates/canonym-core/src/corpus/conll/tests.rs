@@ -177,14 +177,14 @@ fn malformed_lines_are_named() {
     check(
         "pain\tO\ngout\tDisease\n\n# id = 8\ngout\tB\n",
         expect![[r#"
-        in.conll:2: `Disease` is no tag (hint: each line is a token and, in its last column or the one before, a tag such as `B-Disease` or `O`)
+        in.conll:2: invalid tag `Disease` (hint: each line has a token and, in its last or second to last column, a tag such as `B-Disease` or `O`)
         {"id":"8","text":"gout","annotations":[{"spans":[[0,4]],"text":"gout","ids":[]}]}
     "#]],
     );
     check(
         "pain\n",
         expect![[r#"
-        in.conll:1: the token `pain` has no tag (hint: each line is a token and, in its last column or the one before, a tag such as `B-Disease` or `O`)
+        in.conll:1: the token `pain` has no tag (hint: each line has a token and, in its last or second to last column, a tag such as `B-Disease` or `O`)
     "#]],
     );
     assert!("bmes".parse::<Tags>().is_err());

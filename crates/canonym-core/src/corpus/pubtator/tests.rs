@@ -90,7 +90,7 @@ fn malformed_blocks_are_named_and_passed_over() {
     check(
         "A line of prose.\n\n1|t|A.\n",
         expect![[r#"
-        in:1: expected `id|t|title`, found `A line of prose.` (hint: a document starts with its title; name the format where this is no PubTator file)
+        in:1: expected `id|t|title`, found `A line of prose.` (hint: a document starts with its title; if this is not a PubTator file, specify the format)
         1 "A."
     "#]],
     );
@@ -104,37 +104,37 @@ fn malformed_blocks_are_named_and_passed_over() {
     check(
         "1|t|A.\n2|a|B.\n",
         expect![[r#"
-        in:2: a line of document `2` inside document `1` (hint: separate documents by a blank line)
+        in:2: line of document `2` inside document `1` (hint: separate documents by a blank line)
     "#]],
     );
     check(
         "1|t|A.\n2\t0\t1\tA\tD\tX\n",
         expect![[r#"
-        in:2: a line of document `2` inside document `1` (hint: separate documents by a blank line)
+        in:2: line of document `2` inside document `1` (hint: separate documents by a blank line)
     "#]],
     );
     check(
         "1|t|A.\n1\t0\t1\tA\n",
         expect![[r#"
-        in:2: an annotation has 5 to 7 columns, this line has 4 (hint: the columns are id, start, end, text, type, ids and the names of parts, separated by tabs)
+        in:2: 4 columns, expected 5 to 7 (hint: the columns of an annotation are id, start, end, text, type, ids and part names, separated by tabs)
     "#]],
     );
     check(
         "1|t|A.\n1\t0\t-1\tA\tD\tX\n",
         expect![[r#"
-        in:2: the offset `-1` is not a whole number (hint: none)
+        in:2: the offset `-1` is not an integer (hint: none)
     "#]],
     );
     check(
         "1|t|A.\n1\t0\t99999999999999999999\tA\tD\tX\n",
         expect![[r#"
-        in:2: the offset `99999999999999999999` is not a whole number (hint: none)
+        in:2: the offset `99999999999999999999` is not an integer (hint: none)
     "#]],
     );
     check(
         "1|t|A.\nno columns\n",
         expect![[r#"
-        in:2: neither a title, an abstract, an annotation nor a relation: `no columns` (hint: columns are separated by tabs)
+        in:2: not a title, abstract, annotation or relation: `no columns` (hint: columns are separated by tabs)
     "#]],
     );
     check(
@@ -146,7 +146,7 @@ fn malformed_blocks_are_named_and_passed_over() {
     check(
         "1|t|A pain.\n1\t0\t1\tB\tD\tX\n\n2|t|B.\n",
         expect![[r#"
-            in:2: document `1`: the annotation says `B` at 0..1, the text there is `A` (hint: repair what is certain with `--fix-offsets`, or drop and count such annotations with `--skip-bad-offsets`)
+            in:2: document `1`: the annotation is `B` at 0..1, but the text there is `A` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
             2 "B."
         "#]],
     );
@@ -156,7 +156,7 @@ fn malformed_blocks_are_named_and_passed_over() {
 fn line_that_is_not_utf8_costs_its_document_only() {
     let items = read(b"1|t|A.\n1|a|\xff\n1\t0\t1\tA\tD\tX\n2|t|B.\n");
     assert_eq!(items.len(), 2);
-    assert_eq!(items[0].as_ref().unwrap_err().to_string(), "in:2: byte 5 of the line (0xff) is not UTF-8");
+    assert_eq!(items[0].as_ref().unwrap_err().to_string(), "in:2: invalid UTF-8: byte 5 of the line (0xff)");
     assert_eq!(items[1].as_ref().unwrap().document.id, "2");
 }
 
@@ -213,11 +213,11 @@ fn linked_mentions_are_written_as_hull_and_first_candidate() {
 fn what_would_break_a_line_is_not_written() {
     let mut annotated = AnnotatedDocument::default();
     annotated.document.id = "a|b".to_owned();
-    expect!["PubTator cannot carry the document id `a|b`"].assert_eq(&written(&annotated));
+    expect!["PubTator cannot hold the document id `a|b`"].assert_eq(&written(&annotated));
     annotated.document.id = "\u{feff}a".to_owned();
-    expect!["PubTator cannot carry the document id `\u{feff}a`"].assert_eq(&written(&annotated));
+    expect!["PubTator cannot hold the document id `\u{feff}a`"].assert_eq(&written(&annotated));
     annotated.document.id = "a\tb".to_owned();
-    expect![[r#"PubTator cannot carry `a\tb` as id in document `a\tb`"#]].assert_eq(&written(&annotated));
+    expect![[r#"PubTator cannot hold `a\tb` as id in document `a\tb`"#]].assert_eq(&written(&annotated));
     annotated.document.id = "1".to_owned();
     annotated.relations = vec![Relation::plain("12", &[])];
     expect!["a relation of document `1` does not start with its kind"].assert_eq(&written(&annotated));

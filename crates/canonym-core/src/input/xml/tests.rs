@@ -65,20 +65,20 @@ fn text_of_an_element_is_read_through_its_parts() {
 
 #[test]
 fn malformed_documents_are_errors_with_lines() {
-    check(b"", expect!["a.xml:1: no XML element was found (hint: none)"]);
-    check(b"plain", expect!["a.xml:1: text outside of elements: `plain` (hint: none)"]);
-    check(b"<a>\n<b>", expect!["a.xml:2: the file ends while 2 elements are open (hint: none)"]);
+    check(b"", expect!["a.xml:1: no XML element found (hint: none)"]);
+    check(b"plain", expect!["a.xml:1: text outside the root element: `plain` (hint: none)"]);
+    check(b"<a>\n<b>", expect!["a.xml:2: the file is truncated: 2 elements are not closed (hint: none)"]);
     check(
         b"<a>\n<b x='",
         expect![
-            "a.xml:2: the file ends inside of XML markup: attribute value not closed: `'` not found before end of input (hint: fetch the file again)"
+            "a.xml:2: the file is truncated inside XML markup: attribute value not closed: `'` not found before end of input (hint: download or export the file again)"
         ],
     );
     check(
         b"<a>\n</b>",
         expect!["a.xml:2: malformed XML: ill-formed document: expected `</a>`, but `</b>` was found (hint: none)"],
     );
-    check(b"<a/>\n<b/>", expect!["a.xml:2: a second outermost element (hint: none)"]);
+    check(b"<a/>\n<b/>", expect!["a.xml:2: more than one root element (hint: none)"]);
     check(
         b"<a x=1/>",
         expect![[
@@ -88,7 +88,7 @@ fn malformed_documents_are_errors_with_lines() {
     check(
         b"<a>caf\xe9</a>",
         expect![
-            "a.xml:1: the XML is not UTF-8: cannot decode input using UTF-8: incomplete utf-8 byte sequence from index 3 (hint: convert the file to UTF-8)"
+            "a.xml:1: invalid UTF-8 in the XML: cannot decode input using UTF-8: incomplete utf-8 byte sequence from index 3 (hint: convert the file to UTF-8)"
         ],
     );
     check(
@@ -104,13 +104,13 @@ fn entities_of_a_document_type_are_not_expanded() {
     check(
         b"<!DOCTYPE a [<!ENTITY x 'xxxxxxxx'><!ENTITY y '&x;&x;&x;'>]>\n<a>&y;</a>",
         expect![
-            "a.xml:2: unknown entity `&y;` (hint: write the character itself, or a numeric reference such as `&#945;`)"
+            "a.xml:2: unknown entity `&y;` (hint: use the character itself, or a numeric reference such as `&#945;`)"
         ],
     );
     check(
         b"<a>&#0;</a>",
         expect![
-            "a.xml:1: unknown entity `&#0;` (hint: write the character itself, or a numeric reference such as `&#945;`)"
+            "a.xml:1: unknown entity `&#0;` (hint: use the character itself, or a numeric reference such as `&#945;`)"
         ],
     );
     check(
@@ -137,7 +137,7 @@ fn limits_are_kept() {
     check(
         &b"<a>".repeat(1_000_000),
         expect![
-            "a.xml: line 1: elements may be nested 64 deep (hint: check that this is the file you meant; if it is, split it into smaller ones)"
+            "a.xml: line 1: elements are nested deeper than 64 (hint: check that this is the right file; if it is, split it into smaller ones)"
         ],
     );
     let mut long = b"<a>".to_vec();
@@ -145,7 +145,7 @@ fn limits_are_kept() {
     check(
         &long,
         expect![
-            "a.xml: a tag or text of XML may have 67108864 bytes (hint: check that this is the file you meant; if it is, split it into smaller ones)"
+            "a.xml: an XML tag or text is longer than 67108864 bytes (hint: check that this is the right file; if it is, split it into smaller ones)"
         ],
     );
 }

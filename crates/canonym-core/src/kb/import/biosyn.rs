@@ -31,7 +31,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         let Some((ids, names)) = line.split_once("||") else {
             return Err(input
                 .error("`||` is missing")
-                .with_hint("a line is `ids||name`, with `|` between several ids"));
+                .with_hint("the format is `ids||name`, with ids separated by `|`"));
         };
         if ids.trim().is_empty() {
             return Err(input.error("the id is empty"));

@@ -38,7 +38,7 @@ const XREFS: [(&str, &str); 9] = [
     ("UniProtIDs", "UniProt"),
 ];
 
-const HINT: &str = "give a vocabulary as CTD publishes it, such as CTD_diseases.tsv, with its `# Fields:` lines";
+const HINT: &str = "use an unmodified CTD vocabulary, such as CTD_diseases.tsv, with its `# Fields:` lines";
 
 /// The columns of a file.
 struct Header {
@@ -56,10 +56,10 @@ impl Header {
         let mut kinds = KINDS.into_iter().filter(|kind| has(kind[2]));
         let kind = kinds.next()?;
         if let Some(other) = kinds.next() {
-            return Some(Err(format!("a table of {} and {} is no vocabulary", kind[2], other[2])));
+            return Some(Err(format!("a table of {} and {} is not a vocabulary", kind[2], other[2])));
         }
         if !has(kind[0]) {
-            return Some(Err(format!("the header names {}, but no {}", kind[2], kind[0])));
+            return Some(Err(format!("the header has {}, but not {}", kind[2], kind[0])));
         }
         Some(Ok(Header { names, kind, division }))
     }
@@ -105,14 +105,14 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             match Header::of(comment.unwrap_or(line)) {
                 Some(found) => header = Some(found.map_err(malformed)?),
                 None if comment.is_some() => {}
-                None => return Err(malformed("a row stands before the names of the columns".to_owned())),
+                None => return Err(malformed("data row before the header".to_owned())),
             }
             continue;
         }
         let Some(header) = &header else { continue };
         let cells = split(line, header.division).map_err(malformed)?;
         if cells.len() > header.names.len() {
-            let message = format!("{} columns, {} are expected", cells.len(), header.names.len());
+            let message = format!("{} columns, expected {}", cells.len(), header.names.len());
             return Err(malformed(message));
         }
         let id = header.cell(&cells, header.kind[2]);

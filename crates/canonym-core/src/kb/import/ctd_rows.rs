@@ -20,7 +20,7 @@ pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>,
     let mut rest = line;
     loop {
         let (cell, behind) = match rest.strip_prefix('"') {
-            Some(inside) => quoted(inside).ok_or_else(|| format!("the quote of column {} is open", cells.len() + 1))?,
+            Some(inside) => quoted(inside).ok_or_else(|| format!("unclosed quote in column {}", cells.len() + 1))?,
             None => {
                 let end = rest.find(',').unwrap_or(rest.len());
                 (Cow::Borrowed(&rest[..end]), &rest[end..])
@@ -30,7 +30,7 @@ pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>,
         match behind.strip_prefix(',') {
             Some(next) => rest = next,
             None if behind.is_empty() => return Ok(cells),
-            None => return Err(format!("text stands behind the quote of column {}", cells.len())),
+            None => return Err(format!("text after the closing quote of column {}", cells.len())),
         }
     }
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn quotes_hold_commas_and_quotes() {
-        assert_eq!(split(r#"a,"b"",c"#, Division::Commas), Err("the quote of column 2 is open".to_owned()));
+        assert_eq!(split(r#"a,"b"",c"#, Division::Commas), Err("unclosed quote in column 2".to_owned()));
         let cells = split(r#"a,"b, ""c""",,"""","#, Division::Commas).unwrap();
         assert_eq!(cells, ["a", "b, \"c\"", "", "\"", ""]);
         assert!(split(r#""a"b"#, Division::Commas).is_err());

@@ -66,7 +66,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
                 columns = columns_of(&names);
                 n_columns = names.len();
                 if let Some(missing) = NEEDED.iter().find(|wanted| !names.contains(wanted)) {
-                    return malformed(format!("the header names no column {missing}"));
+                    return malformed(format!("the header has no column {missing}"));
                 }
             }
             continue;
@@ -81,8 +81,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         }
         if cells.len() != n_columns {
             let expected = if n_columns == 0 { "14 or more".to_owned() } else { n_columns.to_string() };
-            let error = Error::parse(&path, number, format!("{} columns, {expected} are expected", cells.len()));
-            return Err(error.with_hint("take gene_info as NCBI publishes it, cells divided by tabs"));
+            let error = Error::parse(&path, number, format!("{} columns, expected {expected}", cells.len()));
+            return Err(error.with_hint("use an unmodified NCBI gene_info file, separated by tabs"));
         }
         let cell = |name: &str| {
             let at = columns.iter().find(|(known, _)| *known == name).map(|(_, at)| *at);
@@ -124,8 +124,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         }
         keep(record, config, report, sink)?;
     }
-    report.drop_many("row", "of another taxon", drops.taxon);
-    report.drop_many("row", "NEWENTRY, a record without a symbol", drops.new_entry);
+    report.drop_many("row", "other taxon", drops.taxon);
+    report.drop_many("row", "NEWENTRY (record without a symbol)", drops.new_entry);
     Ok(())
 }
 

@@ -28,7 +28,7 @@ struct Row {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a synonym is a text, or an object with text and scope")]
+#[serde(untagged, expecting = "a synonym must be a string, or an object with text and scope")]
 enum Synonym {
     Text(String),
     Scoped(Scoped),

@@ -62,8 +62,8 @@ fn read_file(
             continue;
         }
         let Some(record) = &mut open else {
-            let error = malformed(format!("a record begins with `{NEW_RECORD}`, which is missing"));
-            return Err(error.with_hint("give dYYYY.bin, cYYYY.bin or qYYYY.bin as NLM publishes them"));
+            let error = malformed(format!("missing `{NEW_RECORD}` at the start of a record"));
+            return Err(error.with_hint("use an unmodified dYYYY.bin, cYYYY.bin or qYYYY.bin from NLM"));
         };
         record.n_bytes += line.len();
         if record.n_bytes > MOST_BYTES {
@@ -71,7 +71,7 @@ fn read_file(
             return Err(Error::limit(&path, message));
         }
         let Some((key, value)) = line.split_once(" =") else {
-            return Err(malformed("` = ` is missing".to_owned()).with_hint("a line is `KEY = value`"));
+            return Err(malformed("` = ` is missing".to_owned()).with_hint("the format is `KEY = value`"));
         };
         element(record, key.trim(), value.trim(), config, report).map_err(malformed)?;
     }

@@ -85,7 +85,7 @@ impl Relations {
                 };
                 match found {
                     None => report.drop_one("parent", what),
-                    Some(row) if row == child => report.drop_one("parent", "of itself"),
+                    Some(row) if row == child => report.drop_one("parent", "self-reference"),
                     Some(row) if known.insert(&self.ids[row as usize]) => parents.push(row),
                     Some(_) => {}
                 }

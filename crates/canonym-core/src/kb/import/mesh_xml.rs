@@ -85,8 +85,8 @@ fn read_file(
                 Some((_, kind)) => (*kind, class(element)?),
                 None if SETS.contains(&element.name()) => continue,
                 None => {
-                    let message = format!("the element `{}` is not of MeSH", element.name().escape_debug());
-                    let hint = "give descYYYY.xml, suppYYYY.xml or qualYYYY.xml as NLM publishes them";
+                    let message = format!("`{}` is not a MeSH element", element.name().escape_debug());
+                    let hint = "use an unmodified descYYYY.xml, suppYYYY.xml or qualYYYY.xml from NLM";
                     return Err(xml.error(message).with_hint(hint));
                 }
             },
@@ -222,7 +222,7 @@ fn finish(
             types.extend(trimmed(&concept.semantic_types));
             definition = Some(note.to_owned()).filter(|note| !note.is_empty());
         } else if !note.is_empty() {
-            report.drop_one("definition", "of a concept that is not the preferred one");
+            report.drop_one("definition", "not of the preferred concept");
         }
         if config.xrefs && concept.preferred {
             alternative_ids.extend(concept.registry_ids.iter().filter_map(|number| mesh::registry_id(number)));

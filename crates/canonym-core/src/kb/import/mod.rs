@@ -103,7 +103,7 @@ pub struct ImportConfig {
 }
 
 /// Why a record is merged with an earlier one.
-const SAME_ID: &str = "the id of an earlier one";
+const SAME_ID: &str = "duplicate id";
 
 /// What was read, and what was dropped and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -208,14 +208,14 @@ pub fn import(
         let suits = |source: &Source| detect::suits_name(format, source.file_name());
         if members.len() > 1 && members.iter().any(suits) {
             let (kept, left): (Vec<Source>, Vec<Source>) = members.into_iter().partition(suits);
-            report.drop_many("file", "name of another format", left.len() as u64);
+            report.drop_many("file", "file file name of another format", left.len() as u64);
             opened.extend(kept);
         } else {
             opened.extend(members);
         }
     }
     if let (true, Some(path)) = (opened.is_empty(), sources.first()) {
-        let message = format!("{} holds no file", path.display());
+        let message = format!("{} contains no files", path.display());
         return Err(Error::invalid(message).with_hint("check the archive or the folder"));
     }
     import_sources(format, &opened, config, report, sink)
@@ -252,8 +252,8 @@ pub fn import_sources(
     }
     if report.n_read == n_before {
         let path = sources.first().map_or(Path::new("-"), Source::path);
-        let error = Error::parse(path, 1, format!("no concept in {} format was found", format.name()));
-        return Err(error.with_hint("check the file and the format that was asked for"));
+        let error = Error::parse(path, 1, format!("no concepts in {} format found", format.name()));
+        return Err(error.with_hint("check the file and `--format`"));
     }
     Ok(())
 }
@@ -372,8 +372,8 @@ pub fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
     ];
     match unusable.iter().find(|(unusable, _)| *unusable) {
         Some((_, what)) => {
-            let message = format!("a filter on {what} was given, but {} has none", format.name());
-            Err(Error::invalid(message).with_hint("leave the filter out"))
+            let message = format!("{} has no {what} to filter by", format.name());
+            Err(Error::invalid(message).with_hint("omit the filter"))
         }
         None => Ok(()),
     }

@@ -212,7 +212,7 @@ pub(super) fn replace(
     match &replaced_by[..] {
         [] => Ok(()),
         [target] if *target == record.id => {
-            report.drop_one("replacement", "of itself");
+            report.drop_one("replacement", "self-reference");
             Ok(())
         }
         [target] => {

@@ -47,7 +47,9 @@ pub(super) fn parse_line(line: &str) -> std::result::Result<Line<'_>, String> {
         return Ok(Line::Blank);
     }
     if let Some(rest) = line.strip_prefix('[') {
-        let Some((word, rest)) = rest.split_once(']') else { return Err(format!("`{}` has no `]`", shorten(line))) };
+        let Some((word, rest)) = rest.split_once(']') else {
+            return Err(format!("missing `]` in `{}`", shorten(line)));
+        };
         if !rest.trim().is_empty() && !rest.trim_start().starts_with('!') {
             return Err(format!("text after `[{}]`", shorten(word)));
         }
@@ -55,7 +57,7 @@ pub(super) fn parse_line(line: &str) -> std::result::Result<Line<'_>, String> {
     }
     match line.split_once(':') {
         Some((tag, value)) if !tag.trim().is_empty() => Ok(Line::Clause { tag: tag.trim(), value: value.trim() }),
-        _ => Err(format!("`{}` is not `tag: value`", shorten(line))),
+        _ => Err(format!("expected `tag: value`, found `{}`", shorten(line))),
     }
 }
 
@@ -101,10 +103,10 @@ pub(super) fn text(value: &str) -> String {
 /// A quoted text and what follows it.
 pub(super) fn quoted(value: &str) -> std::result::Result<(String, &str), String> {
     let Some(rest) = value.strip_prefix('"') else {
-        return Err(format!("`{}` does not begin with a quotation mark", shorten(value)));
+        return Err(format!("missing opening quotation mark in `{}`", shorten(value)));
     };
     let Some(end) = unescaped(rest, |c| c == '"') else {
-        return Err(format!("`{}` has no closing quotation mark", shorten(value)));
+        return Err(format!("missing closing quotation mark in `{}`", shorten(value)));
     };
     Ok((unescape(&rest[..end]), rest[end + 1..].trim_start()))
 }
@@ -175,7 +177,7 @@ mod tests {
         assert_eq!(parse_line("id: X:1"), Ok(Line::Clause { tag: "id", value: "X:1" }));
         assert_eq!(parse_line("! id: X:1"), Ok(Line::Blank));
         assert_eq!(parse_line("[Term"), Err("`[Term` has no `]`".to_owned()));
-        assert_eq!(parse_line("no tag"), Err("`no tag` is not `tag: value`".to_owned()));
+        assert_eq!(parse_line("no tag"), Err("expected `tag: value`, found `no tag`".to_owned()));
     }
 
     #[test]

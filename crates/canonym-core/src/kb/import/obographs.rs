@@ -78,7 +78,9 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         Ok(()) => flushed,
         Err(error) if error.is_io() && import.left.get() == 0 => Err(Error::limit(
             input.path(),
-            format!("a node or an edge is longer than {MOST_BYTES} bytes, or another part than {MOST_IGNORED}"),
+            format!(
+                "a node or edge is longer than {MOST_BYTES} bytes, or another element is longer than {MOST_IGNORED}"
+            ),
         )),
         Err(error) => Err(input.json_error(error)),
     }

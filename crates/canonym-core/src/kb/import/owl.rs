@@ -118,7 +118,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             Err(Error::parse(&path, at.unwrap_or(line), format!("invalid {what}: {message}")))
         }
         None if xml && !state.is_whole() => {
-            Err(Error::parse(&path, line, "the file ends before its last element does").with_hint("fetch it again"))
+            Err(Error::parse(&path, line, "the file is truncated").with_hint("download or export it again"))
         }
         None => import.finish(),
     }
@@ -139,7 +139,7 @@ fn is_xml(input: &Input) -> Result<bool> {
     };
     match foreign {
         Some(what) => {
-            let error = Error::parse(input.path(), 1, format!("{what} is not read"));
+            let error = Error::parse(input.path(), 1, format!("{what} is not supported"));
             Err(error.with_hint("convert the ontology to RDF/XML, Turtle or OBO, for example with ROBOT"))
         }
         None => {
@@ -266,7 +266,7 @@ impl<'a, 'b> Import<'a, 'b> {
         if part.class.is_none() && !self.classes.contains(&hash) && !self.dropped.contains(&hash) {
             self.n_waiting += subject.len() + part.n_bytes + size_of::<Part>();
             if self.n_waiting > MOST_WAITING {
-                let what = format!("more than {MOST_WAITING} bytes are said of subjects before their types");
+                let what = format!("more than {MOST_WAITING} bytes of statements precede the types of their subjects");
                 return Err(Error::invalid(what).with_hint("sort the triples by subject"));
             }
             self.waiting.push((subject, part));
@@ -297,7 +297,7 @@ impl<'a, 'b> Import<'a, 'b> {
         }
         if part.deprecated && !self.config.keep_obsolete {
             if known {
-                self.report.drop_one("deprecation", "after its class was handed on");
+                self.report.drop_one("deprecation", "after its class was imported");
             } else {
                 self.dropped.insert(hash);
                 self.report.drop_one("term", "obsolete");

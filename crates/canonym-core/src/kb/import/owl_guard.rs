@@ -134,7 +134,7 @@ impl State {
             if self.n_matched == ENTITY.len() {
                 self.n_matched = 0;
                 if !matches!(self.place, Place::Declarations { list: true }) {
-                    self.refusal = Some("an entity is declared outside of the declarations in front".to_owned());
+                    self.refusal = Some("an entity is declared outside the document type declaration".to_owned());
                 }
             }
             self.place = self.next(*byte);
@@ -143,7 +143,7 @@ impl State {
             self.refusal = Some(format!("elements are nested deeper than {MOST_DEPTH}"));
         }
         if self.doctype.len() > MOST_DOCTYPE {
-            self.refusal = Some(format!("the declarations in front are longer than {MOST_DOCTYPE} bytes"));
+            self.refusal = Some(format!("the document type declaration is longer than {MOST_DOCTYPE} bytes"));
         }
     }
 
@@ -209,7 +209,7 @@ impl State {
             let expanded: usize = references.map(|name| lengths.get(name).copied().unwrap_or(1)).sum();
             let length = value.len().saturating_add(expanded);
             if length > MOST_ENTITY {
-                self.refusal = Some(format!("entity `{name}` is longer than {MOST_ENTITY} bytes when it is expanded"));
+                self.refusal = Some(format!("entity `{name}` expands to more than {MOST_ENTITY} bytes"));
                 return;
             }
             lengths.insert(name, length);

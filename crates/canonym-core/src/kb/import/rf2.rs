@@ -44,8 +44,8 @@ pub fn folder(path: &Path) -> Result<Vec<Source>> {
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let release = Release::choose(sources, report)?;
     if !release.has(Table::Description) {
-        let error = Error::invalid("no sct2_Description file is among the files");
-        return Err(error.with_hint("give the zip or the folder of a SNOMED CT release"));
+        let error = Error::invalid("no sct2_Description file found");
+        return Err(error.with_hint("use the zip file or folder of a SNOMED CT release"));
     }
     let languages = Languages::new(&config.languages)?;
     let choices = Choices::read(&release, &languages, report)?;
@@ -103,9 +103,7 @@ impl Languages {
                 _ if letters => languages.codes.push(lower),
                 _ => {
                     let error = Error::invalid(format!("`{word}` is neither a language nor a language reference set"));
-                    return Err(
-                        error.with_hint("give en, en-US, en-GB, another language, or the id of a reference set")
-                    );
+                    return Err(error.with_hint("use en, en-US, en-GB, another language, or the id of a reference set"));
                 }
             }
         }
@@ -135,8 +133,8 @@ impl Choices {
     fn read(release: &Release<'_>, languages: &Languages, report: &mut Report) -> Result<Choices> {
         let mut choices = Choices { ranks: HashMap::new(), known: release.has(Table::Language) };
         if !choices.known && languages.strict {
-            let error = Error::invalid("the release has no file of a language reference set");
-            return Err(error.with_hint("add der2_cRefset_Language…, or give `en` as the language"));
+            let error = Error::invalid("the release has no language reference set");
+            return Err(error.with_hint("add der2_cRefset_Language…, or use the language `en`"));
         }
         let mut n_inactive = 0;
         let n_older = release.each(Table::Language, |row: Row<'_, 7>| {
@@ -156,7 +154,7 @@ impl Choices {
             Ok(())
         })?;
         report.drop_many("language choice", "inactive", n_inactive);
-        report.drop_many("language choice", "an older version", n_older);
+        report.drop_many("language choice", "older version", n_older);
         Ok(choices)
     }
 
@@ -209,7 +207,7 @@ impl Import<'_> {
         })?;
         report.n_read += n_read;
         report.drop_many("concept", "inactive", n_inactive);
-        report.drop_many("concept", "an older version", n_older);
+        report.drop_many("concept", "older version", n_older);
         Ok(())
     }
 
@@ -235,7 +233,7 @@ impl Import<'_> {
             if let Some(tag) = tag {
                 let known = self.tags.iter().position(|known| known == tag).unwrap_or(self.tags.len());
                 if known == MOST_TAGS {
-                    return Err(row.error(format!("there are more than {MOST_TAGS} semantic tags")));
+                    return Err(row.error(format!("more than {MOST_TAGS} semantic tags")));
                 }
                 if known == self.tags.len() {
                     self.tags.push(tag.to_owned());
@@ -300,7 +298,7 @@ impl Import<'_> {
         for (reason, n) in DESCRIPTION_DROPS.iter().zip(drops) {
             report.drop_many("name", reason, n);
         }
-        report.drop_many("name", "an older version", n_older);
+        report.drop_many("name", "older version", n_older);
         Ok(())
     }
 
@@ -343,12 +341,12 @@ impl Import<'_> {
         for (reason, n) in DESCRIPTION_DROPS.iter().zip(n_dropped) {
             report.drop_many("definition", reason, n);
         }
-        report.drop_many("definition", "an older version", n_older);
+        report.drop_many("definition", "older version", n_older);
         Ok(())
     }
 
     fn read_parents(&self, release: &Release<'_>, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
-        const REASONS: [&str; 5] = ["inactive", "not is-a", "not inferred", "of a dropped concept", "of itself"];
+        const REASONS: [&str; 5] = ["inactive", "not is-a", "not inferred", "of a dropped concept", "self-reference"];
         let mut drops = [0u64; REASONS.len()];
         let mut open: Option<(u64, ConceptRecord)> = None;
         let n_older = release.each(Table::Relationship, |row: Row<'_, 10>| {
@@ -379,7 +377,7 @@ impl Import<'_> {
         for (reason, n) in REASONS.iter().zip(drops) {
             report.drop_many("relation", reason, n);
         }
-        report.drop_many("relation", "an older version", n_older);
+        report.drop_many("relation", "older version", n_older);
         open.map_or(Ok(()), |(_, finished)| sink(finished))
     }
 

@@ -115,7 +115,7 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
             }
         }
         if found.len() + waiting.len() > MOST_FILES {
-            return Err(Error::limit(path, format!("the folder holds more than {MOST_FILES} files")));
+            return Err(Error::limit(path, format!("the folder contains more than {MOST_FILES} files")));
         }
     }
     found.sort();
@@ -127,8 +127,8 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
 }
 
 fn missing(place: &str) -> Error {
-    Error::invalid(format!("{place} holds no sct2_Concept file"))
-        .with_hint("give the zip or the folder of a SNOMED CT release, with its Snapshot or Full files")
+    Error::invalid(format!("no sct2_Concept file in {place}"))
+        .with_hint("use the zip file or folder of a SNOMED CT release, with its Snapshot or Full files")
 }
 
 /// The files that are read, each with its table.
@@ -147,8 +147,8 @@ impl<'a> Release<'a> {
             (true, _, _) => Kind::Snapshot,
             (_, true, _) => Kind::Full,
             (_, _, true) => {
-                let error = Error::invalid("the release is a Delta: it holds only what changed");
-                return Err(error.with_hint("give the Snapshot or the Full files of the release"));
+                let error = Error::invalid("the release is a Delta, which contains only changes");
+                return Err(error.with_hint("use the Snapshot or Full files of the release"));
             }
             _ => {
                 let place = sources.first().map(|source| source.path().display().to_string());
@@ -164,7 +164,7 @@ impl<'a> Release<'a> {
         report.drop_many("file", &format!("Snapshot {beside}"), n_others(Kind::Snapshot));
         report.drop_many("file", &format!("Delta {beside}"), n_others(Kind::Delta));
         let n_foreign = sources.iter().filter(|source| table_of(source).is_none()).count();
-        report.drop_many("file", "not a table that is read", n_foreign as u64);
+        report.drop_many("file", "unused table", n_foreign as u64);
         let files = sources.iter().filter_map(|source| match table_of(source) {
             Some((table, own)) if own == kind => Some((table, source)),
             _ => None,
@@ -222,8 +222,8 @@ fn rows<const N: usize>(source: &Source, table: Table, take: &mut dyn FnMut(Row<
     match input.next_line()? {
         Some((_, header)) if header.split('\t').eq(columns.iter().copied()) => {}
         _ => {
-            let error = Error::parse(&path, 1, format!("the header line of {} is not there", table.name()));
-            return Err(error.with_hint(format!("the columns are {}, divided by tabs", columns.join(", "))));
+            let error = Error::parse(&path, 1, format!("missing header line of {}", table.name()));
+            return Err(error.with_hint(format!("the columns are {}, separated by tabs", columns.join(", "))));
         }
     }
     while let Some((number, line)) = input.next_line()? {
@@ -236,7 +236,7 @@ fn rows<const N: usize>(source: &Source, table: Table, take: &mut dyn FnMut(Row<
             n_cells += 1;
         }
         if n_cells != N {
-            return Err(Error::parse(&path, number, format!("{n_cells} columns, {N} are expected")));
+            return Err(Error::parse(&path, number, format!("{n_cells} columns, expected {N}")));
         }
         take(Row { cells, path: &path, number })?;
     }
@@ -275,7 +275,7 @@ impl<const N: usize> Row<'_, N> {
         let cell = self.cells[1];
         match cell.parse() {
             Ok(time) if cell.len() == 8 => Ok(time),
-            _ => Err(self.error(format!("`{}` is not a day such as 20240101", cell.escape_debug()))),
+            _ => Err(self.error(format!("`{}` is not a date such as 20240101", cell.escape_debug()))),
         }
     }
 

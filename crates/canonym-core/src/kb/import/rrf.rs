@@ -39,8 +39,8 @@ pub fn folder(path: &Path) -> Result<Vec<Source>> {
             return Ok(tables);
         }
     }
-    Err(Error::invalid(format!("{} holds no MRCONSO.RRF", path.display()))
-        .with_hint("give the folder META of a UMLS release, or the files themselves"))
+    Err(Error::invalid(format!("no MRCONSO.RRF in {}", path.display()))
+        .with_hint("use the META folder of a UMLS release, or its files"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,21 +66,17 @@ fn table_of(source: &Source) -> Option<Table> {
 /// Reads the tables among `sources`, told apart by their file names. The report counts the rows of `MRCONSO` as read.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let tables = |wanted: Table| sources.iter().filter(move |source| table_of(source) == Some(wanted));
-    report.drop_many(
-        "file",
-        "not a table that is read",
-        sources.iter().filter(|one| table_of(one).is_none()).count() as u64,
-    );
+    report.drop_many("file", "unused table", sources.iter().filter(|one| table_of(one).is_none()).count() as u64);
     for wanted in [Table::Ranks, Table::Names, Table::Types, Table::Definitions, Table::Relations] {
         if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
             let (one, other) = (one.path().display(), other.path().display());
             let error = Error::invalid(format!("{one} and {other} are the same table"));
-            return Err(error.with_hint("give each table once, compressed or not"));
+            return Err(error.with_hint("specify each table once, compressed or not"));
         }
     }
     if tables(Table::Names).next().is_none() {
-        let error = Error::invalid("MRCONSO.RRF is not among the files");
-        return Err(error.with_hint("give the folder META of a UMLS release, or the files themselves"));
+        let error = Error::invalid("MRCONSO.RRF is missing");
+        return Err(error.with_hint("use the META folder of a UMLS release, or its files"));
     }
     let mut ranks = Ranks::default();
     for source in tables(Table::Ranks) {
@@ -90,7 +86,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     if !config.semantic_types.is_empty() {
         if tables(Table::Types).next().is_none() {
             let error = Error::invalid("a filter on semantic types needs MRSTY.RRF");
-            return Err(error.with_hint("add MRSTY.RRF, or leave the filter out"));
+            return Err(error.with_hint("add MRSTY.RRF, or omit the filter"));
         }
         let mut set = CuiSet::default();
         for source in tables(Table::Types) {
@@ -365,7 +361,7 @@ impl Names<'_> {
                 return Ok(());
             }
             let unwanted = if child == parent {
-                Some("of itself")
+                Some("self-reference")
             } else if !self.kept.contains(parent) {
                 Some("not kept")
             } else if !self.config.sources.is_empty() && !self.config.sources.iter().any(|wanted| wanted == source) {

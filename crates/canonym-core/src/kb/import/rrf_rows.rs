@@ -22,8 +22,8 @@ pub(super) fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'
         if n_cells != N || !line.ends_with('|') {
             let end = if line.ends_with('|') { "" } else { " and no `|` at the end" };
             let error =
-                Error::parse(&path, number, format!("{n_cells} columns{end}, {N} with a `|` after each are expected"));
-            return Err(error.with_hint("take the RRF files as MetamorphoSys wrote them, without a header line"));
+                Error::parse(&path, number, format!("{n_cells} columns{end}; expected {N}, each followed by `|`"));
+            return Err(error.with_hint("use unmodified RRF files from MetamorphoSys, without a header line"));
         }
         take(Row { cells, path: &path, number })?;
     }
@@ -148,8 +148,8 @@ fn code(language: &str) -> Result<String> {
         Some((code, _)) => Ok((*code).to_owned()),
         None if upper.len() == 3 => Ok(upper),
         None => {
-            let error = Error::invalid(format!("`{language}` is not a language that is known"));
-            Err(error.with_hint("give three letters as in the LAT column of MRCONSO, such as ENG"))
+            let error = Error::invalid(format!("unknown language `{language}`"));
+            Err(error.with_hint("use three letters as in the LAT column of MRCONSO, such as ENG"))
         }
     }
 }

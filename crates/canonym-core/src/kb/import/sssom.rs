@@ -26,7 +26,7 @@ struct Columns {
 pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, report: &mut Report) -> Result<()> {
     let path = input.path().to_path_buf();
     let mut columns: Option<Columns> = None;
-    let mut drops = [("another predicate", 0), ("negated", 0), ("without an id", 0), ("of an id with itself", 0)];
+    let mut drops = [("another predicate", 0), ("negated", 0), ("without an id", 0), ("maps an id to itself", 0)];
     while let Some((number, line)) = input.next_line()? {
         if line.starts_with('#') || line.trim().is_empty() {
             continue;
@@ -34,14 +34,14 @@ pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, r
         let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
         let Some(columns) = &columns else {
             columns = Some(header(&cells).ok_or_else(|| {
-                let message = "the header line has no columns subject_id, predicate_id and object_id";
-                Error::parse(&path, number, message).with_hint("give SSSOM mappings as TSV")
+                let message = "the header line lacks the columns subject_id, predicate_id and object_id";
+                Error::parse(&path, number, message).with_hint("use SSSOM mappings in TSV format")
             })?);
             continue;
         };
         if cells.len() > columns.n_columns || cells.len() <= columns.subject.max(columns.predicate).max(columns.object)
         {
-            let message = format!("{} columns, {} are expected", cells.len(), columns.n_columns);
+            let message = format!("{} columns, expected {}", cells.len(), columns.n_columns);
             return Err(Error::parse(&path, number, message));
         }
         let (subject, object) = (short_id(cells[columns.subject]), short_id(cells[columns.object]));
@@ -61,7 +61,9 @@ pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, r
         drops[drop].1 += 1;
     }
     if columns.is_none() {
-        return Err(Error::parse(&path, 1, "the file holds no mappings").with_hint("give SSSOM mappings as TSV"));
+        return Err(
+            Error::parse(&path, 1, "the file contains no mappings").with_hint("use SSSOM mappings in TSV format")
+        );
     }
     for (reason, n) in drops {
         report.drop_many("mapping", reason, n);

@@ -75,13 +75,13 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
         }
     }
     if !tables.iter().any(is_names) {
-        return Err(Error::invalid(format!("{} holds no names.dmp", path.display())).with_hint(HINT));
+        return Err(Error::invalid(format!("no names.dmp in {}", path.display())).with_hint(HINT));
     }
     tables.sort_by(|one, other| one.path().cmp(other.path()));
     Ok(tables)
 }
 
-const HINT: &str = "give taxdump.tar.gz, taxdmp.zip, the folder it was unpacked to, or the files themselves";
+const HINT: &str = "use taxdump.tar.gz, taxdmp.zip, the extracted folder, or its files";
 
 /// Reads the tables among `sources`, told apart by their file names. The report counts the rows of `names.dmp` as read.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
@@ -91,22 +91,22 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     let is = |source: &Source, wanted| if single { wanted == Table::Names } else { table_of(source) == Some(wanted) };
     let tables = |wanted: Table| sources.iter().filter(move |source| is(source, wanted));
     let n_others = sources.iter().filter(|source| !single && table_of(source).is_none()).count();
-    report.drop_many("file", "not a table that is read", n_others as u64);
+    report.drop_many("file", "unused table", n_others as u64);
     for wanted in [Table::Names, Table::Nodes, Table::Merged] {
         if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
             let (one, other) = (one.path().display(), other.path().display());
             let error = Error::invalid(format!("{one} and {other} are the same table"));
-            return Err(error.with_hint("give each table once, compressed or not"));
+            return Err(error.with_hint("specify each table once, compressed or not"));
         }
     }
     if tables(Table::Names).next().is_none() {
-        return Err(Error::invalid("names.dmp is not among the files").with_hint(HINT));
+        return Err(Error::invalid("names.dmp is missing").with_hint(HINT));
     }
     let mut kept = None;
     if !config.semantic_types.is_empty() {
         let Some(nodes) = tables(Table::Nodes).next() else {
-            let error = Error::invalid("a filter on semantic types, which are ranks here, needs nodes.dmp");
-            return Err(error.with_hint("add nodes.dmp, or leave the filter out"));
+            let error = Error::invalid("a filter on semantic types (ranks) needs nodes.dmp");
+            return Err(error.with_hint("add nodes.dmp, or omit the filter"));
         };
         kept = Some(taxa_of_ranks(&mut nodes.open()?, &config.semantic_types)?);
     }
@@ -137,8 +137,7 @@ impl<const N: usize> Row<'_, N> {
         match cell.parse() {
             Ok(number) if digits => Ok(number),
             _ => {
-                let message =
-                    format!("`{}` in column {} is not the number of a taxon", cell.escape_debug(), column + 1);
+                let message = format!("`{}` in column {} is not a taxon id", cell.escape_debug(), column + 1);
                 Err(Error::parse(self.path, self.number, message))
             }
         }
@@ -159,7 +158,7 @@ fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'_, N>) -> R
         }
         if n_cells < N || !line.ends_with("\t|") {
             let end = if line.ends_with("\t|") { "" } else { " and no `|` at the end" };
-            let message = format!("{n_cells} columns{end}, at least {N} with tab and `|` after each are expected");
+            let message = format!("{n_cells} columns{end}; expected at least {N}, each followed by a tab and `|`");
             return Err(Error::parse(&path, number, message).with_hint(HINT));
         }
         take(Row { path: &path, number, cells })?;
@@ -209,7 +208,7 @@ impl Taxa<'_> {
             }
             let Some((_, scope)) = CLASSES.iter().find(|(known, _)| *known == class) else {
                 let known = LEFT_OUT.iter().find(|(known, _)| *known == class);
-                report.drop_one("name", known.map_or("of a class that is not known", |(_, reason)| reason));
+                report.drop_one("name", known.map_or("unknown name class", |(_, reason)| reason));
                 return Ok(());
             };
             match &mut open {
@@ -241,7 +240,7 @@ impl Taxa<'_> {
                 record.types.push(row.cells[2].to_owned());
             }
             if taxon == parent {
-                report.drop_one("parent", "of itself");
+                report.drop_one("parent", "self-reference");
             } else {
                 record.parents.push(self.id(parent));
             }

@@ -7,11 +7,11 @@ use crate::Result;
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 
-const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, divided by tabs";
+const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, separated by tabs";
 
 /// What helps where columns are divided by other signs.
 pub(super) const FROM_CSV: &str =
-    "save the table with tabs (TSV): the columns are id, name, synonyms by |, types by |, definition";
+    "save the table as TSV (separated by tabs): id, name, synonyms separated by |, types separated by |, definition";
 
 /// Whether a first line names its columns: an id column, and a name or label column behind it.
 pub(in crate::kb) fn is_header(line: &str) -> bool {
@@ -40,7 +40,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         if !(2..=5).contains(&n_columns) {
             let is_csv = n_columns == 1 && line.contains([',', ';']);
             let hint = if is_csv { FROM_CSV } else { COLUMNS };
-            return Err(input.error(format!("{n_columns} columns, 2 to 5 are expected")).with_hint(hint));
+            return Err(input.error(format!("{n_columns} columns, expected 2 to 5")).with_hint(hint));
         }
         let mut columns = line.split('\t');
         let mut column = || columns.next().unwrap_or_default();
