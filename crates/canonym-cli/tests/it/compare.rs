@@ -54,7 +54,7 @@ fn changes_are_shown_with_their_text() {
               7  A circle in a [square] near a trigon.
                   gold: S2   A: S4 (Triangle)   B: S2 (Square)
 
-            new link where gold has none: 1
+            new link without gold: 1
               7  A circle in a square [near] a trigon.
                   A: nothing   B: S9 (Nearness)
         "#]],
@@ -112,8 +112,8 @@ fn answers_to_other_queries_are_refused() {
         status 1
         --- stderr
         error: cannot match predictions to queries
-          caused by: b.jsonl:1: the answer is to `square`, the query is `round`
-        hint: give `canonym map` one line for each query, and for each part of a mention `a|b`, in order
+          caused by: b.jsonl:1: the prediction is for `square`, but the query is `round`
+        hint: run `canonym map` on one line per query, in order, with one line for each part of a mention `a|b`
     "#]],
     );
 }

@@ -18,7 +18,7 @@ fn two_files_are_scored() {
         expect![[r#"
             status 0
             --- stdout
-            1 document, 2 gold, 2 predicted; ids agree by `any`
+            1 document, 2 gold, 2 predicted; ids match by `any`
 
                                         P       R      F1      95% of F1  macro F1     right/pred     found/gold
             strict                  50.00   50.00   50.00                    50.00            1/2            1/2
@@ -52,8 +52,8 @@ fn faults_of_the_files_and_of_the_call_differ() {
         status 1
         --- stderr
         error: cannot match predictions to gold
-          caused by: predicted document `empty` is not among the 1 gold documents
-        hint: give the gold file of the same documents, in the same split
+          caused by: predicted document `empty` is not one of the 1 gold documents
+        hint: use the gold file of the same documents and split
     "#]],
     );
     place.check(
@@ -119,7 +119,7 @@ fn protocols_choose_the_headline() {
     place.check(&[&judge[..], &["--protocol", "genbioel"]].concat(), expect![[r#"
         status 0
         --- stdout
-        2 documents, 3 gold, 3 answered; ids agree by `any`
+        2 documents, 3 gold, 3 answered; ids match by `any`
         headline of protocol `genbioel`: accuracy@1, linkable 100.00; accuracy@5, linkable 100.00
 
         ranking of names       mentions          acc@1          acc@5         acc@10         acc@20            MRR            MAP
@@ -128,20 +128,20 @@ fn protocols_choose_the_headline() {
         linkable *                    2         100.00         100.00         100.00         100.00         100.00         100.00
 
         shapes (4 ids) covers 66.67% of gold
-        of composite mentions only the first part is asked for
+        only the first part of composite mentions is scored
         --- stderr
-        warning: 1 of 3 gold mentions have ids that shapes lacks (such as X:S9)
-        hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)
+        warning: 1 of 3 gold mentions have ids missing from shapes (such as X:S9)
+        hint: these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the other with `canonym kb build --join`
     "#]]);
     place.check(
         &[&judge[..], &["--protocol", "mohan-strict"]].concat(),
         expect![[r#"
             status 2
             --- stderr
-            warning: 1 of 3 gold mentions have ids that shapes lacks (such as X:S9)
-            hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)
-            error: protocol `mohan-strict` leads with strict F1, which this run has not
-            hint: `--protocol list` tells what each protocol is for
+            warning: 1 of 3 gold mentions have ids missing from shapes (such as X:S9)
+            hint: these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the other with `canonym kb build --join`
+            error: protocol `mohan-strict` needs strict F1, which this run does not report
+            hint: see `--protocol list` for the protocols
         "#]],
     );
     let output = place.run(&["eval", "--protocol", "list"], "");
@@ -157,7 +157,7 @@ fn clean_and_leaky_dictionaries_stand_side_by_side() {
         expect![[r#"
             status 0
             --- stdout
-            2 documents, 3 gold, 3 answered; ids agree by `any`
+            2 documents, 3 gold, 3 answered; ids match by `any`
             headline of protocol `biosyn`: accuracy@1 66.67
 
             ranking of names       mentions          acc@1          acc@5         acc@10         acc@20            MRR            MAP
@@ -178,8 +178,8 @@ fn clean_and_leaky_dictionaries_stand_side_by_side() {
 
             shapes (4 ids) covers 66.67% of gold
             --- stderr
-            warning: 1 of 3 gold mentions have ids that shapes lacks (such as X:S9)
-            hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)
+            warning: 1 of 3 gold mentions have ids missing from shapes (such as X:S9)
+            hint: these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the other with `canonym kb build --join`
         "#]],
     );
     place.check(&[&judge[..], &["--leaky-kb", "leaky.kb"]].concat(), expect![[r#"
@@ -226,7 +226,7 @@ fn folds_are_laid_beside_each_other() {
         expect![[r#"
             status 0
             --- stdout
-            2 folds, protocol `askapatient`; * marks the headline: its mean over folds
+            2 folds, protocol `askapatient`; * marks the headline (mean over folds)
 
                                      mean      sd  pooled  fold 1  fold 2
             accuracy@1 *           100.00    0.00  100.00  100.00  100.00

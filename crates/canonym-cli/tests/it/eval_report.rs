@@ -22,7 +22,7 @@ fn a_page_and_every_case_are_written() {
         expect![[r#"
             status 0
             --- stdout
-            1 document, 2 gold, 2 predicted; ids agree by `any`
+            1 document, 2 gold, 2 predicted; ids match by `any`
 
                                         P       R      F1      95% of F1  macro F1     right/pred     found/gold
             strict                  50.00   50.00   50.00                    50.00            1/2            1/2

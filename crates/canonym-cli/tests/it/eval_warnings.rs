@@ -80,8 +80,8 @@ fn gold_ids_that_the_terminology_lacks_are_told() {
     place.write("gold.txt", GOLD.replace("S1", "X:S1").replace("S2", "X:S77"));
     let run = ["--model", "lexical", "--kb", "shapes.kb", "--match", "strict", "--mentions", "gold"];
     expect![[r#"
-        warning: 1 of 2 gold mentions have ids that shapes lacks (such as X:S77)
-        hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)
+        warning: 1 of 2 gold mentions have ids missing from shapes (such as X:S77)
+        hint: these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the other with `canonym kb build --join`
     "#]]
     .assert_eq(&told(&place, &run));
 }

@@ -139,8 +139,8 @@ fn held_out_queries_that_the_terminology_lacks_are_told() {
     let train = ["train", "shapes.toml", "--out", "other", "--set", "data.dev_queries=dev.tsv"];
     let (ok, _, errors) = said(&place, &train, "");
     assert!(ok, "{errors}");
-    let warning = "warning: 2 of 2 held-out queries have ids that the terminology lacks (such as X:S1, X:S2)\n\
-                   hint: it has `S1` where they have `X:S1`: give both the same prefix (`--prefix`, `prefix`)\n";
+    let warning = "warning: 2 of 2 held-out queries have ids missing from the terminology (such as X:S1, X:S2)\n\
+                   hint: the terminology uses `S1`, the annotations `X:S1`: use the same prefix for both (`--prefix`, `prefix`)\n";
     assert!(errors.contains(warning), "{errors}");
 }
 

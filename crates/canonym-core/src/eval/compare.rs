@@ -43,9 +43,9 @@ impl Kind {
         match self {
             Kind::Won => "won",
             Kind::Lost => "lost",
-            Kind::BothWrong => "both wrong, differently",
-            Kind::Added => "new link where gold has none",
-            Kind::Removed => "gone link where gold has none",
+            Kind::BothWrong => "both wrong, different errors",
+            Kind::Added => "new link without gold",
+            Kind::Removed => "removed link without gold",
         }
     }
 }
@@ -137,7 +137,7 @@ pub fn compare_documents(
     let same = |(left, right): (&DocumentPair, &DocumentPair)| left.id == right.id && left.gold == right.gold;
     let is_same = first.documents.len() == second.documents.len();
     if !is_same || !first.documents.iter().zip(&second.documents).all(same) {
-        return Err(Error::invalid("the two systems were paired with different gold"));
+        return Err(Error::invalid("the two systems were scored on different gold annotations"));
     }
     let mut comparison = Comparison { n_documents: first.documents.len() as u64, ..Comparison::default() };
     for (left, right) in first.documents.iter().zip(&second.documents) {
@@ -177,7 +177,7 @@ pub fn compare_rankings(
     let same =
         |(left, right): (&RankedMention, &RankedMention)| left.gold == right.gold && left.surface == right.surface;
     if first.len() != second.len() || !first.iter().zip(second).all(same) {
-        return Err(Error::invalid("the two systems answer different queries"));
+        return Err(Error::invalid("the two systems have different queries"));
     }
     let mut comparison = Comparison::default();
     let mut documents: HashMap<&str, usize> = HashMap::new();
@@ -330,9 +330,9 @@ mod tests {
             [
                 "lost: fever A A > ",
                 "won: cough B X > B",
-                "both wrong, differently: pain C X > Ca pain",
-                "gone link where gold has none: in  E > ",
-                "new link where gold has none: on   > E",
+                "both wrong, different errors: pain C X > Ca pain",
+                "removed link without gold: in  E > ",
+                "new link without gold: on   > E",
             ]
         );
         assert_eq!((comparison.n_gold, comparison.n_both_right, comparison.n_same_wrong), (4, 0, 1));

@@ -25,7 +25,7 @@ use classify::{GoldSurfaces, Judge};
 const MAX_CANDIDATES: usize = 5;
 
 /// The reason of predictions that are out of the scope of the corpus: no gold annotation anywhere has their concept.
-pub const NOWHERE_IN_GOLD: &str = "gold has this concept nowhere";
+pub const NOWHERE_IN_GOLD: &str = "concept not in gold";
 
 /// What became of a gold annotation, of a prediction, or of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -85,37 +85,33 @@ impl ErrorClass {
 
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            ErrorClass::Correct => ("correct", "Correct", "Span, concept and type agree with gold."),
-            ErrorClass::Boundary => {
-                ("boundary", "Boundary", "The right concept on a span that overlaps the gold span but is not the same.")
-            }
-            ErrorClass::Type => ("type", "Type", "Span and concept are right, the semantic type is not."),
+            ErrorClass::Correct => ("correct", "Correct", "Span, concept and type match gold."),
+            ErrorClass::Boundary => ("boundary", "Boundary", "Correct concept on a span that overlaps the gold span."),
+            ErrorClass::Type => ("type", "Type", "Correct span and concept, wrong semantic type."),
             ErrorClass::WrongSense => (
                 "wrong-sense",
                 "Wrong sense",
-                "The span is right and the gold concept was within reach, but another sense was chosen.",
+                "Correct span and the gold concept was a candidate, but another sense was chosen.",
             ),
             ErrorClass::WrongConcept => {
-                ("wrong-concept", "Wrong concept", "The prediction lies on a gold mention of another concept.")
+                ("wrong-concept", "Wrong concept", "The prediction overlaps a gold mention of another concept.")
             }
             ErrorClass::MissingName => (
                 "missing-name",
                 "Missing name",
-                "The terminology has the gold concept, but none of its names reads like the text.",
+                "The terminology has the gold concept, but no name that matches the text.",
             ),
-            ErrorClass::NotInTerminology => (
-                "not-in-terminology",
-                "Not in the terminology",
-                "The terminology does not have the gold concept, so it could not be found.",
-            ),
-            ErrorClass::Missed => {
-                ("missed", "Missed", "The concept is within reach by its name, and the mention was not linked.")
+            ErrorClass::NotInTerminology => {
+                ("not-in-terminology", "Not in the terminology", "The terminology lacks the gold concept.")
             }
-            ErrorClass::Spurious => ("spurious", "Spurious", "There is no gold mention for the prediction."),
+            ErrorClass::Missed => {
+                ("missed", "Missed", "The terminology has a matching name, but the mention was not linked.")
+            }
+            ErrorClass::Spurious => ("spurious", "Spurious", "The prediction matches no gold mention."),
             ErrorClass::GoldDoubtful => (
                 "gold-doubtful",
-                "Gold doubtful",
-                "Gold itself gives the same text, or the same concept by its name, elsewhere as it was predicted here.",
+                "Possible gold error",
+                "Gold annotates the same text, or the same concept by its name, elsewhere as predicted here.",
             ),
         }
     }
@@ -127,7 +123,7 @@ impl FromStr for ErrorClass {
     fn from_str(text: &str) -> crate::Result<ErrorClass> {
         ErrorClass::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| {
             let names = ErrorClass::ALL.map(ErrorClass::name).join(", ");
-            crate::Error::invalid(format!("unknown class `{text}`")).with_hint(format!("use one of {names}"))
+            crate::Error::invalid(format!("unknown error class `{text}`")).with_hint(format!("use one of {names}"))
         })
     }
 }

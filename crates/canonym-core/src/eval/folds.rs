@@ -84,10 +84,10 @@ fn numbers(report: &Report) -> Vec<Number> {
 
 /// Lays the reports of folds beside each other; an error where there are none, or where they follow different rules.
 pub fn over_reports(reports: &[Report]) -> Result<Folds> {
-    let Some(first) = reports.first() else { return Err(Error::invalid("there are no folds")) };
+    let Some(first) = reports.first() else { return Err(Error::invalid("no fold reports given")) };
     if let Some(row) = reports.iter().position(|report| report.policy != first.policy) {
-        let message = format!("fold {} was judged by other rules than the first", row + 1);
-        return Err(Error::invalid(message).with_hint("judge every fold with the same options"));
+        let message = format!("fold {} was scored with different options than fold 1", row + 1);
+        return Err(Error::invalid(message).with_hint("evaluate every fold with the same options"));
     }
     let all: Vec<Vec<Number>> = reports.iter().map(numbers).collect();
     let is_accuracy = |name: &str| name == "accuracy@1";
@@ -131,7 +131,7 @@ impl Folds {
     pub fn table(&self) -> String {
         let mut out = String::new();
         let protocol = self.protocol.as_deref().map_or_else(String::new, |name| format!(", protocol `{name}`"));
-        line(&mut out, &format!("{} folds{protocol}; * marks the headline: its mean over folds", self.n_folds));
+        line(&mut out, &format!("{} folds{protocol}; * marks the headline (mean over folds)", self.n_folds));
         line(&mut out, "");
         let titles = ["mean", "sd", "pooled"].map(str::to_owned).into_iter();
         let titles: Vec<String> = titles.chain((1..=self.n_folds).map(|row| format!("fold {row}"))).collect();
@@ -239,7 +239,7 @@ mod tests {
         let mut other = fold(&[true]);
         other.policy.bat = true;
         let error = over_reports(&[fold(&[true]), other]).expect_err("other rules");
-        assert_eq!(error.to_string(), "fold 2 was judged by other rules than the first");
+        assert_eq!(error.to_string(), "fold 2 was scored with different options than fold 1");
         assert!(over_reports(&[]).is_err());
     }
 

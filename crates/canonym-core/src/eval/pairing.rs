@@ -49,10 +49,8 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
     for annotated in predicted {
         let id = annotated.document.id.as_str();
         let Some(&row) = rows.get(id) else {
-            let message = format!("predicted document `{id}` is not among the {} gold documents", rows.len());
-            return Err(
-                Error::invalid(message).with_hint("give the gold file of the same documents, in the same split")
-            );
+            let message = format!("predicted document `{id}` is not one of the {} gold documents", rows.len());
+            return Err(Error::invalid(message).with_hint("use the gold file of the same documents and split"));
         };
         let text = annotated.document.text.as_str();
         let shift = texts[row].shift_of(text, n_blocks[row]);
@@ -106,8 +104,8 @@ fn check_size(document: &DocumentPair) -> Result<()> {
     let n_pairs: u64 = document.predicted.iter().map(n_near).sum();
     if n_pairs > MAX_PAIRS {
         let message =
-            format!("{n_pairs} pairs of annotations overlap in document `{}`, the limit is {MAX_PAIRS}", document.id);
-        return Err(Error::invalid(message).with_hint("give every text its own document, with its own id"));
+            format!("{n_pairs} pairs of annotations overlap in document `{}`; the limit is {MAX_PAIRS}", document.id);
+        return Err(Error::invalid(message).with_hint("use one document, with its own id, per text"));
     }
     Ok(())
 }
@@ -256,7 +254,7 @@ mod tests {
     #[test]
     fn an_unknown_predicted_document_is_an_error() {
         let error = pair(&[document("1", "", Vec::new())], &[document("2", "", Vec::new())]).expect_err("no such gold");
-        assert_eq!(error.to_string(), "predicted document `2` is not among the 1 gold documents");
+        assert_eq!(error.to_string(), "predicted document `2` is not one of the 1 gold documents");
         assert!(error.hint().is_some());
     }
 
@@ -264,7 +262,7 @@ mod tests {
     fn a_document_of_nothing_but_overlaps_is_refused() {
         let heap = [document("1", "fever", vec![annotation(0, 5, "D1"); 2001])];
         let error = pair(&heap, &heap).expect_err("too many");
-        assert_eq!(error.to_string(), "4004001 pairs of annotations overlap in document `1`, the limit is 4000000");
+        assert_eq!(error.to_string(), "4004001 pairs of annotations overlap in document `1`; the limit is 4000000");
     }
 
     #[test]

@@ -56,9 +56,9 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "biosyn",
         paper: "BioSyn (Sung et al. 2020), ResCNN (Lai et al. 2021)",
-        meaning: "names take places; any common id is right; every part of a composite mention must be right, each \
-                  against all gold ids; gold out of the dictionary stays. The dictionary of the paper holds the training \
-                  mentions as names: give a clean one as --kb and it as --leaky-kb",
+        meaning: "names are ranked; any common id is correct; every part of a composite mention must be correct; \
+                  gold ids missing from the dictionary count as errors. The paper's dictionary includes the training \
+                  mentions: use a clean one as --kb and that one as --leaky-kb",
         ids: IdPolicy::Any,
         unit: RankUnit::Names,
         composite: Composite::All,
@@ -68,8 +68,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "genbioel",
         paper: "GenBioEL (Yuan et al. 2022)",
-        meaning: "as biosyn, but of a composite mention only the first part is asked for, and mentions without a gold id \
-                  in the knowledge base (--kb) are no part of the headline",
+        meaning: "as biosyn, but only the first part of a composite mention is scored, and mentions without a gold \
+                  id in the knowledge base (--kb) are excluded from the headline",
         ids: IdPolicy::Any,
         unit: RankUnit::Names,
         composite: Composite::First,
@@ -79,8 +79,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "bhowmik",
         paper: "collective dual encoder (Bhowmik et al. 2021)",
-        meaning: "only the first gold id counts; concepts take places; end to end strict, and fractional credit for \
-                  overlaps as its code gives it (its text speaks of any overlap: partial-binary)",
+        meaning: "only the first gold id counts; concepts are ranked; end to end: strict, and fractional credit for \
+                  overlaps as in its code (its text describes any overlap: partial-binary)",
         ids: IdPolicy::First,
         unit: RankUnit::Entities,
         composite: Composite::All,
@@ -95,8 +95,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "mesh-given-mentions",
         paper: "the linking part of Bhowmik et al. 2021 on BC5CDR, with every gold id",
-        meaning: "mentions are given (--mentions gold), concepts of MeSH are ranked and take places; any gold id is right; \
-                  mentions without a concept are left out",
+        meaning: "given mentions (--mentions gold); MeSH concepts are ranked; any gold id is correct; mentions \
+                  without a concept are excluded",
         ids: IdPolicy::Any,
         unit: RankUnit::Entities,
         composite: Composite::All,
@@ -106,8 +106,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "trainx-weak",
         paper: "TrainX (Oberhauser et al. 2020), BAT and GERBIL (Cornolti et al. 2013)",
-        meaning: "A2W weak annotation match end to end: any shared place and the same concept; concepts take places in \
-                  rankings; zero-shot is what --train-gold did not have",
+        meaning: "A2W weak annotation match, end to end: overlapping spans and the same concept; rankings rank \
+                  concepts; zero-shot means not in --train-gold",
         ids: IdPolicy::Any,
         unit: RankUnit::Entities,
         composite: Composite::All,
@@ -117,7 +117,7 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "mohan-strict",
         paper: "MedMentions (Mohan and Li 2019), hierarchical multi-task (Wiatrak and Iso-Sipila 2020)",
-        meaning: "identical spans and the same ids, each annotation once; beside it spans alone and types",
+        meaning: "identical spans and the same ids, each annotation once; also reports spans alone and types",
         ids: IdPolicy::Exact,
         unit: RankUnit::Entities,
         composite: Composite::All,
@@ -127,8 +127,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "multitask-partial",
         paper: "a lenient look at systems that label tokens (Wiatrak and Iso-Sipila 2020 report strict alone)",
-        meaning: "any shared place and a common id, each annotation for itself, beside one to one, fractional and strict: \
-                  one wrong token beside a mention costs strict everything and this nothing",
+        meaning: "overlapping spans and a common id, each annotation on its own; also reports one-to-one, fractional \
+                  and strict scores. One wrong boundary token fails strict matching, but not this one",
         ids: IdPolicy::Any,
         unit: RankUnit::Entities,
         composite: Composite::All,
@@ -144,8 +144,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "medmentions",
         paper: "ResCNN (Lai et al. 2021) on MedMentions",
-        meaning: "names take places; every row counts, repeats and concepts out of the knowledge base included: the latter \
-                  are errors; accuracy over linkable mentions stands beside it where --kb is given",
+        meaning: "names are ranked; every row counts, including duplicates and concepts missing from the knowledge \
+                  base, which are errors; with --kb also accuracy over linkable mentions",
         ids: IdPolicy::Any,
         unit: RankUnit::Names,
         composite: Composite::All,
@@ -155,8 +155,8 @@ pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "askapatient",
         paper: "AskAPatient (Limsopatham and Collier 2016), ten folds",
-        meaning: "accuracy of one fold; the headline is the unweighted mean over folds, which `canonym eval --folds` makes \
-                  of the reports of all folds, beside the pooled accuracy",
+        meaning: "accuracy of one fold; the headline is the unweighted mean over folds, which `canonym eval --folds` \
+                  computes from the reports of all folds, with the pooled accuracy",
         ids: IdPolicy::Any,
         unit: RankUnit::Names,
         composite: Composite::All,
@@ -228,12 +228,13 @@ impl Protocol {
         report.headlines = self.headlines.iter().filter_map(|headline| headline.score(report)).collect();
         if report.headlines.is_empty() {
             let names: Vec<String> = self.headlines.iter().map(|headline| headline.name()).collect();
-            let message = format!("protocol `{}` leads with {}, which this run has not", self.name, names.join(" or "));
+            let message =
+                format!("protocol `{}` needs {}, which this run does not report", self.name, names.join(" or "));
             let needs_kb = self.headlines.iter().all(|headline| matches!(headline, Headline::LinkableAccuracy(_)));
             return Err(Error::invalid(message).with_hint(if needs_kb {
-                "give the knowledge base by `--kb`, and predictions with candidates"
+                "specify the knowledge base with `--kb`, and use predictions with candidates"
             } else {
-                "`--protocol list` tells what each protocol is for"
+                "see `--protocol list` for the protocols"
             }));
         }
         Ok(())
@@ -246,7 +247,7 @@ pub fn list() -> String {
     for protocol in &PROTOCOLS {
         let names: Vec<String> = protocol.headlines.iter().map(|headline| headline.name()).collect();
         let rules = format!(
-            "ids {}, places by {}, composite {}",
+            "ids {}, ranking of {}, composite {}",
             super::table::serde_name(&protocol.ids),
             super::table::serde_name(&protocol.unit),
             super::table::serde_name(&protocol.composite),
@@ -254,7 +255,7 @@ pub fn list() -> String {
         writeln!(out, "{}", protocol.name).expect("a string takes every write");
         for (label, text) in [
             ("paper", protocol.paper),
-            ("means", protocol.meaning),
+            ("scoring", protocol.meaning),
             ("rules", rules.as_str()),
             ("headline", names.join("; ").as_str()),
         ] {
@@ -324,7 +325,7 @@ mod tests {
         let mohan: &Protocol = "mohan-strict".parse().expect("a protocol");
         let mut report = Report::default();
         let error = mohan.mark(&mut report).expect_err("no metrics");
-        assert_eq!(error.to_string(), "protocol `mohan-strict` leads with strict F1, which this run has not");
+        assert_eq!(error.to_string(), "protocol `mohan-strict` needs strict F1, which this run does not report");
         assert!("biosin".parse::<&Protocol>().expect_err("a slip").hint().is_some_and(|hint| hint.contains("biosyn")));
     }
 

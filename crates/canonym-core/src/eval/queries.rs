@@ -29,7 +29,8 @@ use crate::input::Input;
 use crate::{Error, Result};
 
 const QUERY_HINT: &str = "the format is `document||start|end||type||mention||ids`";
-const ANSWER_HINT: &str = "give `canonym map` one line for each query, and for each part of a mention `a|b`, in order";
+const ANSWER_HINT: &str =
+    "run `canonym map` on one line per query, in order, with one line for each part of a mention `a|b`";
 
 /// A mention to be linked by its name alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,7 +93,7 @@ pub fn read_queries(input: &mut Input) -> Result<Vec<Query>> {
         }
         match parse_query(line) {
             Some(query) => queries.push(query),
-            None => return Err(input.error("a query needs five fields separated by `||`").with_hint(QUERY_HINT)),
+            None => return Err(input.error("expected at least five fields separated by `||`").with_hint(QUERY_HINT)),
         }
     }
 }
@@ -122,7 +123,7 @@ pub fn read_answers(input: &mut Input) -> Result<Answers> {
             Err(error) => {
                 let text = error.to_string();
                 let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-                let message = format!("this is no answer of `canonym map`: {what} (column {})", error.column());
+                let message = format!("not an output line of `canonym map`: {what} (column {})", error.column());
                 return Err(Error::parse(&answers.path, line, message).with_hint(ANSWER_HINT));
             }
         };
@@ -148,7 +149,7 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
     let all_parts = answers.rows.len() == n_parts;
     if !all_parts && answers.rows.len() != n_needed {
         let message = format!(
-            "{} holds {} answers to {} mentions with {n_parts} parts",
+            "{} has {} predictions for {} mentions with {n_parts} parts",
             answers.path.display(),
             answers.rows.len(),
             queries.len(),
@@ -164,7 +165,7 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
         let asked = query.parts.iter().zip(rows.by_ref().take(n_answers));
         for (row, (name, answer)) in asked.enumerate() {
             if answer.query.trim() != name {
-                let message = format!("the answer is to `{}`, the query is `{name}`", answer.query);
+                let message = format!("the prediction is for `{}`, but the query is `{name}`", answer.query);
                 return Err(Error::parse(&answers.path, answer.line, message).with_hint(ANSWER_HINT));
             }
             parts[row] = answer.candidates.clone();
@@ -237,15 +238,19 @@ mod tests {
 
     #[test]
     fn answers_to_other_queries_are_refused() {
-        check(&["fever"], Composite::All, expect!["map.jsonl holds 1 answers to 2 mentions with 3 parts"]);
+        check(&["fever"], Composite::All, expect!["map.jsonl has 1 predictions for 2 mentions with 3 parts"]);
         let swapped = ["breast", "fever", "skin cancer"];
-        check(&swapped, Composite::All, expect!["map.jsonl:2: the answer is to `fever`, the query is `skin cancer`"]);
+        check(
+            &swapped,
+            Composite::All,
+            expect!["map.jsonl:2: the prediction is for `fever`, but the query is `skin cancer`"],
+        );
     }
 
     #[test]
     fn malformed_lines_are_named() {
         let error = judged("1||0|9||Disease||fever\n", "", Composite::All).expect_err("four fields");
-        assert_eq!(error.to_string(), "dev.concept:1: a query needs five fields separated by `||`");
+        assert_eq!(error.to_string(), "dev.concept:1: expected at least five fields separated by `||`");
         let error = judged("", "\n{\"query\":1}", Composite::All).expect_err("no text");
         assert!(error.to_string().starts_with("map.jsonl:2: "), "{error}");
     }

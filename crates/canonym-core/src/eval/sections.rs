@@ -46,7 +46,7 @@ pub(super) fn curves(out: &mut String, of: &str, curves: &Curves) {
     line(
         out,
         &format!(
-            "scores of {of}: {} answers to {}, {} right; AURC {:.4}, excess {:.4}",
+            "scores of {of}: {} predictions for {}, {} correct; AURC {:.4}, excess {:.4}",
             curves.n_answered, curves.n, curves.n_right, curves.aurc, curves.excess_aurc
         ),
     );
@@ -65,12 +65,12 @@ pub(super) fn curves(out: &mut String, of: &str, curves: &Curves) {
             out,
             &match wanted.threshold {
                 Some(threshold) => format!(
-                    "precision {asked}: from threshold {threshold:.4} on, {} with coverage {} and recall {}, on these data",
+                    "precision {asked}: threshold {threshold:.4} gives {}, with coverage {} and recall {}, on these data",
                     percent(wanted.reached),
                     percent(wanted.coverage),
                     percent(wanted.recall)
                 ),
-                None => format!("precision {asked}: no threshold reaches it on these data"),
+                None => format!("precision {asked}: not reached by any threshold on these data"),
             },
         );
     }
@@ -104,7 +104,7 @@ pub(super) fn strata(out: &mut String, report: &Report) {
     line(out, "");
     line(
         out,
-        &header(&label("part of gold"), &titles.iter().map(String::as_str).collect::<Vec<_>>(), &widths(&titles)),
+        &header(&label("gold stratum"), &titles.iter().map(String::as_str).collect::<Vec<_>>(), &widths(&titles)),
     );
     for (property, values) in &report.slices {
         for (value, part) in values {

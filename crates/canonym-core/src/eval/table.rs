@@ -71,7 +71,7 @@ impl Report {
         let judged = if self.metrics.is_empty() { "answered" } else { "predicted" };
         let (n_documents, n_gold, n_pred) = (self.n_documents, self.n_gold, self.n_pred);
         let documents = if n_documents == 1 { "document" } else { "documents" };
-        format!("{n_documents} {documents}, {n_gold} gold{nil}, {n_pred} {judged}; ids agree by `{ids}`")
+        format!("{n_documents} {documents}, {n_gold} gold{nil}, {n_pred} {judged}; ids match by `{ids}`")
     }
 
     fn row(&self, measure: Measure, score: &Score) -> String {
@@ -131,11 +131,11 @@ impl Report {
         if let Some(ranking) = &self.ranking {
             match self.policy.composite {
                 Composite::All => {}
-                Composite::First => remarks.push("of composite mentions only the first part is asked for".into()),
-                Composite::Drop => remarks.push(format!("composite mentions left out: {}", ranking.n_dropped)),
+                Composite::First => remarks.push("only the first part of composite mentions is scored".into()),
+                Composite::Drop => remarks.push(format!("composite mentions excluded: {}", ranking.n_dropped)),
             }
             if ranking.n_unanswered > 0 {
-                remarks.push(format!("ranked mentions without candidates, counted as wrong: {}", ranking.n_unanswered));
+                remarks.push(format!("mentions without candidates, counted as wrong: {}", ranking.n_unanswered));
             }
         }
         if self.n_missing_documents > 0 {
@@ -148,7 +148,7 @@ impl Report {
             ));
         }
         if let Some(value) = self.paper_value {
-            remarks.push(format!("to compare with: {}", percent(value)));
+            remarks.push(format!("published: {}", percent(value)));
         }
         if !self.note.is_empty() {
             remarks.push(self.note.clone());

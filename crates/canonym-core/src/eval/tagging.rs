@@ -53,7 +53,7 @@ impl TokenCounts {
 /// An error where both sides have different lengths.
 pub fn count_tokens(gold: &[Option<&str>], predicted: &[Option<&str>]) -> crate::Result<TokenCounts> {
     if gold.len() != predicted.len() {
-        let message = format!("{} gold labels cannot be compared with {} predicted ones", gold.len(), predicted.len());
+        let message = format!("different numbers of labels: {} gold, {} predicted", gold.len(), predicted.len());
         return Err(crate::Error::invalid(message));
     }
     let mut counts = TokenCounts::default();

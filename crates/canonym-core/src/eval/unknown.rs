@@ -68,15 +68,18 @@ impl Unknown<'_> {
         let hint = match self.other_prefix {
             Some((missing, known)) => {
                 format!(
-                    "it has `{known}` where they have `{missing}`: give both the same prefix (`--prefix`, `prefix`)"
+                    "the terminology uses `{known}`, the annotations `{missing}`: use the same prefix for both (`--prefix`, `prefix`)"
                 )
             }
-            None => "nothing can be right there: take the release that the corpus was annotated with, or join both by \
-                     mappings (`canonym kb build --join`)"
+            None => "these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the \
+                     other with `canonym kb build --join`"
                 .to_owned(),
         };
         [
-            format!("warning: {n} of {n_all} {what} have ids that {terminology} lacks (such as {})", first.join(", ")),
+            format!(
+                "warning: {n} of {n_all} {what} have ids missing from {terminology} (such as {})",
+                first.join(", ")
+            ),
             format!("hint: {hint}"),
         ]
     }
@@ -101,15 +104,15 @@ mod tests {
             &["S1", "S9", "S9", "S7", "S6", "S5", "-1"],
             &["S1", "S2"],
             expect![[r#"
-                warning: 5 of 6 mentions have ids that shapes lacks (such as S9, S7, S6)
-                hint: nothing can be right there: take the release that the corpus was annotated with, or join both by mappings (`canonym kb build --join`)"#]],
+                warning: 5 of 6 mentions have ids missing from shapes (such as S9, S7, S6)
+                hint: these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the other with `canonym kb build --join`"#]],
         );
         check(
             &["S9", "S1"],
             &["Y:S1", "X:S1"],
             expect![[r#"
-                warning: 2 of 2 mentions have ids that shapes lacks (such as S9, S1)
-                hint: it has `X:S1` where they have `S1`: give both the same prefix (`--prefix`, `prefix`)"#]],
+                warning: 2 of 2 mentions have ids missing from shapes (such as S9, S1)
+                hint: the terminology uses `X:S1`, the annotations `S1`: use the same prefix for both (`--prefix`, `prefix`)"#]],
         );
     }
 }

@@ -119,11 +119,11 @@ fn wrong_concepts_say_what_was_within_reach() {
         &["box S3 -", "disc S1 -", "pentagon S9 -", "trigon S4 -", "square S2 -"],
         &["box S2,S3 -", "disc S5,S1 -", "pentagon S4 -", "trigon S5 -", "a…square S3 -"],
         expect![[r#"
-            wrong-sense: box=S3 / box=S2 (the text is a name of the gold concept, too)
+            wrong-sense: box=S3 / box=S2 (the text is also a name of the gold concept)
             wrong-sense: disc=S1 / disc=S5 (the gold concept was a candidate)
             not-in-terminology: pentagon=S9 / pentagon=S4 (another concept was linked)
             missing-name: trigon=S4 / trigon=S5 (another concept was linked)
-            wrong-concept: square=S2 / a square=S3 (the span differs, too)
+            wrong-concept: square=S2 / a square=S3 (the span also differs)
         "#]],
     );
 }
@@ -137,9 +137,9 @@ fn whatever_is_alone_says_why() {
         expect![[r#"
             missing-name: disc=S1 / -
             not-in-terminology: hexagon=S8 / -
-            missed: square=S2 / square= (the linker abstained)
-            spurious: - / line=S5 (gold has this concept nowhere)
-            spurious: - / nothing=S1 (gold says that no concept is meant)
+            missed: square=S2 / square= (left unlinked)
+            spurious: - / line=S5 (concept not in gold)
+            spurious: - / nothing=S1 (gold has no concept here (NIL))
         "#]],
     );
 }
@@ -155,11 +155,11 @@ fn gold_that_contradicts_itself_is_doubtful() {
         linked("2", "A Disc, a loop, a circle.", &["Disc S1 -", "loop S5 -", "circle S1 -"]),
     ];
     expect![[r#"
-        gold-doubtful: disc=S1 / disc=S5 (gold gives this text the predicted concept elsewhere)
+        gold-doubtful: disc=S1 / disc=S5 (gold links this text to the predicted concept elsewhere)
         missing-name: loop=S5 / -
-        gold-doubtful: Disc=S5 / Disc=S1 (gold gives this text the predicted concept elsewhere)
-        gold-doubtful: - / loop=S5 (gold gives this text this concept in another document)
-        gold-doubtful: - / circle=S1 (the text is the preferred name of a concept that gold has elsewhere)
+        gold-doubtful: Disc=S5 / Disc=S1 (gold links this text to the predicted concept elsewhere)
+        gold-doubtful: - / loop=S5 (gold links this text to this concept in another document)
+        gold-doubtful: - / circle=S1 (the text is the preferred name of a concept found elsewhere in gold)
     "#]]
     .assert_eq(&lines(&analysis(&gold, &predicted)));
 }

@@ -227,7 +227,7 @@ fn the_table_reads_well() {
     report.system = "lexical".into();
     expect![[r#"
         lexical
-        2 documents, 4 gold (1 without a concept), 2 predicted; ids agree by `any`
+        2 documents, 4 gold (1 without a concept), 2 predicted; ids match by `any`
 
                                     P       R      F1      95% of F1  macro F1     right/pred     found/gold
         strict                  50.00   33.33   40.00     0.00-50.00     25.00            1/2            1/3
@@ -253,7 +253,7 @@ fn the_table_reads_well() {
         zero-shot                     2           0.00           0.00           0.00           0.00           0.00           0.00
 
         the knowledge base (2 ids) covers 66.67% of gold
-        ranked mentions without candidates, counted as wrong: 2
+        mentions without candidates, counted as wrong: 2
         gold documents without predictions: 1
     "#]].assert_eq(&report.table());
 }

@@ -192,10 +192,10 @@ impl<'a> Judge<'a> {
         let form = fold(&scene.surface(gold));
         let named = self.names_it(&form, &gold.ids);
         if same_spans && named == Some(true) {
-            return (ErrorClass::WrongSense, "the text is a name of the gold concept, too");
+            return (ErrorClass::WrongSense, "the text is also a name of the gold concept");
         }
         if self.surfaces.gives(&fold(&scene.surface(predicted)), &predicted.ids) {
-            return (ErrorClass::GoldDoubtful, "gold gives this text the predicted concept elsewhere");
+            return (ErrorClass::GoldDoubtful, "gold links this text to the predicted concept elsewhere");
         }
         if same_spans && rank.is_some() {
             return (ErrorClass::WrongSense, "the gold concept was a candidate");
@@ -203,12 +203,12 @@ impl<'a> Judge<'a> {
         match named {
             Some(false) => (ErrorClass::MissingName, "another concept was linked"),
             _ if same_spans => (ErrorClass::WrongConcept, ""),
-            _ => (ErrorClass::WrongConcept, "the span differs, too"),
+            _ => (ErrorClass::WrongConcept, "the span also differs"),
         }
     }
 
     fn judge_gold(&self, scene: &Scene<'_>, gold: &Entry, abstained: bool) -> (ErrorClass, &'static str) {
-        let reason = if abstained { "the linker abstained" } else { "" };
+        let reason = if abstained { "left unlinked" } else { "" };
         if !self.has(&gold.ids) {
             return (ErrorClass::NotInTerminology, reason);
         }
@@ -222,19 +222,19 @@ impl<'a> Judge<'a> {
         let form = fold(&scene.surface(predicted));
         let here = |gold: &&Entry| gold.ids.intersects(&predicted.ids) && fold(&scene.surface(gold)) == form;
         if !form.is_empty() && scene.document.gold.iter().any(|gold| here(&gold)) {
-            return (ErrorClass::GoldDoubtful, "gold gives this text this concept elsewhere in the document");
+            return (ErrorClass::GoldDoubtful, "gold links this text to this concept elsewhere in the document");
         }
         if self.surfaces.gives(&form, &predicted.ids) {
-            return (ErrorClass::GoldDoubtful, "gold gives this text this concept in another document");
+            return (ErrorClass::GoldDoubtful, "gold links this text to this concept in another document");
         }
         let mut ids = predicted.ids.iter();
         if ids.any(|id| self.surfaces.known.contains(id) && self.name(id).is_some_and(|name| fold(&name) == form)) {
-            return (ErrorClass::GoldDoubtful, "the text is the preferred name of a concept that gold has elsewhere");
+            return (ErrorClass::GoldDoubtful, "the text is the preferred name of a concept found elsewhere in gold");
         }
         let overlapping = scene.document.gold.iter().find(|gold| shares_a_place(gold, predicted));
         match overlapping {
-            Some(gold) if gold.ids.is_nil() => (ErrorClass::Spurious, "gold says that no concept is meant"),
-            Some(_) => (ErrorClass::Spurious, "another prediction answers the gold mention here"),
+            Some(gold) if gold.ids.is_nil() => (ErrorClass::Spurious, "gold has no concept here (NIL)"),
+            Some(_) => (ErrorClass::Spurious, "another prediction matches this gold mention"),
             None if !predicted.ids.iter().any(|id| self.surfaces.known.contains(id)) => {
                 (ErrorClass::Spurious, NOWHERE_IN_GOLD)
             }
@@ -270,7 +270,7 @@ fn boundary_reason(gold: &Entry, predicted: &Entry) -> &'static str {
     match (common == length(&gold.spans), common == length(&predicted.spans)) {
         (true, false) => "the prediction is longer",
         (false, true) => "the prediction is shorter",
-        _ => "both have a part that the other lacks",
+        _ => "the spans partly overlap",
     }
 }
 

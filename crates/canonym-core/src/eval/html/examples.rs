@@ -10,11 +10,11 @@ use crate::eval::thousands;
 pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
     out.leaf("h2", &[], "Examples");
     out.element("p", &[], |out| {
-        out.text("Gold is ");
+        out.text("Gold mentions are ");
         out.leaf("u.gold", &[], "underlined");
-        out.text(", the prediction is ");
-        out.leaf("mark.predicted", &[], "marked");
-        out.text(". Cases with the same text and concepts share one example; the most frequent come first.");
+        out.text(", predictions ");
+        out.leaf("mark.predicted", &[], "highlighted");
+        out.text(". Cases with the same text and concepts are grouped, most frequent first.");
     });
     let shown: Vec<(&Example, &Case)> =
         errors.examples.iter().filter_map(|example| Some((example, errors.cases.get(example.case)?))).collect();
@@ -29,7 +29,7 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
                 out.leaf("b", &[], count.class.title());
                 let n_covered: u64 = of_class.iter().map(|(example, _)| example.n_alike).sum();
                 let (n_shown, n_cases) = (thousands(of_class.len() as u64), thousands(count.n_cases));
-                let text = format!(" — cases: {n_cases}; examples: {n_shown}, for {} of them", thousands(n_covered));
+                let text = format!(" — {n_cases} cases; {n_shown} examples cover {} of them", thousands(n_covered));
                 out.leaf("span.soft", &[], &text);
             });
             out.element("p", &[], |out| {
@@ -105,7 +105,7 @@ fn row(out: &mut Markup, label: &str, content: impl FnOnce(&mut Markup)) {
 
 fn side(out: &mut Markup, side: &Side) {
     match side.ids.is_empty() {
-        true => out.leaf("span.soft", &[], "no concept"),
+        true => out.leaf("span.soft", &[], "unlinked"),
         false => concept(out, &side.ids, &side.names),
     }
     let mut more = side.types.clone();
@@ -141,7 +141,7 @@ fn origin(example: &Example, case: &Case) -> String {
         parts.push(case.reason.clone());
     }
     if example.n_alike > 1 {
-        parts.push(format!("{} alike", thousands(example.n_alike)));
+        parts.push(format!("{} similar", thousands(example.n_alike)));
     }
     parts.join(" · ")
 }

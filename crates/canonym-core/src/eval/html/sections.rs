@@ -37,7 +37,7 @@ pub(super) fn masthead(out: &mut Markup, page: &Page<'_>, title: &str) {
         fact("Documents", &thousands(report.n_documents));
         fact("Gold", &format!("{} mentions", thousands(report.n_gold)));
         fact("Predicted", &format!("{} mentions", thousands(report.n_pred)));
-        fact("Ids agree", policy_words(report.policy.ids));
+        fact("Ids match", policy_words(report.policy.ids));
     });
 }
 
@@ -56,7 +56,7 @@ pub(super) fn headline(out: &mut Markup, page: &Page<'_>) {
             figure(out, class, "Accuracy@1", score, interval);
         }
         if let Some(kb) = &report.kb {
-            figure_with(out, "figure", "Gold concepts in reach", kb.coverage, None, "no recall can be higher");
+            figure_with(out, "figure", "Gold concepts in the terminology", kb.coverage, None, "upper bound of recall");
         }
     });
     if let Some(errors) = page.errors.filter(|errors| errors.n_gold + errors.n_pred > 0) {
@@ -104,7 +104,7 @@ fn verdict(errors: &ErrorAnalysis) -> String {
     let n_of = |class| errors.classes.iter().find(|count| count.class == class).map_or(0, |count| count.n_gold);
     let n_right = n_of(ErrorClass::Correct);
     let mut text = format!(
-        "{} of {} gold mentions are right ({}\u{a0}%).",
+        "{} of {} gold mentions are correct ({}\u{a0}%).",
         thousands(n_right),
         thousands(errors.n_gold),
         percent(ratio(n_right as f64, errors.n_gold as f64), 1)
@@ -121,13 +121,13 @@ fn verdict(errors: &ErrorAnalysis) -> String {
         .collect();
     if let Some((last, rest)) = named.split_last() {
         let list = if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
-        text += &format!(" Of {} errors on either side, most are: {list}.", thousands(n_wrong));
+        text += &format!(" Most of the {} errors are: {list}.", thousands(n_wrong));
     }
     let reasons = wrong.iter().flat_map(|count| &count.reasons);
     let n_nowhere: u64 = reasons.filter(|known| known.reason == NOWHERE_IN_GOLD).map(|known| known.n).sum();
     if n_nowhere * 20 > errors.n_pred {
         text += &format!(
-            " {} of {} predictions name concepts that gold has nowhere: the knowledge base reaches beyond the corpus.",
+            " {} of {} predictions link to concepts that gold never uses: the knowledge base is broader than the corpus.",
             thousands(n_nowhere),
             thousands(errors.n_pred)
         );
@@ -140,9 +140,9 @@ fn classes(out: &mut Markup, errors: &ErrorAnalysis) {
     let most = wrong.first().map_or(0, |count| count.n_cases) as f64;
     let n_wrong: u64 = wrong.iter().map(|count| count.n_cases).sum();
     let caption = if errors.has_terminology {
-        "Errors by class. A pair of a gold mention and a prediction is one case; whatever is left alone is one, too."
+        "Errors by class. A case is a pair of gold mention and prediction, or an unmatched one of either."
     } else {
-        "Errors by class. No knowledge base was given, so nothing is said of concepts and names that it lacks."
+        "Errors by class. Missing concepts and names are not reported without a knowledge base."
     };
     let heads = [("", "name"), ("", "bar"), ("Cases", "number"), ("Share", "number"), ("Gold", "number wide")];
     let heads: Vec<(&str, &str)> = heads.into_iter().chain([("Predicted", "number wide")]).collect();
@@ -210,7 +210,7 @@ pub(super) fn measures(out: &mut Markup, report: &Report) {
         ("F1", NUMBER),
         ("95% of F1", NUMBER),
         ("Macro F1", "number wide"),
-        ("Right / predicted", "number wide"),
+        ("Correct / predicted", "number wide"),
         ("Found / gold", "number wide"),
     ];
     table(out, &caption, &heads, |out| {
@@ -246,10 +246,10 @@ pub(super) fn types(out: &mut Markup, report: &Report) {
         |slice: &crate::eval::report::Slice| slice.counts.get(&Measure::Strict).map_or(0, |counts| counts.n_gold);
     rows.sort_by_key(|(kind, slice)| (u64::MAX - n_gold(slice), kind.as_str()));
     let rest = rows.len().saturating_sub(MAX_TYPES);
-    let more = if rest > 0 { format!(" {rest} rarer types are left out.") } else { String::new() };
+    let more = if rest > 0 { format!(" {rest} rarer types are not shown.") } else { String::new() };
     let caption = format!(
-        "Strict scores by type, in percent. A prediction without a type has that of the gold mention it lies on; where it \
-         lies on none it is untyped.{more}"
+        "Strict scores by type, in percent. A prediction without a type takes the type of an overlapping gold mention; \
+         without one it is untyped.{more}"
     );
     let heads = [("Type", ""), ("F1", "bar"), ("", NUMBER), ("P", NUMBER), ("R", NUMBER), ("Gold", NUMBER)];
     let heads: Vec<(&str, &str)> = heads.into_iter().chain([("Predicted", "number wide")]).collect();
@@ -285,7 +285,7 @@ pub(super) fn ranking(out: &mut Markup, ranking: &Ranking, policy: &Policy) {
     out.element("div.plots", &[], |out| {
         out.element("figure", &[], |out| {
             accuracy_plot(&ranking.all).draw(out);
-            out.leaf("figcaption", &[], "Accuracy@k over all mentions, with 95% intervals where they were made.");
+            out.leaf("figcaption", &[], "Accuracy@k over all mentions, with 95% intervals if available.");
         });
         out.element("div", &[], |out| ranking_table(out, ranking));
     });
@@ -324,7 +324,7 @@ fn ranking_table(out: &mut Markup, ranking: &Ranking) {
     heads.push(("MRR", "number wide"));
     let rows = [
         ("all", Some(&ranking.all)),
-        ("with gold in the list", Some(&ranking.normalised)),
+        ("with gold among the candidates", Some(&ranking.normalised)),
         ("with gold in the knowledge base", ranking.linkable.as_ref()),
         ("unseen in training", ranking.zero_shot.as_ref()),
     ];
@@ -346,8 +346,8 @@ fn ranking_table(out: &mut Markup, ranking: &Ranking) {
 pub(super) fn confidence(out: &mut Markup, curves: &Curves) {
     out.leaf("h2", &[], "Confidence");
     let text = format!(
-        "How well the scores of {} links tell right ones from wrong ones. Keep links from the surest down, and coverage \
-         is the share that is kept, risk the share of those that is wrong.",
+        "How well the scores of {} links separate correct from wrong links. Coverage is the share of links kept above a \
+         threshold; risk is the share of wrong links among them.",
         thousands(curves.n_answered)
     );
     out.leaf("p", &[], &text);
@@ -357,7 +357,7 @@ pub(super) fn confidence(out: &mut Markup, curves: &Curves) {
             out.element("figcaption", &[], |out| {
                 out.text("Risk against coverage. Area under the curve ");
                 out.leaf("b", &[], &format!("{:.4}", curves.aurc));
-                out.text(&format!(", {:.4} of it beyond perfect scores.", curves.excess_aurc));
+                out.text(&format!(", {:.4} above the optimum.", curves.excess_aurc));
                 if let Some(wanted) = &curves.wanted {
                     out.text(&wanted_words(wanted));
                 }
@@ -368,7 +368,7 @@ pub(super) fn confidence(out: &mut Markup, curves: &Curves) {
                 reliability_plot(calibration).draw(out);
                 out.element("figcaption", &[], |out| {
                     out.text(
-                        "Reliability: the share of right links by score; on the dashed line scores are true. ECE ",
+                        "Reliability: share of correct links by score; the dashed line is perfect calibration. ECE ",
                     );
                     out.leaf("b", &[], &percent(calibration.ece, 1));
                     let (largest, brier) = (percent(calibration.mce, 1), calibration.brier);
@@ -418,7 +418,7 @@ fn reliability_plot(calibration: &Calibration) -> Plot {
         title: "Reliability".to_owned(),
         description: format!("The expected calibration error is {} points.", percent(calibration.ece, 1)),
         x_label: "score, %".to_owned(),
-        y_label: "right, %".to_owned(),
+        y_label: "correct, %".to_owned(),
         x_ticks: share_ticks(),
         y_max: 1.0,
         bars: filled.iter().map(|bin| (bin.low, bin.high, bin.accuracy)).collect(),
@@ -432,7 +432,7 @@ fn reliability_plot(calibration: &Calibration) -> Plot {
 fn bins(out: &mut Markup, calibration: &Calibration) {
     out.element("details", &[], |out| {
         out.leaf("summary", &[], "Reliability in numbers");
-        let heads = [("Score", ""), ("Links", NUMBER), ("Mean score", NUMBER), ("Right, %", NUMBER)];
+        let heads = [("Score", ""), ("Links", NUMBER), ("Mean score", NUMBER), ("Correct, %", NUMBER)];
         table(out, "Links by score.", &heads, |out| {
             for bin in calibration.bins.iter().filter(|bin| bin.n > 0) {
                 out.element("tr", &[], |out| {
@@ -467,7 +467,7 @@ pub(super) fn concept(out: &mut Markup, ids: &[String], names: &[String]) {
 pub(super) fn confusions(out: &mut Markup, errors: &ErrorAnalysis) {
     out.leaf("h2", &[], "Confusions");
     let heads = [("Gold concept", ""), ("Predicted concept", ""), ("Text", "wide"), ("Times", NUMBER)];
-    table(out, "Concepts that were taken for others on the same mention, the most frequent first.", &heads, |out| {
+    table(out, "Confused concepts on the same mention, most frequent first.", &heads, |out| {
         for row in errors.confusions.iter().take(MAX_ROWS) {
             out.element("tr", &[], |out| {
                 out.element("td.name", &[], |out| concept(out, &row.gold_ids, &row.gold_names));
@@ -483,9 +483,9 @@ pub(super) fn confusions(out: &mut Markup, errors: &ErrorAnalysis) {
 pub(super) fn surfaces(out: &mut Markup, errors: &ErrorAnalysis) {
     out.leaf("h2", &[], "Texts");
     out.element("div.plots", &[], |out| {
-        let missed = "Gold mentions without a link: the most frequent texts, and how many of all their mentions.";
+        let missed = "Unlinked gold mentions: most frequent texts, and the share of their mentions.";
         surface_table(out, missed, &errors.missed_surfaces);
-        let spurious = "Links without a gold mention: the most frequent texts, and how many of all their links.";
+        let spurious = "Links without a gold mention: most frequent texts, and the share of their links.";
         surface_table(out, spurious, &errors.spurious_surfaces);
     });
 }
@@ -518,13 +518,13 @@ fn policy_words(policy: IdPolicy) -> &'static str {
 fn measure_words(measure: Measure) -> &'static str {
     match measure {
         Measure::Strict => "Identical spans and a matching concept, one to one.",
-        Measure::MentionRecognition => "Identical spans, whatever the concept.",
+        Measure::MentionRecognition => "Identical spans, any concept.",
         Measure::Type => "Identical spans and a matching type.",
-        Measure::PartialBinary => "A shared place and a matching concept; each side asks for itself.",
-        Measure::PartialOneToOne => "A shared place and a matching concept, one to one.",
-        Measure::PartialMaxMax => "The largest share that a matching annotation covers.",
-        Measure::Weak => "Weak annotation match: a shared place and a matching concept.",
-        Measure::Nil => "Identical spans of which both sides say that no concept is meant.",
+        Measure::PartialBinary => "Overlapping spans and a matching concept; each side counted separately.",
+        Measure::PartialOneToOne => "Overlapping spans and a matching concept, one to one.",
+        Measure::PartialMaxMax => "The largest share of the span covered by a matching annotation.",
+        Measure::Weak => "Weak annotation match: overlapping spans and a matching concept.",
+        Measure::Nil => "Identical spans that both sides leave unlinked (NIL).",
     }
 }
 
@@ -532,7 +532,7 @@ fn measure_words(measure: Measure) -> &'static str {
 pub(super) fn rules(out: &mut Markup, page: &Page<'_>) {
     let policy = &page.report.policy;
     out.leaf("h2", &[], "Rules");
-    out.leaf("p", &[], "What the words on this page mean, and by which rules it was judged.");
+    out.leaf("p", &[], "Definitions and scoring rules of this page.");
     out.element("dl", &[("class", "rules")], |out| {
         let mut rule = |label: &str, text: &str| {
             out.leaf("dt", &[], label);
@@ -542,13 +542,13 @@ pub(super) fn rules(out: &mut Markup, page: &Page<'_>) {
         let n_resamples = policy.bootstrap.n_resamples;
         if n_resamples > 0 {
             let (level, n) = (percent(policy.bootstrap.level, 0), thousands(n_resamples as u64));
-            rule("Intervals", &format!("hold the middle {level} % of {n} resamples of whole documents"));
+            rule("Intervals", &format!("{level} % intervals from {n} bootstrap resamples of documents"));
         }
-        rule("Ranks", if policy.unit == RankUnit::Names { "count names" } else { "count concepts" });
+        rule("Ranks", if policy.unit == RankUnit::Names { "of names" } else { "of concepts" });
         let composite = match policy.composite {
-            Composite::All => "right where all parts are",
-            Composite::First => "judged by the first part",
-            Composite::Drop => "left out",
+            Composite::All => "correct if all parts are correct",
+            Composite::First => "scored by the first part",
+            Composite::Drop => "excluded",
         };
         rule("Composite mentions", composite);
         for measure in page.report.metrics.keys() {
@@ -561,7 +561,7 @@ pub(super) fn rules(out: &mut Markup, page: &Page<'_>) {
         for (label, n) in [
             ("Gold without a concept", page.report.n_gold_nil),
             ("Gold documents without predictions", page.report.n_missing_documents),
-            ("Documents with another text than gold", page.report.n_different_texts),
+            ("Documents whose text differs from gold", page.report.n_different_texts),
         ] {
             if n > 0 {
                 rule(label, &thousands(n));
