@@ -27,7 +27,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: the knowledge base could not be opened
+                error: cannot open the knowledge base
                   caused by: cannot use cut.kb: it is truncated: [NUMBER] of [NUMBER] bytes
                 hint: rebuild it with `canonym kb build`
             "#]],
@@ -37,7 +37,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot use stub.kb: it has 20 bytes, too few for a header
             hint: build it with `canonym kb build`
         "#]],
@@ -47,7 +47,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot use changed.kb: its section `meta` is damaged
             hint: rebuild it with `canonym kb build`
         "#]],
@@ -57,7 +57,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot use header.kb: its header is damaged
             hint: rebuild it with `canonym kb build`
         "#]],
@@ -67,7 +67,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot use empty.kb: it has 0 bytes, too few for a header
             hint: build it with `canonym kb build`
         "#]],
@@ -77,7 +77,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: the knowledge base could not be opened
+                error: cannot open the knowledge base
                   caused by: cannot use shapes.tsv: it is not a compiled knowledge base
                 hint: compile a terminology with `canonym kb build`
             "#]],
@@ -87,7 +87,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: the knowledge base could not be opened
+                error: cannot open the knowledge base
                   caused by: cannot use .: it is not a regular file
                 hint: get a complete copy of the file
             "#]],
@@ -97,7 +97,7 @@ fn damaged_files_are_refused_with_a_reason() {
             expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot open missing.kb
               caused by: No such file or directory (os error 2)
             hint: check the path; relative paths are resolved from the current folder
@@ -125,7 +125,7 @@ fn files_of_another_version_say_so() {
         expect![[r#"
         status 1
         --- stderr
-        error: the knowledge base could not be opened
+        error: cannot open the knowledge base
           caused by: cannot use newer.kb: it has format 2; this version reads up to 1
         hint: use the newer version of canonym that built it, or rebuild it with this version
     "#]],
@@ -135,7 +135,7 @@ fn files_of_another_version_say_so() {
         expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot use foreign.kb: it is not a compiled knowledge base
             hint: compile a terminology with `canonym kb build`
         "#]],
@@ -145,7 +145,7 @@ fn files_of_another_version_say_so() {
         expect![[r#"
             status 1
             --- stderr
-            error: the knowledge base could not be opened
+            error: cannot open the knowledge base
               caused by: cannot use hollow.kb: it has no section `id.at`
             hint: get a complete copy of the file
         "#]],

@@ -141,7 +141,10 @@ fn what_was_trained_finds_and_links_mentions() {
     assert!(ok && leaky.contains("strict"), "{leaky}{errors}");
     let lexical = ["eval", "--model", "lexical", "--data", "train.pubtator.txt", "--leaky-tokenisation"];
     let (ok, _, errors) = said(&place, &lexical, "");
-    assert!(!ok && errors.contains("nothing leaks in this model") && errors.contains("hint:"), "{errors}");
+    assert!(
+        !ok && errors.contains("`--leaky-tokenisation` does not apply to this model") && errors.contains("hint:"),
+        "{errors}"
+    );
     for given in ["detect", "gold"] {
         let arguments =
             ["link", "--model", "model", "--explain", "--mentions", given, "--to", "jsonl", "train.pubtator.txt"];
@@ -227,7 +230,7 @@ fn what_finds_mentions_for_judging_can_be_named_or_left_out() {
     let report = report(&place, "given");
     assert!(report["search_by_default_model"].is_null() && report["linking"]["accuracy_at_1"].is_f64(), "{report}");
     let (ok, errors) = train(&place, "other", &["run.n_steps=10", "judge.mentions=nothing.safetensors"]);
-    assert!(!ok && errors.contains("`judge.mentions` is a bundle that finds mentions, or `none`"), "{errors}");
+    assert!(!ok && errors.contains("`judge.mentions` must be a bundle that detects mentions, or `none`"), "{errors}");
 }
 
 #[test]
@@ -378,12 +381,12 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     assert!(ok && report(&place, "compiled")["linking"] == first["linking"], "{errors}");
     let (ok, errors) = train(&place, "compiled", &["data.mention_names=true"]);
     assert!(!ok && errors.contains("more than one terminology"), "{errors}");
-    assert!(errors.contains("compiled holds a model, which is replaced when this one is complete"), "{errors}");
+    assert!(errors.contains("compiled already holds a model; it will be replaced when training finishes"), "{errors}");
     place.write("shapes.toml", &of_first);
     let (ok, errors) = train(&place, "alone", &["run.n_steps=0", "data.train=[]"]);
     assert!(ok, "{errors}");
     for (set, expected) in [
-        ("model.mention=ends", "leave both tables out"),
+        ("model.mention=ends", "omit both tables"),
         ("encoder.bert=tiny", "has to name one beginning"),
         ("encoder.from=none", "none"),
     ] {
@@ -493,10 +496,10 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
 fn what_cannot_be_trained_is_told() {
     let place = place();
     let cases = [
-        ("encoder.bert=big", "there is no checkpoint ./big, nor "),
+        ("encoder.bert=big", "no checkpoint found at ./big or "),
         ("windows.pieces=64", "longer than the 40 that the checkpoint has places for"),
-        ("windows.marked=true", "marked windows and the vector of a mention do not go together"),
-        ("data.hold_out=1", "documents cannot be held out so"),
+        ("windows.marked=true", "`windows.marked` and `model.mention` do not match"),
+        ("data.hold_out=1", "invalid held-out documents"),
         ("data.train=[]", "have no mentions"),
         ("data.synonyms=[{path=\"none.tsv\",format=\"tsv\"}]", "none.tsv"),
         ("data.train=[\"none.txt\"]", "none.txt"),
@@ -517,13 +520,13 @@ fn what_cannot_be_trained_is_told() {
     // A folder whose training did not end is no model.
     assert!(!train(&place, "half", &["data.terminology.path=other.tsv"]).0);
     let (ok, _, errors) = said(&place, &["link", "--model", "half", "--text", "ring"], "");
-    assert!(!ok && errors.contains("half holds no complete model"), "{errors}");
+    assert!(!ok && errors.contains("half does not contain a complete model"), "{errors}");
     std::fs::create_dir(place.path("big")).unwrap();
     place.write("big/config.json", "{}");
     let (ok, errors) = train(&place, "half", &["encoder.bert=big"]);
     assert!(!ok && errors.contains("has no model.safetensors"), "{errors}");
     let (ok, errors) = train(&place, "half", &["encoder.bert=big/none"]);
-    assert!(!ok && errors.contains("there is no checkpoint ./big/none"), "{errors}");
+    assert!(!ok && errors.contains("no checkpoint found at ./big/none"), "{errors}");
     place.write("model/model.safetensors", "no model");
     let (ok, _, errors) = said(&place, &["map", "--model", "model", "-"], "ring\n");
     assert!(!ok && errors.contains("no complete safetensors file"), "{errors}");

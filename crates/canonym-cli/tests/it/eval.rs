@@ -78,7 +78,7 @@ fn faults_of_the_files_and_of_the_call_differ() {
         expect![[r#"
         status 1
         --- stderr
-        error: the knowledge base could not be opened
+        error: cannot open the knowledge base
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
         hint: check the path; relative paths are resolved from the current folder

@@ -136,7 +136,7 @@ fn the_card_of_a_model_lists_what_it_learned_from() {
     assert_eq!(own.len(), 1, "{info}");
     assert_eq!((&own[0]["file"], &own[0]["n_documents"]), (&"shapes/train.jsonl".into(), &8.into()));
     let (ok, _, told) = said(&place, &["model", "info", "nothing"]);
-    assert!(!ok && told.contains("there is no model `nothing`") && told.contains("hint: "), "{told}");
+    assert!(!ok && told.contains("no such model: `nothing`") && told.contains("hint: "), "{told}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn files_that_cannot_be_linked_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: the knowledge base could not be opened
+        error: cannot open the knowledge base
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
         hint: check the path; relative paths are resolved from the current folder

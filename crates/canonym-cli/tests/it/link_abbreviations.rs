@@ -153,8 +153,8 @@ fn models_that_read_no_short_forms_refuse_the_file() {
         expect![[r#"
         status 2
         --- stderr
-        error: this model does not read short forms of a file
-        hint: leave `--abbreviations` out, or find mentions by `--model default` or `lexical`
+        error: this model does not support custom abbreviations
+        hint: omit `--abbreviations`, or detect mentions with `--model default` or `lexical`
     "#]],
     );
     place.check(

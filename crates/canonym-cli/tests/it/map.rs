@@ -182,8 +182,8 @@ fn options_that_cannot_be_used_have_status_two() {
         expect![[r#"
             status 1
             --- stderr
-            error: there is no model `nothing`
-            hint: give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote
+            error: no such model: `nothing`
+            hint: use `default`, `lexical`, `bm25`, or a model trained with `canonym train`
         "#]],
     );
 }

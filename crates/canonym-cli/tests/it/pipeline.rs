@@ -209,9 +209,9 @@ fn what_no_tagger_can_be_trained_on_is_refused() {
     let cases = [
         (TAGGER.replace("width = 16", "width = 0"), "a size is 0"),
         (TAGGER.replace("[\"*\"]", "\"*\""), "no experiment of the tagger"),
-        (TAGGER.replace("{ Ache = [\"Ache\"] }", "{ Pain = [\"Ache\"] }"), "there is no layer `Pain`"),
+        (TAGGER.replace("{ Ache = [\"Ache\"] }", "{ Pain = [\"Ache\"] }"), "unknown layer `Pain`"),
         (TAGGER.replace("train.jsonl", "missing.jsonl"), "missing.jsonl"),
-        (TAGGER.replace("role = \"fit\"", "role = \"dev\""), "no corpus is trained on"),
+        (TAGGER.replace("role = \"fit\"", "role = \"dev\""), "no training corpus"),
     ];
     for (config, expected) in cases {
         place.write("tagger.toml", config);

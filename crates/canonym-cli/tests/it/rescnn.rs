@@ -124,7 +124,7 @@ fn the_first_use_of_a_large_terminology_tells_that_its_names_are_encoded() {
     assert!(ok && quiet.is_empty(), "{quiet}");
     std::fs::remove_dir_all(place.path("cache")).unwrap();
     let (ok, _, told) = said(&place, &map, "shape 7\n");
-    let end = format!("once; their vectors are kept in {}\n", place.path("cache").display());
+    let end = format!("once; the embeddings are cached in {}\n", place.path("cache").display());
     assert!(ok && told.starts_with("encoding 25,000 names of many (about ") && told.ends_with(&end), "{told}");
     assert_eq!(told.lines().count(), 1);
     // Now they are there.
@@ -231,7 +231,7 @@ fn phrases_of_a_fold_are_names_and_the_report_tells_what_they_are_worth() {
     let train = ["train", "folds.toml", "--data-root", ".", "--set", "fold=1", "--out", "model"];
     let (ok, _, errors) = said(&place, &train, "");
     assert!(ok, "{errors}");
-    assert!(errors.contains("fold-1.train.txt: 1 lines are not UTF-8 and were read as Windows-1252"), "{errors}");
+    assert!(errors.contains("fold-1.train.txt: 1 lines were not UTF-8 and were read as Windows-1252"), "{errors}");
     assert!(errors.contains("1 ids of queries are not in the terminology"), "{errors}");
     let report = report(&place, "model");
     assert_eq!(
@@ -256,7 +256,10 @@ fn phrases_of_a_fold_are_names_and_the_report_tells_what_they_are_worth() {
     let (ok, _, errors) = said(&place, &[&bare[..], &["--set", "pretrain.run.n_steps=0"]].concat(), "");
     assert!(ok, "{errors}");
     let (ok, _, errors) = said(&place, &["train", "folds.toml", "--data-root", ".", "--out", "other"], "");
-    assert!(!ok && errors.contains("names {fold}") && errors.contains("hint: say which: `--set fold=0`"), "{errors}");
+    assert!(
+        !ok && errors.contains("uses {fold}") && errors.contains("hint: choose one, for example `--set fold=0`"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -309,7 +312,7 @@ fn whole_documents_of_a_corpus_are_held_out_and_its_mentions_are_the_terminology
     for (set, expected) in [
         ("data.hold_out=1", "`hold_out` is less than 2"),
         ("data.dev_queries=corpus.pubtator.txt", "held out in two ways"),
-        ("data.query_names=false", "there is no terminology to link to"),
+        ("data.query_names=false", "no terminology to link to"),
         ("data.hold_out=9", "too few documents"),
     ] {
         let (ok, _, errors) = said(&place, &[&train[..], &["--set", set]].concat(), "");
@@ -329,10 +332,10 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
     place.write("wrong.tsv", "ring S1\n");
     assert!(train("data.queries=wrong.tsv").contains("wrong.tsv:1: a query is a name and its ids"));
     place.write("empty.tsv", "");
-    assert!(train("data.dev_queries=empty.tsv").contains("empty.tsv:1: no query was found"));
+    assert!(train("data.dev_queries=empty.tsv").contains("empty.tsv:1: no queries found"));
     for (set, expected) in [
         ("model.width=0", "`width` is 0"),
-        ("model.kernels=[2]", "a kernel is 2 wide"),
+        ("model.kernels=[2]", "kernel width 2 is even"),
         ("vocabulary.dim=0", "without pieces or embeddings"),
         ("data.terminology.format=nope", "no source format `nope`"),
     ] {

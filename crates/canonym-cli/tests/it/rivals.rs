@@ -96,7 +96,7 @@ fn bm25_ranks_names_and_given_mentions_and_finds_none() {
     let (_, out, told) = said(&place, &["map", "--explain", "--model", "bm25", "--kb", "shapes.kb", "names.txt"]);
     assert!(out.contains("BM25 weight of a shared word"), "{out}{told}");
     let (success, _, told) = said(&place, &["link", "--model", "bm25", "--kb", "shapes.kb", "train.pubtator"]);
-    assert!(!success && told.contains("give `--mentions gold`"), "{told}");
+    assert!(!success && told.contains("use `--mentions gold`"), "{told}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
     refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "fewer than 2 candidates");
     place.write("shapes.tsv", SHAPES.replace('S', "T"));
-    refused(&train[..7], "no mention has its concept among its candidates");
+    refused(&train[..7], "no mention has the gold concept among its candidates");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_cross_encoder_orders_the_candidates_of_a_dual_encoder() {
         "retrieval.linker=dual-encoder",
     ];
     let (success, told) = run(&blink);
-    assert!(!success && told.contains("`retrieval.linker` and `data.linker` do not go together"), "{told}");
+    assert!(!success && told.contains("`retrieval.linker` and `data.linker` do not match"), "{told}");
     let (success, told) =
         run(&[&blink[..], &["--set", "data.linker=dual", "--set", "retrieval.n_candidates=4"]].concat());
     assert!(success, "{told}");

@@ -20,7 +20,7 @@ pub enum CorpusFormat {
     Text,
     /// One JSON document a line.
     Jsonl,
-    /// PubTator: title, abstract and tab-separated annotations.
+    /// PubTator: title, abstract and annotations by tab.
     Pubtator,
     /// BioC, as XML.
     BiocXml,

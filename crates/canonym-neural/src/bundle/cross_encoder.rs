@@ -118,29 +118,29 @@ impl CrossBundle {
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<CrossBundle> {
         let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;
         let refused = |message: String| {
-            let hint = "give a folder or file that `canonym train` wrote with `system = \"cross-encoder\"`";
+            let hint = "use a model trained with `system = \"cross-encoder\"`";
             Error::artifact(path, message).with_hint(hint)
         };
         let entry = |key: &str| {
-            let missing = || refused(format!("it holds weights, but no entry `{key}` that tells of which model"));
+            let missing = || refused(format!("its metadata has no entry `{key}` that names the model"));
             metadata.get(key).ok_or_else(missing)
         };
         let settings = entry(MANIFEST)?;
-        let unreadable = |error| refused(format!("its settings: {error}"));
+        let unreadable = |error| refused(format!("invalid settings: {error}"));
         let Format { format, system } = serde_json::from_str(settings).map_err(unreadable)?;
         if system.as_deref() != Some(SYSTEM) {
-            let of = system.map_or_else(String::new, |system| format!(" but of the system `{system}`"));
-            return Err(refused(format!("it is no model of a cross-encoder{of}")));
+            let of = system.map_or_else(String::new, |system| format!(", but of the system `{system}`"));
+            return Err(refused(format!("it is not a model of a cross-encoder{of}")));
         }
         if format > FORMAT {
-            return Err(refused(format!("it has format {format}, this program reads up to {FORMAT}")));
+            return Err(refused(format!("it has format {format}; this version reads up to {FORMAT}")));
         }
         let manifest: CrossManifest = serde_json::from_str(settings).map_err(unreadable)?;
         let mut pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
         (pieces.normalizer, pieces.longest_word) = (manifest.normalizer, manifest.longest_word);
         if manifest.model.bert.vocab_size < pieces.len() {
             let n_embedded = manifest.model.bert.vocab_size;
-            return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
+            return Err(refused(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
         }
         let learned = learned_in(&metadata, path)?;
         let bundle = CrossBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
@@ -203,7 +203,7 @@ mod tests {
         let mut other = bundle();
         other.manifest.system = "dual-encoder".to_owned();
         let error = opened(&other.to_bytes(Precision::Single).unwrap()).unwrap_err();
-        assert!(error.to_string().contains("no model of a cross-encoder but of the system `dual-encoder`"), "{error}");
+        assert!(error.to_string().contains("no model of a cross-encoder, but of the system `dual-encoder`"), "{error}");
     }
 
     #[test]

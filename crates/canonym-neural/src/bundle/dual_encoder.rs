@@ -132,15 +132,12 @@ impl DualBundle {
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<DualBundle> {
         let (mut parameters, metadata) = Parameters::from_bytes(bytes, path)?;
         let refused = |message: String| {
-            Error::artifact(path, message)
-                .with_hint("give a folder or file that `canonym train` wrote with this version")
+            Error::artifact(path, message).with_hint("use a model trained with this version of canonym")
         };
         let entry = |key: &str| {
-            metadata
-                .get(key)
-                .ok_or_else(|| refused(format!("it holds weights, but no entry `{key}` that tells of which model")))
+            metadata.get(key).ok_or_else(|| refused(format!("its metadata has no entry `{key}` that names the model")))
         };
-        let wrong = |error: serde_json::Error| refused(format!("its settings: {error}"));
+        let wrong = |error: serde_json::Error| refused(format!("invalid settings: {error}"));
         let manifest: DualManifest = serde_json::from_str(entry(MANIFEST)?).map_err(wrong)?;
         if manifest.system != SYSTEM || manifest.format > FORMAT {
             let DualManifest { system, format, .. } = manifest;
@@ -162,7 +159,7 @@ impl DualBundle {
         }
         if manifest.model.bert.vocab_size < pieces.len() {
             let n = manifest.model.bert.vocab_size;
-            return Err(refused(format!("it has {n} embeddings for {} pieces", pieces.len())));
+            return Err(refused(format!("it has {n} embeddings for {} wordpieces", pieces.len())));
         }
         let learned = learned_in(&metadata, path)?;
         let bundle = DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
@@ -214,7 +211,7 @@ impl DualBundle {
     pub fn usages(&self) -> Result<Usages> {
         let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(Usages::default()) };
         let lines = std::str::from_utf8(bytes).ok();
-        lines.and_then(Usages::from_lines).ok_or_else(|| Error::invalid("what names were used for cannot be read"))
+        lines.and_then(Usages::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
     }
 
     /// What divides texts for it.
@@ -311,7 +308,7 @@ pub(crate) mod tests {
         let mut damaged = counted;
         damaged.parameters.add_table(USAGES, vec![b'a', b'\t', 200]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
-        assert!(error.to_string().contains("what names were used for cannot be read"), "{error}");
+        assert!(error.to_string().contains("invalid mention-entity prior"), "{error}");
         let mut damaged = back;
         damaged.parameters.add_table(VOICE, vec![1, 2, 3]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();

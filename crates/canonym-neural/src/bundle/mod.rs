@@ -47,7 +47,7 @@ pub(crate) fn metadata_of(
     pieces: &Pieces,
     learned: Option<&Learned>,
 ) -> Result<BTreeMap<String, String>> {
-    let refused = |error| Error::invalid(format!("the settings of the model cannot be written: {error}"));
+    let refused = |error| Error::invalid(format!("cannot write the model settings: {error}"));
     let manifest = serde_json::to_string(manifest).map_err(refused)?;
     let mut metadata = BTreeMap::from([(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), pieces.to_lines())]);
     if let Some(learned) = learned {
@@ -59,8 +59,8 @@ pub(crate) fn metadata_of(
 /// What a bundle learned from; `None` where it was written without a record.
 pub(crate) fn learned_in(metadata: &BTreeMap<String, String>, path: &Path) -> Result<Option<Learned>> {
     let refused = |error| {
-        Error::artifact(path, format!("its record of what it learned from: {error}"))
-            .with_hint("fetch the bundle again, or train it again")
+        Error::artifact(path, format!("invalid training record: {error}"))
+            .with_hint("download the bundle again, or retrain it")
     };
     metadata.get(LEARNED).map(|json| serde_json::from_str(json).map_err(refused)).transpose()
 }
@@ -68,7 +68,7 @@ pub(crate) fn learned_in(metadata: &BTreeMap<String, String>, path: &Path) -> Re
 /// The content of a bundle with this record in the place of another one, or of none: weights and settings stay as they are, to the byte.
 pub fn with_record(bytes: &[u8], path: &Path, learned: &Learned) -> Result<Vec<u8>> {
     let mut metadata = Parameters::metadata(bytes, path)?;
-    let refused = |error| Error::invalid(format!("the record of what a model learned from cannot be written: {error}"));
+    let refused = |error| Error::invalid(format!("cannot write the training record: {error}"));
     metadata.insert(LEARNED.to_owned(), serde_json::to_string(learned).map_err(refused)?);
     Parameters::with_metadata(bytes, path, &metadata)
 }
@@ -170,30 +170,27 @@ impl Bundle {
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Bundle> {
         let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;
         let refused = |message: String| {
-            Error::artifact(path, message)
-                .with_hint("give a folder or file that `canonym train` wrote with this version")
+            Error::artifact(path, message).with_hint("use a model trained with this version of canonym")
         };
         let entry = |key: &str| {
-            metadata
-                .get(key)
-                .ok_or_else(|| refused(format!("it holds weights, but no entry `{key}` that tells of which model")))
+            metadata.get(key).ok_or_else(|| refused(format!("its metadata has no entry `{key}` that names the model")))
         };
         let manifest = entry(MANIFEST)?;
         let number: Format =
-            serde_json::from_str(manifest).map_err(|error| refused(format!("its settings: {error}")))?;
+            serde_json::from_str(manifest).map_err(|error| refused(format!("invalid settings: {error}")))?;
         if let Some(system) = &number.system {
             return Err(refused(format!("it is a model of the system `{system}`")));
         }
         if number.format > FORMAT {
-            return Err(refused(format!("it has format {}, this program reads up to {FORMAT}", number.format)));
+            return Err(refused(format!("it has format {}; this version reads up to {FORMAT}", number.format)));
         }
         let manifest: Manifest =
-            serde_json::from_str(manifest).map_err(|error| refused(format!("its settings: {error}")))?;
+            serde_json::from_str(manifest).map_err(|error| refused(format!("invalid settings: {error}")))?;
         let pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
         manifest.rescnn.check(&parameters).map_err(|error| refused(error.to_string()))?;
         let n_embedded = parameters.get("embedding.word")?.n_rows;
         if n_embedded < pieces.len() {
-            return Err(refused(format!("it has {n_embedded} embeddings for {} pieces", pieces.len())));
+            return Err(refused(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
         }
         let learned = learned_in(&metadata, path)?;
         let bundle = Bundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
@@ -237,7 +234,7 @@ impl Bundle {
     /// The recogniser, where there is one.
     pub fn typed_tagger(&self) -> Result<Option<TypedTagger>> {
         let Some(TaggerManifest { config, layers, .. }) = &self.manifest.tagger else { return Ok(None) };
-        let damaged = |what: &str| Error::invalid(format!("{what} of the tagger cannot be read"));
+        let damaged = |what: &str| Error::invalid(format!("cannot read {what} of the tagger"));
         let lines = |table: &str| std::str::from_utf8(self.parameters.table(table)?).map_err(|_| damaged("a table"));
         let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
         let usages = Usages::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the usages"))?;

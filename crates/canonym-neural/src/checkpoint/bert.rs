@@ -52,7 +52,8 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
     let pieces = Pieces::read(folder)?;
     let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
     if pieces.len() > config.vocab_size {
-        let message = format!("it has embeddings of {} pieces, the vocabulary has {}", config.vocab_size, pieces.len());
+        let message =
+            format!("it has embeddings for {} wordpieces, but the vocabulary has {}", config.vocab_size, pieces.len());
         return Err(refused(message));
     }
     let is_wanted = |name: &str| {
@@ -64,7 +65,10 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
     let prefix = PREFIXES.into_iter().find(known).ok_or_else(missing)?;
     let beyond = format!("{prefix}encoder.layer.{}.", config.num_hidden_layers);
     if let Some((name, _)) = all.iter().find(|(name, _)| name.starts_with(&beyond)) {
-        return Err(refused(format!("it has `{name}`, but `{CONFIG}` says {} layers", config.num_hidden_layers)));
+        return Err(refused(format!(
+            "it has `{name}`, but {} layers according to `{CONFIG}`",
+            config.num_hidden_layers
+        )));
     }
     let has_pooler = all.find(&format!("{prefix}pooler.dense.weight")).is_ok();
     for weight in config.weights() {
@@ -80,7 +84,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
             if (from.n_rows, from.n_cols) != expected {
                 let (n_rows, n_cols) = expected;
                 let message = format!(
-                    "`{prefix}{}` is {} x {}, by `{CONFIG}` it is {n_rows} x {n_cols}",
+                    "`{prefix}{}` is {} x {}, expected {n_rows} x {n_cols} by `{CONFIG}`",
                     tensor.name, from.n_rows, from.n_cols
                 );
                 return Err(refused(message));
@@ -138,7 +142,7 @@ fn weights_to_bytes(config: &BertConfig, scope: &str, parameters: &Parameters) -
             tensors_and_bytes.push((tensor, bytes));
         }
     }
-    let refused = |error| Error::invalid(format!("weights cannot be written: {error}"));
+    let refused = |error| Error::invalid(format!("cannot write the weights: {error}"));
     let mut views = Vec::with_capacity(tensors_and_bytes.len());
     for (tensor, bytes) in &tensors_and_bytes {
         let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(refused)?;
@@ -152,11 +156,11 @@ fn weights_to_bytes(config: &BertConfig, scope: &str, parameters: &Parameters) -
 /// The shape in a `config.json`; other kinds of models are refused.
 fn read_config(path: &Path) -> Result<BertConfig> {
     let refused = |message: String| {
-        let hint = "give the folder of a BERT: BERT, BioBERT, SciBERT, PubMedBERT, SapBERT and MiniLM are such";
+        let hint = "use a BERT checkpoint folder, such as BERT, BioBERT, SciBERT, PubMedBERT, SapBERT or MiniLM";
         Error::artifact(path, message).with_hint(hint)
     };
     let text = std::fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
-    let wrong = |error: serde_json::Error| refused(format!("no config of a BERT: {error}"));
+    let wrong = |error: serde_json::Error| refused(format!("invalid BERT config: {error}"));
     // Of what kind it is comes first: configs of others lack fields.
     let kind: Kind = serde_json::from_str(&text).map_err(wrong)?;
     match (kind.model_type.as_deref(), kind.position_embedding_type.as_deref()) {
@@ -321,7 +325,7 @@ mod tests {
             .unwrap();
         assert!(
             refused(path)
-                .contains("`encoder.layer.0.intermediate.dense.weight` is 10 x 12, by `config.json` it is 9 x 12")
+                .contains("`encoder.layer.0.intermediate.dense.weight` is 10 x 12, expected 9 x 12 by `config.json`")
         );
         std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 1, ..config.clone() }).to_string())
             .unwrap();
@@ -341,8 +345,8 @@ mod tests {
             ("model_type", json!("roberta"), "its `model_type` is `roberta`, not `bert`"),
             ("position_embedding_type", json!("relative_key"), "its `position_embedding_type` is `relative_key`"),
             ("is_decoder", json!(true), "it is a decoder"),
-            ("hidden_act", json!("silu"), "no config of a BERT: unknown variant `silu`"),
-            ("num_attention_heads", json!(7), "7 heads cannot share a width of 12"),
+            ("hidden_act", json!("silu"), "invalid BERT config: unknown variant `silu`"),
+            ("num_attention_heads", json!(7), "a hidden size of 12 is not divisible by 7 heads"),
         ] {
             let mut changed = json!(config);
             changed[field] = value;
@@ -356,6 +360,6 @@ mod tests {
         assert!(refused(path).contains("it has `pytorch_model.bin`, a pickle"));
         std::fs::remove_file(path.join("pytorch_model.bin")).unwrap();
         assert!(refused(path).contains("it has no `model.safetensors`"));
-        assert!(refused(&path.join("nowhere")).contains("there is no such folder"));
+        assert!(refused(&path.join("nowhere")).contains("no such folder"));
     }
 }

@@ -26,7 +26,7 @@ const PREFIXES: [&str; 3] = ["", "bert.", "model."];
 
 /// What to do about a checkpoint that cannot be used.
 const HINT: &str =
-    "give the folder of a BERT whose weights are safetensors; `docs/formats.md` tells how to convert others";
+    "use a BERT checkpoint folder with safetensors weights; `docs/formats.md` describes how to convert others";
 
 /// What a model needs, what checkpoints call it, and what older ones call it.
 const TENSORS: [(&str, &str, &str); 5] = [
@@ -41,8 +41,8 @@ const TENSORS: [(&str, &str, &str); 5] = [
 pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Pieces> {
     let pieces = Pieces::read(folder)?;
     if !pieces.normalizer.is_uncased() {
-        let hint = "give the folder of an uncased BERT";
-        return Err(Error::artifact(folder, "its vocabulary keeps capitals or accents").with_hint(hint));
+        let hint = "use an uncased BERT checkpoint";
+        return Err(Error::artifact(folder, "its vocabulary is cased or keeps accents").with_hint(hint));
     }
     let path = weights_in(folder)?;
     let all = Parameters::read_some(&path, |name| name.contains("embeddings.") && !is_counted(name))?;
@@ -57,17 +57,22 @@ pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Paramete
     }
     let (n_words, dim) = (parameters.get("embedding.word")?.n_rows, parameters.get("embedding.word")?.n_cols);
     if n_words < pieces.len() {
-        return Err(refused(format!("it has embeddings of {n_words} pieces, the vocabulary has {}", pieces.len())));
+        return Err(refused(format!(
+            "it has embeddings for {n_words} wordpieces, but the vocabulary has {}",
+            pieces.len()
+        )));
     }
     for (ours, theirs, _) in TENSORS {
         let n_cols = parameters.get(ours)?.n_cols;
         if n_cols != dim {
-            return Err(refused(format!("`embeddings.{theirs}` is {n_cols} wide, words are {dim} wide")));
+            return Err(refused(format!(
+                "`embeddings.{theirs}` has dimension {n_cols}, but word embeddings have {dim}"
+            )));
         }
     }
     let n_kept = parameters.get("embedding.position")?.n_rows;
     if n_kept < n_places {
-        return Err(refused(format!("it has {n_kept} places, names have up to {n_places} pieces")));
+        return Err(refused(format!("it has {n_kept} positions, but names have up to {n_places} wordpieces")));
     }
     Ok(pieces)
 }
@@ -89,13 +94,13 @@ fn weights_in(folder: &Path) -> Result<PathBuf> {
         return Ok(path);
     }
     let message = if folder.join(PICKLE).exists() {
-        format!("it has `{PICKLE}`, a pickle, which this program does not open, and no `{WEIGHTS}`")
+        format!("it has no `{WEIGHTS}`, only `{PICKLE}`, a pickle file, which is not supported")
     } else if folder.join(format!("{WEIGHTS}.index.json")).exists() {
-        format!("its weights are divided among several files, `{WEIGHTS}` is not there")
+        format!("it has no `{WEIGHTS}`: weights in several files are not supported")
     } else if folder.exists() {
         format!("it has no `{WEIGHTS}`")
     } else {
-        "there is no such folder".to_owned()
+        "no such folder".to_owned()
     };
     Err(Error::artifact(folder, message).with_hint(HINT))
 }

@@ -102,13 +102,13 @@ fn read(path: &Path, n_rows: usize, n_cols: usize) -> Result<Matrix> {
     let container = Container::open(path, KIND)?;
     let bytes = &container.bytes()[container.range("vectors")?];
     if bytes.len() != 2 * n_rows * n_cols {
-        let message = format!("it has {} bytes of vectors, {} are expected", bytes.len(), 2 * n_rows * n_cols);
-        return Err(Error::artifact(path, message).with_hint("remove it; it is made again"));
+        let message = format!("it has {} bytes of vectors, expected {}", bytes.len(), 2 * n_rows * n_cols);
+        return Err(Error::artifact(path, message).with_hint("delete it; it will be rebuilt"));
     }
     let halves: Vec<f16> = bytes.as_chunks::<2>().0.iter().map(|bytes| f16::from_le_bytes(*bytes)).collect();
     if halves.iter().any(|half| !half.is_finite()) {
         return Err(
-            Error::artifact(path, "it holds values that are no numbers").with_hint("remove it; it is made again")
+            Error::artifact(path, "it contains values that are not numbers").with_hint("delete it; it will be rebuilt")
         );
     }
     Ok(Matrix::new(n_rows, n_cols, singles(&halves)))

@@ -495,7 +495,7 @@ impl Objective for Linking<'_> {
     }
 
     fn recall(&mut self, memory: &[u8]) -> Result<()> {
-        let damaged = || Error::invalid("what mentions were confused with cannot be read");
+        let damaged = || Error::invalid("invalid hard negatives");
         let text = std::str::from_utf8(memory).map_err(|_| damaged())?;
         let line = |line: &str| line.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>();
         let confused: Vec<Vec<u32>> =

@@ -74,7 +74,7 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
         return Err(error.with_hint("download all files of the model into its folder").into());
     }
     let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    let missing = || Error::invalid(format!("there is no checkpoint {}", shown.join(", nor ")));
+    let missing = || Error::invalid(format!("no checkpoint found at {}", shown.join(" or ")));
     let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
                 holds its folder in the variable CANONYM_MODELS";
     // A path below a folder that is here is no name of the hub.
@@ -85,14 +85,14 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
         return Err(missing().with_hint(hint).into());
     };
     let Some(folder) = models.or_else(|| cache_folder().map(|folder| folder.join("models"))) else {
-        return Err(missing().with_hint("name a folder for checkpoints in the variable CANONYM_MODELS").into());
+        return Err(missing().with_hint("set CANONYM_MODELS to a folder for checkpoints").into());
     };
     let folder = folder.join(owned);
     if is_complete(&folder) {
         return Ok(folder);
     }
     if let Some(set) = OFFLINE.into_iter().find(|name| variable(name).is_some_and(|value| value != "0")) {
-        let error = missing().with_hint(format!("{set} is set, so it was not fetched: unset it, or {hint}"));
+        let error = missing().with_hint(format!("{set} is set, so nothing was downloaded: unset it, or {hint}"));
         return Err(error.into());
     }
     let Some(download) = options.fetch else {
@@ -126,11 +126,8 @@ fn fetch(name: &str, folder: &Path, download: Fetch) -> canonym_core::Result<()>
     let hub = variable(ENDPOINT).unwrap_or_else(|| HUB.to_owned());
     let base = format!("{}/{name}/resolve/main", hub.trim_end_matches('/'));
     std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    status::say(&format!("fetching {name} from {hub} …"));
-    let hint = format!(
-        "without a network, download the files of {name} elsewhere, bring them to {}, and try again",
-        folder.display()
-    );
+    status::say(&format!("downloading {name} from {hub} …"));
+    let hint = format!("without network access, copy the files of {name} to {} from another machine", folder.display());
     let one = |file: &str| -> canonym_core::Result<()> {
         let (url, out) = (format!("{base}/{file}"), folder.join(file));
         if !out.is_file() {
@@ -140,7 +137,7 @@ fn fetch(name: &str, folder: &Path, download: Fetch) -> canonym_core::Result<()>
     };
     one(NEEDED[0])?;
     if let Err(error) = one(LETTERS) {
-        status::say(&format!("{LETTERS} is left out: {error}"));
+        status::say(&format!("skipping {LETTERS}: {error}"));
     }
     one(VOCABULARIES[0]).or_else(|first| {
         // Some models have the newer file alone; where that is missing, too, the first refusal tells more.

@@ -146,13 +146,13 @@ struct Judged {
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a cross-encoder"))?;
+    let experiment: Experiment = settings(&arguments.config, table)
+        .with_context(|| format!("{path} is not a valid cross-encoder experiment"))?;
     let Experiment { seed, data, retrieval, .. } = &experiment;
-    retrieval.bm25.check().with_context(|| format!("{path} cannot be trained"))?;
+    retrieval.bm25.check().with_context(|| format!("cannot train {path}"))?;
     if retrieval.n_candidates < 2 {
-        let error = canonym_core::Error::invalid("there is nothing to order among fewer than 2 candidates");
-        return Err(error.with_hint("`retrieval.n_candidates` is 10 where nothing else is said").into());
+        let error = canonym_core::Error::invalid("reranking needs at least 2 candidates");
+        return Err(error.with_hint("the default of `retrieval.n_candidates` is 10").into());
     }
     let root = arguments.root();
     std::fs::create_dir_all(&arguments.out)
@@ -168,7 +168,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     bert.compute = experiment.model.compute;
     let model = CrossEncoderConfig { bert, n_pieces: experiment.model.n_pieces };
     model.init(&mut parameters, &mut rng);
-    model.check(&parameters).with_context(|| format!("{path} cannot be trained"))?;
+    model.check(&parameters).with_context(|| format!("cannot train {path}"))?;
 
     status::say("reading terminology and documents …");
     let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
@@ -206,8 +206,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
         .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
-        let error = canonym_core::Error::invalid("no mention has its concept among its candidates");
-        return Err(error.with_hint("ids of documents and terminology have to be written alike").into());
+        let error = canonym_core::Error::invalid("no mention has the gold concept among its candidates");
+        return Err(error.with_hint("documents and terminology must use the same kind of ids").into());
     }
     let train_started = Instant::now();
     let n_parameters = parameters.counts().1;
@@ -226,7 +226,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         cross_encoder: dev_questions.accuracy(&scorer)?,
     };
     let (before, after) = (100.0 * judged.first_linker, 100.0 * judged.cross_encoder);
-    status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, ordered anew {after:.1}"));
+    status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, reranked {after:.1}"));
     seconds.insert("judge", judged_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
     let bundle = CrossBundle { learned, ..CrossBundle::new(&model, *retrieval, (parameters, pieces)) };
@@ -258,9 +258,8 @@ fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> canonym
         (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&existing(path, root))?)),
         (FirstLinker::Bm25 | FirstLinker::Lexical, None) => Ok(None),
         _ => {
-            let error = canonym_core::Error::invalid("`retrieval.linker` and `data.linker` do not go together");
-            let hint =
-                "`data.linker` is the folder of a dual encoder; it belongs to `retrieval.linker = \"dual-encoder\"`";
+            let error = canonym_core::Error::invalid("`retrieval.linker` and `data.linker` do not match");
+            let hint = "`data.linker`, the folder of a dual encoder, requires `retrieval.linker = \"dual-encoder\"`";
             Err(error.with_hint(hint).into())
         }
     }

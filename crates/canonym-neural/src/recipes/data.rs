@@ -164,8 +164,9 @@ pub fn held_apart(
 ) -> canonym_core::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
     let Some(share) = share else { return Ok((documents, Vec::new())) };
     if share < 2 {
-        let error = canonym_core::Error::invalid(format!("one of {share} documents cannot be held apart to choose on"));
-        return Err(error.with_hint("`data.tune_share` is 2 or more, such as 10"));
+        let error =
+            canonym_core::Error::invalid(format!("cannot hold out one of {share} documents for model selection"));
+        return Err(error.with_hint("`data.tune_share` must be at least 2, such as 10"));
     }
     let ids: Vec<String> = documents.iter().map(|one| format!("{seed} {}", one.document.id)).collect();
     let mut is_apart = held_out(ids.iter().map(String::as_str), share).into_iter();
@@ -231,7 +232,7 @@ pub fn ids_of_trees(root: &Path, trees: &Trees) -> canonym_core::Result<BTreeSet
     while let Some((_, line)) = input.next_line()? {
         let fields: Vec<&str> = line.split('\t').collect();
         let (Some(id), Some(number)) = (fields.first(), fields.get(2)) else {
-            return Err(input.error("a row of tree numbers has id, name and number").into());
+            return Err(input.error("a row of tree numbers needs id, name and number").into());
         };
         *rows.entry((*id).to_owned()).or_default() |= trees.keep.iter().any(|tree| number.starts_with(tree));
     }

@@ -197,10 +197,9 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     }
     let of_corpus = corpus.documents.iter().flat_map(|document| &document.annotations).flat_map(ids_of).next();
     let of_kb = kb.concepts().next().map(|concept| kb.id(concept));
-    let shown =
-        format!("such as `{}`, and the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
+    let shown = format!("such as `{}`, the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
     let error = canonym_core::Error::invalid("no mention has a concept of the terminology");
-    Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into())
+    Err(error.with_hint(format!("use the same kind of ids: the corpora have ids {shown}")).into())
 }
 
 /// The terminology before the model is complete.
@@ -213,18 +212,17 @@ const STAGE: &str = "train";
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the dual encoder"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid dual-encoder experiment"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     status::say("reading checkpoint, terminology and corpora …");
     let Parts { train, tune, dev } = read_corpora(&experiment.data, experiment.seed, root)
-        .with_context(|| format!("`data.train` and `data.dev` are looked for in the data root {}", root.display()))?;
+        .with_context(|| format!("cannot read `data.train` or `data.dev` below the data root {}", root.display()))?;
     if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
-        let error =
-            canonym_core::Error::invalid("there is nothing to do: no step to make, no held-out document to judge on");
-        return Err(error.with_hint("give `data.dev`, or more `run.n_steps`").into());
+        let error = canonym_core::Error::invalid("nothing to do: no training steps and no held-out documents");
+        return Err(error.with_hint("set `data.dev`, or increase `run.n_steps`").into());
     }
     let record = learned(&experiment, root)?;
     let finder = finder(&experiment.judge, root)?;
@@ -253,7 +251,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let tune = prepare(tune, &windower, &labels, longest)?;
     let dev = prepare(dev, &windower, &labels, longest)?;
     if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
-        let error = canonym_core::Error::invalid("the corpora that are trained on have no mentions");
+        let error = canonym_core::Error::invalid("the training corpora have no mentions");
         return Err(error.with_hint("check `data.train`").into());
     }
     check_known("trained on", &train, &kb, experiment.run.n_steps > 0)?;
@@ -353,7 +351,7 @@ fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Mode
         Some("none") => Ok(None),
         Some(path) => {
             let bundle = Bundle::open(&existing(Path::new(path), root))
-                .context("`judge.mentions` is a bundle that finds mentions, or `none`")?;
+                .context("`judge.mentions` must be a bundle that detects mentions, or `none`")?;
             Models::of_bundle(Arc::new(bundle)).map(Some)
         }
     }
@@ -413,9 +411,8 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, arguments)?, &mut rng)?,
         (None, Some(from)) => of_bundle(experiment, &existing(from, arguments.root()))?,
         _ => {
-            let error = canonym_core::Error::invalid("`encoder` has to name one beginning");
-            let hint =
-                "give `encoder.bert`, a checkpoint of BERT, or `encoder.from`, a dual encoder that was trained before";
+            let error = canonym_core::Error::invalid("`encoder` must name exactly one initial model");
+            let hint = "set `encoder.bert`, a BERT checkpoint, or `encoder.from`, a trained dual encoder";
             return Err(error.with_hint(hint).into());
         }
     };
@@ -474,15 +471,15 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
     }
     if windows.pieces > config.max_position_embeddings {
         let message = format!(
-            "windows of {} pieces are longer than the {} that the checkpoint has places for",
+            "windows of {} wordpieces exceed the {} positions of the checkpoint",
             windows.pieces, config.max_position_embeddings
         );
         return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`").into());
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
-        let error = canonym_core::Error::invalid("marked windows and the vector of a mention do not go together");
-        let hint = "`windows.marked` belongs to `model.mention = \"first\"` without `model.search`, and only to it";
+        let error = canonym_core::Error::invalid("`windows.marked` and `model.mention` do not match");
+        let hint = "`windows.marked` requires `model.mention = \"first\"` without `model.search`, and vice versa";
         return Err(error.with_hint(hint).into());
     }
     let manifest = DualManifest {
@@ -509,8 +506,8 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
     let differs = experiment.model.is_some_and(|wanted| wanted != ModelConfig { mention, name, search })
         || experiment.windows.is_some_and(|wanted| wanted != bundle.manifest.windows);
     if differs {
-        let message = format!("{} has another `model` or other `windows` than the experiment", folder.display());
-        return Err(canonym_core::Error::invalid(message).with_hint("leave both tables out").into());
+        let message = format!("{} has a different `model` or `windows` than the experiment", folder.display());
+        return Err(canonym_core::Error::invalid(message).with_hint("omit both tables").into());
     }
     Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
 }

@@ -11,8 +11,8 @@ fn fill_value(key: &str, value: &mut toml::Value, fold: Option<&str>) -> canonym
         toml::Value::String(text) if text.contains("{fold}") => {
             let missing = || {
                 let error =
-                    canonym_core::Error::invalid(format!("`{key}` names {{fold}}, and there is no entry `fold`"));
-                error.with_hint("say which: `--set fold=0`")
+                    canonym_core::Error::invalid(format!("`{key}` uses {{fold}}, but there is no entry `fold`"));
+                error.with_hint("choose one, for example `--set fold=0`")
             };
             *text = text.replace("{fold}", fold.ok_or_else(missing)?);
             Ok(())
@@ -34,6 +34,6 @@ mod tests {
         fill(&mut table).unwrap();
         assert_eq!(toml::to_string(&table).unwrap(), text.replace("{fold}", "3"));
         let mut table: toml::Table = toml::from_str("[data]\nqueries = \"fold-{fold}.txt\"").unwrap();
-        assert_eq!(fill(&mut table).unwrap_err().to_string(), "`queries` names {fold}, and there is no entry `fold`");
+        assert_eq!(fill(&mut table).unwrap_err().to_string(), "`queries` uses {fold}, but there is no entry `fold`");
     }
 }

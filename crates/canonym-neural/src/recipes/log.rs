@@ -72,7 +72,7 @@ impl Log {
         self.losses = (0.0, 0);
         status::say(&format!("{stage}: {n_steps} steps on {n_examples} examples"));
         if n_made > 0 {
-            status::say(&format!("{stage}: going on after step {n_made}"));
+            status::say(&format!("{stage}: resuming after step {n_made}"));
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Log {
                 let left = self.n_steps.saturating_sub(step) as f64 / rate.max(1e-9);
                 let shown = score.map_or(String::new(), |score| format!(", held out {:.2}", 100.0 * score));
                 status::say(&format!(
-                    "{} {step}/{}: loss {loss:.4}{shown}; {rate:.2} steps a second, {left:.0} s left",
+                    "{} {step}/{}: loss {loss:.4}{shown}; {rate:.2} steps/s, {left:.0} s left",
                     self.stage, self.n_steps,
                 ));
                 let line = json!({"stage": self.stage, "step": step, "loss": loss, "score": score, "seconds": seconds});

@@ -140,7 +140,7 @@ impl Prepared {
 /// Trains the model of an experiment.
 pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
     let mut table = read_table(&arguments.config, &arguments.overrides)?;
-    fold::fill(&mut table).with_context(|| format!("{} is not complete", arguments.config.display()))?;
+    fold::fill(&mut table).with_context(|| format!("incomplete experiment {}", arguments.config.display()))?;
     let given = arguments.data_root.clone();
     let data_root = Some(given.unwrap_or_else(|| usual_root(&arguments.config, &table, Path::new(SHARED))));
     let arguments = &TrainOptions { data_root, ..arguments.clone() };
@@ -148,7 +148,10 @@ pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
         return learned::record(arguments, table, model);
     }
     if [FILE, "model.json"].iter().any(|file| arguments.out.join(file).exists()) {
-        status::say(&format!("{} holds a model, which is replaced when this one is complete", arguments.out.display()));
+        status::say(&format!(
+            "{} already holds a model; it will be replaced when training finishes",
+            arguments.out.display()
+        ));
     }
     match table.get("system").and_then(toml::Value::as_str) {
         Some("lexical") => fit_lexical(arguments, table),
@@ -164,12 +167,12 @@ pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
         other => {
             let path = arguments.config.display();
             let message = match other {
-                Some(system) => format!("{path} names the system `{system}`, which is none that can be trained"),
-                None => format!("{path} does not say which system is trained"),
+                Some(system) => format!("unknown system `{system}` in {path}"),
+                None => format!("{path} has no entry `system`"),
             };
             let meant = other.and_then(|other| settings::nearest(other, SYSTEMS));
             let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
-            let hint = format!("{meant}an entry `system = \"…\"` names one of {}", SYSTEMS.join(", "));
+            let hint = format!("{meant}`system` must be one of {}", SYSTEMS.join(", "));
             Err(canonym_core::Error::invalid(message).with_hint(hint).into())
         }
     }
@@ -178,7 +181,7 @@ pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
 fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no lexical experiment"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid lexical experiment"))?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
@@ -245,8 +248,8 @@ fn read_table(path: &Path, overrides: &[String]) -> canonym_core::Result<toml::T
     let no_toml = |error: toml::de::Error| {
         let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
         let line = before.matches('\n').count() as u64 + 1;
-        let hint = "an experiment is a TOML file such as those in `experiments`";
-        canonym_core::Error::parse(path, line, format!("no TOML: {}", error.message())).with_hint(hint)
+        let hint = "experiments are TOML files; see `experiments/` for examples";
+        canonym_core::Error::parse(path, line, format!("invalid TOML: {}", error.message())).with_hint(hint)
     };
     let mut table: toml::Table = toml::from_str(&text).map_err(no_toml)?;
     for one in overrides {
@@ -276,9 +279,10 @@ fn usual_root(experiment: &Path, table: &toml::Table, shared: &Path) -> PathBuf 
 
 /// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
 fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<()> {
-    let refused =
-        |why: &str| canonym_core::Error::usage(format!("cannot set `{one}`: {why}"), "write `fit.penalty=0.01`");
-    let (key, value) = one.split_once('=').ok_or_else(|| refused("there is no `=`"))?;
+    let refused = |why: &str| {
+        canonym_core::Error::usage(format!("cannot set `{one}`: {why}"), "the format is `fit.penalty=0.01`")
+    };
+    let (key, value) = one.split_once('=').ok_or_else(|| refused("missing `=`"))?;
     let value = match toml::from_str::<toml::Table>(&format!("value = {value}")) {
         Ok(mut parsed) => parsed.remove("value").expect("it was just written"),
         Err(_) => toml::Value::String(value.to_owned()),
@@ -295,7 +299,7 @@ fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<()
             }
             (next, _) => next,
         };
-        place = next.as_table_mut().ok_or_else(|| refused(&format!("`{step}` is no table")))?;
+        place = next.as_table_mut().ok_or_else(|| refused(&format!("`{step}` is not a table")))?;
     }
     place.insert(last.to_owned(), value);
     Ok(())

@@ -38,8 +38,8 @@ pub struct Mentions {
 pub fn read_mentions(path: &Path) -> canonym_core::Result<Mentions> {
     let mentions = read(path)?;
     if mentions.rows.is_empty() {
-        let error = canonym_core::Error::parse(path, 1, "no query was found");
-        return Err(error.with_hint("a line of a `.tsv` is a name, a tab and its ids").into());
+        let error = canonym_core::Error::parse(path, 1, "no queries found");
+        return Err(error.with_hint("a line of a `.tsv` file is a name, a tab and its ids").into());
     }
     Ok(mentions)
 }
@@ -71,8 +71,8 @@ fn read_table(mut input: Input) -> canonym_core::Result<Mentions> {
             continue;
         }
         let Some((name, ids)) = line.split_once('\t').filter(|(name, ids)| !name.is_empty() && !ids.is_empty()) else {
-            let error = input.error("a query is a name and its ids, divided by a tab");
-            return Err(error.with_hint("several ids are divided by `|`").into());
+            let error = input.error("expected a name and its ids, separated by a tab");
+            return Err(error.with_hint("separate several ids by `|`").into());
         };
         mentions.rows.push(mention(name, ids));
     }
@@ -94,7 +94,7 @@ fn are_phrases(head: &[u8]) -> bool {
 /// Reads rows of id, name and phrase, as AskAPatient comes.
 fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
     let mut mentions = Mentions::default();
-    let hint = "a row is the id of a concept, its name and a phrase, divided by tabs";
+    let hint = "a row is the id of a concept, its name and a phrase, separated by tabs";
     while let Some((_, line)) = input.next_line()? {
         // Read as Latin-1, every byte is a character of its own.
         let bytes: Vec<u8> = line.chars().map(|letter| letter as u8).collect();

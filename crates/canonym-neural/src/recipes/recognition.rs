@@ -99,7 +99,7 @@ struct RecognitionReport {
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no recognition experiment"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid recognition experiment"))?;
     let mut sets = Vec::new();
     for config in &experiment.corpus {
         status::say(&format!("{} …", config.name));

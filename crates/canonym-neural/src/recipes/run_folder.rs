@@ -38,17 +38,17 @@ pub fn write_run(
 
 /// A value as TOML.
 pub fn to_toml(value: &impl Serialize) -> Result<String> {
-    toml::to_string(value).context("the experiment cannot be written as TOML")
+    toml::to_string(value).context("cannot write the experiment as TOML")
 }
 
 /// A value as JSON over several lines.
 pub fn to_json(value: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value).context("the report cannot be written as JSON")? + "\n")
+    Ok(serde_json::to_string_pretty(value).context("cannot write the report as JSON")? + "\n")
 }
 
 /// What a checkpoint has to be of: the experiment and its data.
 pub fn identity(experiment: &impl Serialize, provenance: &Provenance) -> Result<String> {
-    let data = serde_json::to_string(&provenance.data_xxh3).context("the checksums cannot be written as JSON")?;
+    let data = serde_json::to_string(&provenance.data_xxh3).context("cannot write the checksums as JSON")?;
     Ok(format!("{}{data}", to_toml(experiment)?))
 }
 

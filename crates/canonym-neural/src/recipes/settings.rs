@@ -36,11 +36,11 @@ pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym
 fn plain(error: &de::Error) -> String {
     let told = error.to_string().trim().replace('\n', " ");
     // So the library calls a table or list where one word of some is expected.
-    told.replace("unit variant, expected string only", "table or list, expected a word")
+    told.replace("unit variant, expected string only", "table or list, expected a string")
 }
 
 fn hint(told: &str) -> String {
-    let usual = "entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one";
+    let usual = "see `experiments/` for the entries of this `system`; override one with `--set KEY=VALUE`";
     let mut words = told.split('`').skip(1).step_by(2);
     let known = told.split_once(", expected ").map_or("", |(_, known)| known.split(" in `").next().unwrap_or_default());
     let word = words.next().filter(|_| told.starts_with("unknown "));
@@ -100,7 +100,7 @@ mod tests {
             text,
             expect![[r#"
                 [DIR]/shapes.toml:7: unknown field `n_stepz`, expected `n_steps` in `run`
-                did you mean `n_steps`? entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
+                did you mean `n_steps`? see `experiments/` for the entries of this `system`; override one with `--set KEY=VALUE`"#]],
         );
         let text = "system = \"shapes\"\nrun = [{ n_steps = \"two\" }]\nruns = 3\n";
         check(
@@ -108,7 +108,7 @@ mod tests {
             text,
             expect![[r#"
                 [DIR]/shapes.toml:2: invalid type: string "two", expected usize in `run.n_steps`
-                entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
+                see `experiments/` for the entries of this `system`; override one with `--set KEY=VALUE`"#]],
         );
     }
 
@@ -125,7 +125,7 @@ mod tests {
             "system = \"shapes\"\nquite-other = 1\n",
             expect![[r#"
                 unknown field `quite-other`, expected `system` or `run`
-                entries are those that `experiments/` shows for this `system`; `--set KEY=VALUE` changes one"#]],
+                see `experiments/` for the entries of this `system`; override one with `--set KEY=VALUE`"#]],
         );
     }
 }

@@ -80,14 +80,14 @@ impl DataConfig {
 pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Queries> {
     let refused = |message: &str| {
         let error = canonym_core::Error::invalid(message.to_owned());
-        error.with_hint("give `dev_queries`, or `hold_out = 10` for queries that come with their documents")
+        error.with_hint("set `dev_queries`, or `hold_out = 10` for queries with document ids")
     };
     let mut n_decoded = BTreeMap::new();
     let mut read = |path: &PathBuf| -> canonym_core::Result<Vec<MentionQuery>> {
         let mentions = read_mentions(&root.join(path))?;
         if mentions.n_decoded > 0 {
             status::say(&format!(
-                "{}: {} lines are not UTF-8 and were read as Windows-1252",
+                "{}: {} lines were not UTF-8 and were read as Windows-1252",
                 path.display(),
                 mentions.n_decoded
             ));
@@ -101,10 +101,10 @@ pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Quer
         (None, Some(n)) if n > 1 => held_out(train, n),
         (None, Some(_)) => return Err(refused("`hold_out` is less than 2").into()),
         (None, None) => return Err(refused("no queries are held out").into()),
-        (Some(_), Some(_)) => return Err(refused("queries are held out in two ways").into()),
+        (Some(_), Some(_)) => return Err(refused("both `dev_queries` and `hold_out` are set").into()),
     };
     if dev.is_empty() || train.is_empty() {
-        return Err(refused("the queries have too few documents to hold some out").into());
+        return Err(refused("too few documents to hold some out").into());
     }
     Ok(Queries { train, dev, n_decoded })
 }
@@ -136,9 +136,9 @@ pub fn compile_main(
         }
         (None, true) => Ok((with_names((&[], None), root, &out, queries)?, None)),
         (None, false) => {
-            let error = canonym_core::Error::invalid("there is no terminology to link to");
+            let error = canonym_core::Error::invalid("no terminology to link to");
             Err(error
-                .with_hint("give `terminology`, or `query_names = true` to link to the names of the queries")
+                .with_hint("set `terminology`, or `query_names = true` to link to the names of the queries")
                 .into())
         }
     }
@@ -181,8 +181,8 @@ fn compile(
             sources.push(Source { path: folder.join(file), format: SourceFormat::Jsonl, prefix });
         } else {
             let missing = || {
-                let error = canonym_core::Error::invalid(format!("there is no source format `{}`", config.format));
-                error.with_hint(format!("formats are {ONTOLOGY}, {}", SourceFormat::list()))
+                let error = canonym_core::Error::invalid(format!("unknown source format `{}`", config.format));
+                error.with_hint(format!("use one of {ONTOLOGY}, {}", SourceFormat::list()))
             };
             let format = SourceFormat::from_name(&config.format).ok_or_else(missing)?;
             sources.push(Source { path, format, prefix });
@@ -207,8 +207,8 @@ fn ontology(path: &Path) -> canonym_core::Result<String> {
     let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let names_of: BTreeMap<String, Vec<(String, String)>> = serde_json::from_str(&text).map_err(|error| {
         let error =
-            canonym_core::Error::parse(path, error.line().max(1) as u64, format!("no ontology of ResCNN: {error}"));
-        error.with_hint("it holds, for each id, pairs of a kind and a name: `{\"7\": [[\"primary\", \"fever\"]]}`")
+            canonym_core::Error::parse(path, error.line().max(1) as u64, format!("invalid ResCNN ontology: {error}"));
+        error.with_hint("it maps each id to pairs of kind and name: `{\"7\": [[\"primary\", \"fever\"]]}`")
     })?;
     let record = |(id, names): (&String, &Vec<(String, String)>)| {
         let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
@@ -248,7 +248,9 @@ pub fn with_names(
         }
     }
     if n_unknown > 0 {
-        status::say(&format!("{n_unknown} ids of queries are not in the terminology; their phrases are no names"));
+        status::say(&format!(
+            "{n_unknown} ids of queries are not in the terminology; their phrases are not used as names"
+        ));
     }
     let names: String = names_of.iter().map(|(id, names)| record(id, None, names)).collect();
     let names = Some(names).filter(|names| !names.is_empty());

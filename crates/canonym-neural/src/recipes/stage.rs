@@ -35,7 +35,7 @@ impl Stage<'_> {
         let mut run = Run::new(self.config, self.seed, parameters);
         let checkpoint = kept_at(self.out, self.name);
         if checkpoint.exists() {
-            run.resume(&checkpoint, self.of).context("the training cannot go on where it stopped")?;
+            run.resume(&checkpoint, self.of).context("cannot resume the training")?;
         }
         log.begin(self.name, (run.n_made, self.config.n_steps), n_examples)?;
         run.train(objective, &mut |run: &Run, progress: Progress| {

@@ -61,8 +61,8 @@ impl Experiment {
     /// The same without some corpora, and without the layers that no other corpus teaches.
     pub fn without(mut self, names: &[String]) -> canonym_core::Result<Experiment> {
         if let Some(unknown) = names.iter().find(|name| self.corpus.iter().all(|corpus| corpus.name != **name)) {
-            let error = canonym_core::Error::invalid(format!("there is no corpus `{unknown}` to leave out"));
-            return Err(error.with_hint("`leave_out` names corpora of the experiment of the tagger"));
+            let error = canonym_core::Error::invalid(format!("unknown corpus `{unknown}` in `leave_out`"));
+            return Err(error.with_hint("`leave_out` must name corpora of the tagger experiment"));
         }
         self.corpus.retain(|corpus| !names.contains(&corpus.name));
         let fitted = self.corpus.iter().filter(|corpus| corpus.role == Role::Fit);
@@ -194,7 +194,7 @@ pub struct Trained {
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the tagger"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid tagger experiment"))?;
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     train(&experiment, arguments.root(), &arguments.out)?;
@@ -215,10 +215,10 @@ impl Experiment {
         let names: BTreeSet<&String> = self.layer.iter().map(|layer| &layer.name).collect();
         let taught = self.corpus.iter().flat_map(|corpus| corpus.teaches.keys());
         if let Some(unknown) = taught.into_iter().find(|name| !names.contains(name)) {
-            return refused(format!("there is no layer `{unknown}`"), "`teaches` names layers of the experiment");
+            return refused(format!("unknown layer `{unknown}`"), "`teaches` must name layers of the experiment");
         }
         if !self.corpus.iter().any(|corpus| corpus.role == Role::Fit) {
-            return refused("no corpus is trained on".to_owned(), "give a `[[corpus]]` with `role = \"fit\"`");
+            return refused("no training corpus".to_owned(), "add a `[[corpus]]` with `role = \"fit\"`");
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
         reports.insert(corpus.config.name.clone(), report);
     }
     if to_fit.iter().all(|corpus| corpus.examples.is_empty()) {
-        let error = canonym_core::Error::invalid("the corpora that are trained on have no text");
+        let error = canonym_core::Error::invalid("the training corpora have no text");
         return Err(error.with_hint("check `documents`, `not_in` and `only_in`").into());
     }
     to_fit.retain(|corpus| !corpus.examples.is_empty());
@@ -434,7 +434,7 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> canonym_core::Result<G
             classes.push(&config.class);
         }
         if class >= MAX_CLASSES {
-            let error = canonym_core::Error::invalid(format!("a gazetteer has {MAX_CLASSES} classes at most"));
+            let error = canonym_core::Error::invalid(format!("a gazetteer can have at most {MAX_CLASSES} classes"));
             return Err(error.into());
         }
         let path = data_file(&config.terminology, root);

@@ -297,8 +297,8 @@ impl DualLinker {
 
     fn search(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Searched>> {
         let Some(search) = self.encoder.config.search else {
-            let error = Error::invalid("the model links mentions that are given, it does not find any");
-            return Err(error.with_hint("give `--mentions gold`, or a model that was trained with `model.search`"));
+            let error = Error::invalid("the model links given mentions; it cannot detect mentions");
+            return Err(error.with_hint("use `--mentions gold`, or a model trained with `model.search`"));
         };
         let divide = |at: usize| {
             let borders = borders.get(at).map_or(&[][..], Vec::as_slice);
@@ -481,8 +481,7 @@ impl DualLinker {
     }
 
     fn explanation(&self, name: &str, (link, evidence): (&Link, &[Evidence])) -> Explanation {
-        let of_vectors =
-            ("context", "how near the vector of the mention in its text is to that of a name, beside all names");
+        let of_vectors = ("context", "mention-in-context embedding similarity (softmax over names)");
         if self.voices.usages.is_empty() {
             return explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link));
         }

@@ -31,8 +31,8 @@ pub fn tell(
     encode(SAMPLE);
     let all = started.elapsed().mul_f64(n_names as f64 / SAMPLE as f64);
     let kept = match file.as_ref().and_then(|file| file.parent()) {
-        Some(folder) => format!("once; their vectors are kept in {}", folder.display()),
-        None => "; no folder keeps their vectors, which `CANONYM_CACHE` can name".to_owned(),
+        Some(folder) => format!("once; the embeddings are cached in {}", folder.display()),
+        None => "; not cached: set `CANONYM_CACHE` to a folder to cache the embeddings".to_owned(),
     };
     let (n_names, name) = (thousands(n_names as u64), &kb.meta().name);
     status::say(&format!("encoding {n_names} names of {name} (about {}) {kept}", status::rounded(all)));

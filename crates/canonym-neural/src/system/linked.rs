@@ -145,14 +145,11 @@ impl System {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
         let model = match mentions {
             MentionSource::Detect if models.rerank.is_some() => {
-                return Err(Error::usage(
-                    "candidates are ordered anew for given mentions alone",
-                    "give `--mentions gold`",
-                ));
+                return Err(Error::usage("`--rerank` requires given mentions", "use `--mentions gold`"));
             }
             MentionSource::Detect if models.bm25.is_some() => {
-                let hint = "give `--mentions gold`, or another model";
-                return Err(Error::usage("`bm25` ranks concepts for given mentions and finds none", hint));
+                let hint = "use `--mentions gold`, or another model";
+                return Err(Error::usage("`bm25` requires given mentions; it cannot detect mentions", hint));
             }
             MentionSource::Detect if models.dual.is_some() => {
                 let bundle = models.dual.as_deref().expect("it was looked for");
@@ -183,7 +180,7 @@ impl System {
                     pipeline => {
                         if models.dense.is_some() && pipeline.is_none() {
                             status::say(
-                                "mentions are found and linked by words: this model has no tagger, and its vectors rank given mentions alone",
+                                "mentions are detected and linked by string similarity: this model has no tagger, and its embeddings rank only given mentions",
                             );
                         }
                         let config = RecogniseConfig { top_k, min_score, nested };
@@ -205,12 +202,12 @@ impl System {
         let reads_short_forms = mentions == MentionSource::Detect
             && !models.dual.as_ref().is_some_and(|bundle| bundle.manifest.model.search.is_some());
         if models.senses.is_some() && !reads_short_forms {
-            let hint = "leave `--abbreviations` out, or find mentions by `--model default` or `lexical`";
-            return Err(Error::usage("this model does not read short forms of a file", hint));
+            let hint = "omit `--abbreviations`, or detect mentions with `--model default` or `lexical`";
+            return Err(Error::usage("this model does not support custom abbreviations", hint));
         }
         if leaky_tokenisation && !matches!(model, Runner::Leaky(_)) {
-            let hint = "leave `--leaky-tokenisation` out, or give a dual encoder that finds mentions";
-            return Err(Error::usage("nothing leaks in this model", hint));
+            let hint = "omit `--leaky-tokenisation`, or use a dual encoder that detects mentions";
+            return Err(Error::usage("`--leaky-tokenisation` does not apply to this model", hint));
         }
         Ok(System { kb: kb.clone(), raw_ids, subset: subset.clone(), model })
     }

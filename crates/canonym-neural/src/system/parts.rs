@@ -200,25 +200,23 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
     let model = folder.display();
     let mut models = Models::built_in();
     if folder.is_file() || folder.join(bundle::FILE).exists() {
-        return of_file(folder).with_context(|| format!("{model} is no model"));
+        return of_file(folder).with_context(|| format!("cannot open the model {model}"));
     }
     if !folder.is_dir() {
-        let error = canonym_core::Error::invalid(format!("there is no model `{model}`"));
+        let error = canonym_core::Error::invalid(format!("no such model: `{model}`"));
         return Err(error
-            .with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote")
+            .with_hint("use `default`, `lexical`, `bm25`, or a model trained with `canonym train`")
             .into());
     }
     if !folder.join("config.toml").exists() {
-        let error = canonym_core::Error::invalid(format!("{model} holds no complete model"));
-        return Err(error
-            .with_hint("`canonym train` writes it when a training ends; start it again, and it goes on")
-            .into());
+        let error = canonym_core::Error::invalid(format!("{model} does not contain a complete model"));
+        return Err(error.with_hint("training has not finished; run `canonym train` again to resume").into());
     }
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|error| canonym_core::Error::io("read", &path, error))
     };
-    let context = || format!("{model} is no model");
+    let context = || format!("cannot open the model {model}");
     let config: toml::Table = toml::from_str(&read("config.toml")?).with_context(context)?;
     let json = read("model.json")?;
     match config.get("system").and_then(toml::Value::as_str) {
@@ -231,8 +229,10 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
             models.recognition_json = Cow::Owned(json);
         }
         other => {
-            let message = format!("{model} holds a model of an unknown system `{}`", other.unwrap_or_default());
-            return Err(canonym_core::Error::invalid(message).with_hint("a newer program may have written it").into());
+            let message = format!("{model} contains a model of an unknown system `{}`", other.unwrap_or_default());
+            return Err(canonym_core::Error::invalid(message)
+                .with_hint("it may require a newer version of canonym")
+                .into());
         }
     }
     Ok(models)
@@ -380,7 +380,7 @@ fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> Fla
         names.encode(&forms);
     };
     let _told = encoding::tell(kb, &cache, kb.n_forms(), sample);
-    cache.index(kb, names, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))
+    cache.index(kb, names, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))
 }
 
 /// The vectors of the concepts of `kb` by a dual encoder. They are kept, for every model with the same encoder of names.
@@ -394,7 +394,7 @@ pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> canonym_core::Re
     let sample = |n_names: usize| drop(encoder.encode_names(&texts()[..n_names]));
     let _told = encoding::tell(kb, &cache, rows.concepts.len(), sample);
     let size = (rows.concepts.len(), encoder.dim());
-    Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?)
+    Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))?)
 }
 
 /// The tagger, the dictionary and the linker together, where the models have a tagger.

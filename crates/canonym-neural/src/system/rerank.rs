@@ -23,7 +23,7 @@ pub struct RetrieveAndRerank {
 
 /// Opens the model of `--rerank`.
 pub fn open(path: &Path) -> canonym_core::Result<Arc<CrossBundle>> {
-    let context = || format!("{} cannot order candidates", path.display());
+    let context = || format!("cannot rerank with {}", path.display());
     Ok(Arc::new(CrossBundle::open(path).with_context(context)?))
 }
 
@@ -58,7 +58,7 @@ impl Linker for RetrieveAndRerank {
     }
 
     fn explain(&self, _: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
-        let hint = "leave `--explain` or `--rerank` out";
-        Err(canonym_core::Error::usage("a cross-encoder has no explanations", hint))
+        let hint = "omit `--explain` or `--rerank`";
+        Err(canonym_core::Error::usage("`--rerank` does not support explanations", hint))
     }
 }

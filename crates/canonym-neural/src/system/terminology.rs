@@ -25,7 +25,7 @@ pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
         Some(path) if path != Path::new(STARTER) => KnowledgeBase::open(path),
         _ => starter(),
     };
-    Ok(Arc::new(kb.context("the knowledge base could not be opened")?))
+    Ok(Arc::new(kb.context("cannot open the knowledge base")?))
 }
 
 /// As [`open`]; where no knowledge base is given and the model brings the one along that it was trained with, that one.

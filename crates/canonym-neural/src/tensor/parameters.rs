@@ -78,7 +78,7 @@ impl Parameters {
     pub fn table(&self, name: &str) -> Result<&[u8]> {
         let missing = || Error::invalid(format!("the model has no table `{name}`"));
         let table = self.tables.get(name).map(Vec::as_slice);
-        table.ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
+        table.ok_or_else(|| missing().with_hint("the bundle contains another kind of model"))
     }
 
     /// Names and bytes of what stands beside the weights, by name.
@@ -110,7 +110,7 @@ impl Parameters {
     /// The row of a name.
     pub fn find(&self, name: &str) -> Result<usize> {
         let missing = || Error::invalid(format!("the model has no weight `{name}`"));
-        self.row_of.get(name).copied().ok_or_else(|| missing().with_hint("the bundle is of another kind of model"))
+        self.row_of.get(name).copied().ok_or_else(|| missing().with_hint("the bundle contains another kind of model"))
     }
 
     /// The weight of a row.
@@ -134,7 +134,7 @@ impl Parameters {
         if (value.n_rows, value.n_cols) != (n_rows, n_cols) {
             let message =
                 format!("the weight `{name}` is {} x {}, not {n_rows} x {n_cols}", value.n_rows, value.n_cols);
-            return Err(Error::invalid(message).with_hint("weights and config of the bundle do not belong together"));
+            return Err(Error::invalid(message).with_hint("weights and config of the bundle do not match"));
         }
         Ok(value)
     }
@@ -196,7 +196,7 @@ impl Parameters {
             Precision::Single => (Dtype::F32, self.entries.iter().map(|entry| single_bytes(&entry.value)).collect()),
             Precision::Half => (Dtype::F16, self.entries.iter().map(|entry| half_bytes(&entry.value)).collect()),
         };
-        let refused = |error| Error::invalid(format!("weights cannot be written: {error}"));
+        let refused = |error| Error::invalid(format!("cannot write the weights: {error}"));
         let mut views = Vec::with_capacity(self.len());
         for (entry, bytes) in self.entries.iter().zip(&bytes) {
             let shape = vec![entry.value.n_rows, entry.value.n_cols];
@@ -210,7 +210,7 @@ impl Parameters {
         metadata.insert(CHECKSUM.to_owned(), sum);
         // All of it in one entry: the library writes several in random order.
         let metadata = serde_json::to_string(&metadata)
-            .map_err(|error| Error::invalid(format!("metadata cannot be written: {error}")))?;
+            .map_err(|error| Error::invalid(format!("cannot write the metadata: {error}")))?;
         safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
     }
 
@@ -246,9 +246,9 @@ impl Parameters {
         wanted: impl Fn(&str) -> bool,
     ) -> Result<(Parameters, BTreeMap<String, String>)> {
         let refused = |message: String| {
-            Error::artifact(path, message).with_hint("weights are a safetensors file; was it copied completely?")
+            Error::artifact(path, message).with_hint("expected a safetensors file; check that it was copied completely")
         };
-        let damaged = |error| refused(format!("no complete safetensors file: {error}"));
+        let damaged = |error| refused(format!("invalid or incomplete safetensors file: {error}"));
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
         let mut metadata = own_metadata(&header);
@@ -257,7 +257,7 @@ impl Parameters {
         if let Some(told) = metadata.remove(CHECKSUM)
             && told != checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect())
         {
-            return Err(refused("it is damaged: its checksum is another".to_owned()));
+            return Err(refused("it is damaged: checksum mismatch".to_owned()));
         }
         let mut parameters = Parameters::default();
         // Files of equal content give equal models, in whatever order the names stand.
@@ -267,10 +267,10 @@ impl Parameters {
                 parameters.add_table(name, tensor.data().to_vec());
                 continue;
             }
-            let values =
-                values_of(&tensor).ok_or_else(|| refused(format!("`{name}` holds {:?} numbers", tensor.dtype())))?;
+            let values = values_of(&tensor)
+                .ok_or_else(|| refused(format!("`{name}` has the unsupported type {:?}", tensor.dtype())))?;
             if let Some(value) = values.iter().find(|value| !value.is_finite()) {
-                return Err(refused(format!("`{name}` holds the value {value}")));
+                return Err(refused(format!("`{name}` contains the value {value}")));
             }
             let (n_rows, n_cols) = match tensor.shape() {
                 [] => (1, 1),
@@ -285,17 +285,17 @@ impl Parameters {
     /// The metadata in the content of a safetensors file; `path` is for messages.
     pub fn metadata(bytes: &[u8], path: &Path) -> Result<BTreeMap<String, String>> {
         let damaged = |error| {
-            let error = Error::artifact(path, format!("no complete safetensors file: {error}"));
-            error.with_hint("weights are a safetensors file; was it copied completely?")
+            let error = Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));
+            error.with_hint("expected a safetensors file; check that it was copied completely")
         };
         Ok(own_metadata(&SafeTensors::read_metadata(bytes).map_err(damaged)?.1))
     }
 
     /// The content of a safetensors file with other metadata; every tensor keeps its bytes.
     pub fn with_metadata(bytes: &[u8], path: &Path, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
-        let damaged = |error| Error::artifact(path, format!("no complete safetensors file: {error}"));
+        let damaged = |error| Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
-        let refused = |error: String| Error::invalid(format!("metadata cannot be written: {error}"));
+        let refused = |error: String| Error::invalid(format!("cannot write the metadata: {error}"));
         let mut metadata = metadata.clone();
         metadata.remove(CHECKSUM);
         let named = tensors.tensors();

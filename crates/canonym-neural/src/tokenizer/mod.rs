@@ -66,10 +66,10 @@ impl Pieces {
     /// An uncased vocabulary of these pieces, which has to hold [`UNKNOWN`].
     pub fn of(pieces: Vec<String>) -> Result<Pieces> {
         let row_of: HashMap<String, u32> = pieces.iter().cloned().zip(0..).collect();
-        let missing = || Error::invalid(format!("the vocabulary lacks the piece {UNKNOWN}"));
+        let missing = || Error::invalid(format!("the vocabulary lacks the token {UNKNOWN}"));
         let unknown = *row_of.get(UNKNOWN).ok_or_else(missing)?;
         if row_of.len() < pieces.len() {
-            return Err(Error::invalid("a piece of the vocabulary comes twice"));
+            return Err(Error::invalid("the vocabulary contains a duplicate token"));
         }
         Ok(Pieces { pieces, row_of, unknown, normalizer: BertNormalizer::UNCASED, longest_word: LONGEST_WORD })
     }
@@ -122,8 +122,8 @@ impl Pieces {
 
     /// The row of a piece that a model cannot do without, such as [`FIRST`].
     pub fn require(&self, piece: &str) -> Result<u32> {
-        let missing = || Error::invalid(format!("the vocabulary lacks the piece {piece}"));
-        self.find(piece).ok_or_else(|| missing().with_hint("give the vocabulary that the model was trained with"))
+        let missing = || Error::invalid(format!("the vocabulary lacks the token {piece}"));
+        self.find(piece).ok_or_else(|| missing().with_hint("use the vocabulary that the model was trained with"))
     }
 
     /// The rows of the pieces of a text.

@@ -90,11 +90,11 @@ impl Pieces {
     pub fn read(folder: &Path) -> Result<Pieces> {
         let lines = folder.join(LINES);
         let path = folder.join(TOKENIZER);
-        let tokenizer: Option<Tokenizer> = read_json(&path, "no WordPiece tokenizer")?;
+        let tokenizer: Option<Tokenizer> = read_json(&path, "not a WordPiece tokenizer")?;
         if let Some(tokenizer) = &tokenizer {
             tokenizer.check().map_err(|message| refused(&path, message))?;
         }
-        let settings: Settings = read_json(&folder.join(SETTINGS), "no settings")?.unwrap_or_default();
+        let settings: Settings = read_json(&folder.join(SETTINGS), "invalid tokenizer settings")?.unwrap_or_default();
         let known = tokenizer.as_ref().and_then(|tokenizer| tokenizer.normalizer.as_ref()).map(|known| known.settings);
         let longest_word =
             tokenizer.as_ref().map_or(LONGEST_WORD, |tokenizer| tokenizer.model.max_input_chars_per_word);
@@ -150,7 +150,7 @@ impl Tokenizer {
         pieces.sort_unstable();
         match pieces.iter().zip(0..).find(|((row, _), place)| row != place) {
             Some(((row, piece), place)) => {
-                Err(format!("the row of `{piece}` is {row} where {place} is expected: rows are missing or come twice"))
+                Err(format!("the id of `{piece}` is {row}, expected {place}: ids are missing or duplicated"))
             }
             None => Ok(pieces.into_iter().map(|(_, piece)| piece).collect()),
         }
@@ -172,7 +172,7 @@ fn read_json<T: DeserializeOwned>(path: &PathBuf, wrong: &str) -> Result<Option<
 }
 
 fn refused(path: &Path, message: String) -> Error {
-    let hint = "give the folder of a BERT with a WordPiece vocabulary, `vocab.txt` or `tokenizer.json`";
+    let hint = "use a BERT checkpoint folder with a WordPiece vocabulary, `vocab.txt` or `tokenizer.json`";
     Error::artifact(path, message).with_hint(hint)
 }
 
@@ -222,14 +222,14 @@ mod tests {
             error.to_string()
         };
         assert!(refused(&[]).contains("neither `vocab.txt` nor `tokenizer.json`"));
-        assert!(refused(&[(LINES, "liver\n")]).contains("vocab.txt: the vocabulary lacks the piece [UNK]"));
+        assert!(refused(&[(LINES, "liver\n")]).contains("vocab.txt: the vocabulary lacks the token [UNK]"));
         for (json, expected) in [
             (r#"{"model":{"type":"BPE","vocab":{}}}"#, "its `model` is `BPE`, not `WordPiece`"),
             (r#"{"model":{"vocab":{"[UNK]":1}}}"#, "the row of `[UNK]` is 1 where 0 is expected"),
             (r#"{"model":{"vocab":{}},"normalizer":{"type":"NFC"}}"#, "its `normalizer` is `NFC`"),
             (r#"{"model":{"vocab":{}},"pre_tokenizer":{"type":"Metaspace"}}"#, "its `pre_tokenizer` is `Metaspace`"),
             (r#"{"model":{"vocab":{},"unk_token":"<unk>"}}"#, "its `unk_token` is `<unk>`"),
-            (r#"{"model":"#, "no WordPiece tokenizer"),
+            (r#"{"model":"#, "not a WordPiece tokenizer"),
         ] {
             let message = refused(&[(TOKENIZER, json)]);
             assert!(message.contains(expected), "{message}");

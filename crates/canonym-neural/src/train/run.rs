@@ -271,8 +271,8 @@ impl Run {
         let values = parts.iter().flat_map(|(value, _)| value.values.iter().copied()).collect();
         let loss = objective.loss(batch, &Matrix::new(n_rows, n_cols, values));
         if !loss.value.is_finite() {
-            let message = format!("the loss of step {} is {}", self.n_made + 1, loss.value);
-            return Err(Error::invalid(message).with_hint("a smaller `learning_rate` keeps weights finite"));
+            let message = format!("the loss at step {} is {}", self.n_made + 1, loss.value);
+            return Err(Error::invalid(message).with_hint("try a smaller `learning_rate`"));
         }
         let mut at = 0;
         let mut slopes = Vec::with_capacity(n_parts);
@@ -330,7 +330,8 @@ impl Run {
         if !self.memory.is_empty() {
             all.add_table(MEMORY, self.memory.clone());
         }
-        let state = serde_json::to_string(&state).map_err(|error| Error::invalid(format!("no state: {error}")))?;
+        let state = serde_json::to_string(&state)
+            .map_err(|error| Error::invalid(format!("cannot write the training state: {error}")))?;
         all.write(path, Precision::Single, &BTreeMap::from([("run".to_owned(), state)]))
     }
 
@@ -339,11 +340,11 @@ impl Run {
         let (all, metadata) = Parameters::read(path)?;
         let state = metadata.get("run").and_then(|state| serde_json::from_str::<State>(state).ok());
         let refused = |message: &str| {
-            Error::artifact(path, message).with_hint("remove the checkpoint, or train into another folder")
+            Error::artifact(path, message).with_hint("delete the checkpoint, or train into another folder")
         };
-        let state = state.ok_or_else(|| refused("it is no checkpoint of a run"))?;
+        let state = state.ok_or_else(|| refused("it is not a training checkpoint"))?;
         if state.of != of {
-            return Err(refused("the checkpoint is of another config or other data"));
+            return Err(refused("the checkpoint has a different config or different data"));
         }
         let mut best = self.parameters.clone();
         for row in 0..self.parameters.len() {

@@ -176,7 +176,7 @@ impl BertEncoder {
     pub fn encode_pooled(&self, sequences: &Sequences, pooling: Pooling) -> Result<Matrix> {
         self.config.check_sequences(sequences)?;
         if pooling == Pooling::Pooler && self.pooler.is_none() {
-            let hint = "take the mean or the first vector, or a checkpoint that was not written for words alone";
+            let hint = "use mean or first-token pooling, or a checkpoint with a pooler";
             return Err(canonym_core::Error::invalid("the model has no pooler").with_hint(hint));
         }
         Ok(self.encode_tiles(sequences, sequences.len(), Some(pooling)))

@@ -237,7 +237,7 @@ impl BertConfig {
         let empty = sizes.into_iter().find(|(_, size)| *size == 0).map(|(name, _)| format!("`{name}` is 0"));
         let uneven = || {
             let (width, n_heads) = (self.hidden_size, self.num_attention_heads);
-            (width % n_heads != 0).then(|| format!("{n_heads} heads cannot share a width of {width}"))
+            (width % n_heads != 0).then(|| format!("a hidden size of {width} is not divisible by {n_heads} heads"))
         };
         let rates = [
             ("hidden_dropout_prob", self.hidden_dropout_prob),
@@ -249,8 +249,8 @@ impl BertConfig {
         };
         match empty.or_else(uneven).or_else(rate) {
             Some(what) => {
-                let hint = "sizes are at least 1, `hidden_size` a multiple of `num_attention_heads`, dropout from 0 to below 1";
-                Err(Error::invalid(format!("this is no BERT: {what}")).with_hint(hint))
+                let hint = "sizes must be at least 1, `hidden_size` a multiple of `num_attention_heads`, dropout at least 0 and below 1";
+                Err(Error::invalid(format!("invalid BERT config: {what}")).with_hint(hint))
             }
             None => Ok(()),
         }
@@ -273,13 +273,18 @@ impl BertConfig {
         let greatest = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0) as usize;
         let longest = sequences.segments.iter().map(|rows| rows.len()).max().unwrap_or(0);
         let limits = [
-            ("a piece has row", greatest(&sequences.pieces) + 1, self.vocab_size, "the vocabulary is of another model"),
-            ("a part has type", greatest(&sequences.types) + 1, self.type_vocab_size, "give fewer parts"),
-            ("a sequence has length", longest + 1, self.max_position_embeddings + 1, "divide longer texts"),
+            (
+                "wordpiece id",
+                greatest(&sequences.pieces) + 1,
+                self.vocab_size,
+                "the vocabulary belongs to another model",
+            ),
+            ("token type", greatest(&sequences.types) + 1, self.type_vocab_size, "use fewer segments"),
+            ("sequence length", longest + 1, self.max_position_embeddings + 1, "split longer texts"),
         ];
         match limits.into_iter().find(|(_, size, limit, _)| size > limit) {
             Some((what, size, limit, hint)) => {
-                let message = format!("{what} {}, the model goes up to {}", size - 1, limit - 1);
+                let message = format!("{what} {} exceeds the maximum of the model, {}", size - 1, limit - 1);
                 Err(Error::invalid(message).with_hint(hint))
             }
             None => Ok(()),
@@ -492,20 +497,23 @@ pub(crate) mod tests {
         };
         let mut parts = Sequences::default();
         parts.push(&[&[1], &[1], &[1]]);
-        assert_eq!(refused(&parts), "a part has type 2, the model goes up to 1");
-        assert_eq!(refused(&Sequences::pack([[11].as_slice()])), "a piece has row 11, the model goes up to 10");
+        assert_eq!(refused(&parts), "a part has type 2 exceeds the maximum of the model, 1");
+        assert_eq!(
+            refused(&Sequences::pack([[11].as_slice()])),
+            "a piece has row 11 exceeds the maximum of the model, 10"
+        );
         assert_eq!(
             refused(&Sequences::pack([[1; 41].as_slice()])),
-            "a sequence has length 41, the model goes up to 40"
+            "a sequence has length 41 exceeds the maximum of the model, 40"
         );
         let wrong = |config: BertConfig| config.check_sizes().unwrap_err().to_string();
         assert_eq!(
             wrong(BertConfig { num_attention_heads: 5, ..config.clone() }),
-            "this is no BERT: 5 heads cannot share a width of 12"
+            "invalid BERT config: a hidden size of 12 is not divisible by 5 heads"
         );
         assert_eq!(
             wrong(BertConfig { hidden_dropout_prob: 1.0, ..config.clone() }),
-            "this is no BERT: `hidden_dropout_prob` is 1"
+            "invalid BERT config: `hidden_dropout_prob` is 1"
         );
     }
 }

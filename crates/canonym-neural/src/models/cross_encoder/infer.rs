@@ -93,7 +93,7 @@ impl Reranker for CrossEncoder {
     fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()> {
         let fits = |(input, links): (&Marked<'_>, &Vec<Link>)| input.mentions.len() == links.len();
         if inputs.len() != links.len() || !inputs.iter().zip(links.iter()).all(fits) {
-            return Err(Error::invalid("links to be ordered are not those of the mentions"));
+            return Err(Error::invalid("the links to rerank do not match the mentions"));
         }
         let asked: Vec<(&str, std::ops::Range<usize>)> = inputs
             .iter()

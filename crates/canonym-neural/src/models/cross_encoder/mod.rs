@@ -78,11 +78,12 @@ impl CrossEncoderConfig {
         self.bert.check_sizes()?;
         let (longest, n_places) = (self.n_pieces + self.n_name_pieces(), self.bert.max_position_embeddings);
         if self.n_pieces < 5 || longest > n_places {
-            let message = format!("a mention of {} pieces and a name do not fit {n_places} places", self.n_pieces);
-            return Err(Error::invalid(message).with_hint("`n_pieces` is at least 5; 128 is usual"));
+            let message =
+                format!("a mention of {} wordpieces and a name exceed the maximum length {n_places}", self.n_pieces);
+            return Err(Error::invalid(message).with_hint("`n_pieces` must be at least 5; 128 is typical"));
         }
         match self.bert.type_vocab_size {
-            1 => Err(Error::invalid("the encoder knows one type of parts, mentions and names are two")),
+            1 => Err(Error::invalid("the encoder has one token type; a cross-encoder needs two")),
             _ => Ok(()),
         }
     }

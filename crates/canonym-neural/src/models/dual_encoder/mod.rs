@@ -165,8 +165,8 @@ impl DualEncoderConfig {
             parameters.shaped(&format!("{ENDS}.bias"), 1, dim)?;
         }
         if let Some(SpanSearch::Exhaustive { longest: 0 }) = self.search {
-            let error = Error::invalid("spans of no piece cannot be searched for");
-            return Err(error.with_hint("`longest` is 1 or more; the paper has 10"));
+            let error = Error::invalid("the maximum span length must be at least 1");
+            return Err(error.with_hint("set `longest` to 1 or more; the paper uses 10"));
         }
         if self.search.is_some() {
             parameters.shaped(&format!("{SPANS}.weight"), dim, 3)?;
@@ -323,7 +323,7 @@ pub(crate) mod tests {
         let searching =
             |longest| DualEncoderConfig { search: Some(SpanSearch::Exhaustive { longest }), ..config.clone() };
         assert_eq!(refused(searching(3)), "the model has no weight `spans.weight`");
-        assert_eq!(refused(searching(0)), "spans of no piece cannot be searched for");
+        assert_eq!(refused(searching(0)), "the maximum span length must be at least 1");
         let mut narrow = parameters.clone();
         narrow.add("mention.weight", Matrix::zeros(3, 12));
         assert_eq!(

@@ -75,8 +75,8 @@ impl Windower {
     /// One with a vocabulary that has `[CLS]` and `[SEP]`.
     pub fn new(pieces: Pieces, config: WindowConfig) -> Result<Windower> {
         if config.pieces < 8 || config.mentions == Some(0) {
-            let message = format!("windows of {} pieces and {:?} mentions", config.pieces, config.mentions);
-            let hint = "a window has 8 pieces or more, such as 512, and 1 mention or more, such as 8";
+            let message = format!("invalid windows: {} wordpieces and {:?} mentions", config.pieces, config.mentions);
+            let hint = "a window needs at least 8 wordpieces (typically 512) and 1 mention (typically 8)";
             return Err(Error::invalid(message).with_hint(hint));
         }
         let (first, behind) = (pieces.require(FIRST)?, pieces.require(BEHIND)?);

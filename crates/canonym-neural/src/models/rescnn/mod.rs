@@ -148,12 +148,12 @@ impl ResCnnConfig {
         ];
         let empty = sizes.into_iter().find(|(_, size)| *size == 0).map(|(name, _)| format!("`{name}` is 0"));
         let even =
-            self.kernels.iter().find(|kernel| *kernel % 2 == 0).map(|kernel| format!("a kernel is {kernel} wide"));
+            self.kernels.iter().find(|kernel| *kernel % 2 == 0).map(|kernel| format!("kernel width {kernel} is even"));
         let narrow = (self.pooling == Pooling::Attention && self.width < 2).then(|| "`width` is 1".to_owned());
         match empty.or(even).or(narrow) {
             Some(what) => {
-                let hint = "sizes are at least 1, kernels odd, the width at least 2 with attention";
-                Err(Error::invalid(format!("this is no ResCNN: {what}")).with_hint(hint))
+                let hint = "sizes must be at least 1, kernel widths odd, and `width` at least 2 with attention";
+                Err(Error::invalid(format!("invalid ResCNN config: {what}")).with_hint(hint))
             }
             None => Ok(()),
         }
@@ -322,11 +322,11 @@ mod tests {
         let refused = |config: ResCnnConfig| config.check_sizes().unwrap_err().to_string();
         assert_eq!(
             refused(ResCnnConfig { max_length: 0, ..Default::default() }),
-            "this is no ResCNN: `max_length` is 0"
+            "invalid ResCNN config: `max_length` is 0"
         );
         assert_eq!(
             refused(ResCnnConfig { kernels: vec![1, 2], ..Default::default() }),
-            "this is no ResCNN: a kernel is 2 wide"
+            "invalid ResCNN config: kernel width 2 is even"
         );
         assert!(ResCnnConfig::default().check_sizes().is_ok());
     }

@@ -48,7 +48,7 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
         let goal = mean(full.iter().filter_map(|run| run.points.first()).map(figure)) * SHARE;
         let y = panel.y(goal);
         dashed(&mut svg, &[(panel.left + LEFT, y), (panel.left + WIDTH - RIGHT, y)], ("#999999", "3 3"));
-        text(&mut svg, (panel.left + WIDTH - RIGHT, y - 4.0), ("end", GREY), "95 % of all documents");
+        text(&mut svg, (panel.left + WIDTH - RIGHT, y - 4.0), ("end", GREY), "95 % of the full-data score");
         for (name, style) in names.iter().zip(LINES.iter().cycle()) {
             let points: Vec<(f64, f64)> = means(runs, name, figure).collect();
             let places: Vec<(f64, f64)> = points.iter().map(|(x, y)| (panel.x(*x), panel.y(*y))).collect();
@@ -121,7 +121,7 @@ impl Panel {
         }
         text(svg, (self.left + LEFT, 18.0), ("start", GREY), title);
         let middle = self.left + (LEFT + WIDTH - RIGHT) / 2.0;
-        text(svg, (middle, bottom + 34.0), ("middle", GREY), "decisions, accepted predictions among them");
+        text(svg, (middle, bottom + 34.0), ("middle", GREY), "decisions (including accepted predictions)");
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
         ];
         let svg = draw(&runs, &[run("all", 1, &[point(900, 0.8)])], &point(0, 0.4));
         assert_eq!(svg.matches(&format!("stroke=\"{}\"", LINES[0].0)).count(), 3, "two lines and one of the legend");
-        assert!(svg.contains(">random<") && svg.contains(">margin<") && svg.contains("95 % of all documents"));
+        assert!(svg.contains(">random<") && svg.contains(">margin<") && svg.contains("95 % of the full-data score"));
         // The mean of the seeds where both have a point.
         let places = means(&runs, "random", |point| point.decisions as f64 / 1e3);
         assert_eq!(places.collect::<Vec<_>>(), [(100.0, 0.1), (250.0, 0.25)]);
