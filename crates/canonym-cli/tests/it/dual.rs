@@ -330,12 +330,12 @@ fn an_encoder_of_names_can_be_a_further_voice() {
     let (ok, errors) = train(&place, "other", &set);
     assert!(!ok && errors.contains("names") && errors.contains("cannot"), "{errors}");
     for (set, expected) in [
-        ("data.concepts=[1]", "expected a word in `data.concepts`"),
+        ("data.concepts=[1]", "expected a string in `data.concepts`"),
         ("run.n_steps=\"x\"", "expected u64 in `run.n_steps`"),
         ("batch.n_rnd=1", "hint: did you mean `n_random`?"),
     ] {
         let (ok, errors) = train(&place, "other", &[set]);
-        assert!(!ok && errors.contains(expected) && errors.contains("entries are those"), "{errors}");
+        assert!(!ok && errors.contains(expected) && errors.contains("see `experiments/`"), "{errors}");
     }
 }
 
@@ -387,7 +387,7 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     assert!(ok, "{errors}");
     for (set, expected) in [
         ("model.mention=ends", "omit both tables"),
-        ("encoder.bert=tiny", "has to name one beginning"),
+        ("encoder.bert=tiny", "must name exactly one initial model"),
         ("encoder.from=none", "none"),
     ] {
         let (ok, errors) = train(&place, "model", &[set]);
@@ -485,7 +485,7 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
     let (ok, errors) = train("offline", &[("CANONYM_OFFLINE", "1")]);
     assert!(!ok && errors.contains("CANONYM_OFFLINE is set, so it was not fetched"), "{errors}");
     let (ok, errors) = train("away", &[("HF_ENDPOINT", "http://127.0.0.1:1")]);
-    assert!(!ok && errors.contains("hint: without a network, download the files of lab/tiny"), "{errors}");
+    assert!(!ok && errors.contains("hint: without network access, copy the files of lab/tiny"), "{errors}");
     let (ok, errors) = train("first", &[]);
     assert!(ok && errors.contains("fetching lab/tiny"), "{errors}");
     let (ok, errors) = train("second", &[("CANONYM_OFFLINE", "1")]);
@@ -497,13 +497,13 @@ fn what_cannot_be_trained_is_told() {
     let place = place();
     let cases = [
         ("encoder.bert=big", "no checkpoint found at ./big or "),
-        ("windows.pieces=64", "longer than the 40 that the checkpoint has places for"),
+        ("windows.pieces=64", "exceed the 40 positions of the checkpoint"),
         ("windows.marked=true", "`windows.marked` and `model.mention` do not match"),
         ("data.hold_out=1", "invalid held-out documents"),
         ("data.train=[]", "have no mentions"),
         ("data.synonyms=[{path=\"none.tsv\",format=\"tsv\"}]", "none.tsv"),
         ("data.train=[\"none.txt\"]", "none.txt"),
-        ("windows.pieces=2", "windows of 2 pieces"),
+        ("windows.pieces=2", "invalid windows: 2 wordpieces"),
     ];
     // A model that is there already outlives a training that fails.
     assert!(train(&place, "model", &["run.n_steps=4"]).0);

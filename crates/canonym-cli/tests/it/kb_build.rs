@@ -214,7 +214,7 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
         status 2
         --- stderr
         error: tsv has no languages to filter by
-        hint: leave the filter out
+        hint: omit the filter
     "#]],
     );
 }
@@ -294,7 +294,7 @@ fn sources_of_several_formats_are_merged() {
         status 2
         --- stderr
         error: tsv has no languages to filter by
-        hint: leave the filter out
+        hint: omit the filter
     "#]],
     );
 }
@@ -536,5 +536,5 @@ fn web_pages_and_tables_with_commas_are_refused() {
     .assert_eq(&build("shapes.csv", &[]));
     assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: a table with commas"));
     let told = build("shapes.txt", &["--format", "tsv"]);
-    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table with tabs"), "{told}");
+    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table as TSV"), "{told}");
 }

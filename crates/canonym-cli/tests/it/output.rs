@@ -81,7 +81,7 @@ fn messages_have_colours_on_a_terminal_or_where_they_are_forced() {
         let mut command = place.command(&["map", "--model", "default", "--kb", "shapes.kb", "-"]);
         command.env("CANONYM_CACHE", place.path("shapes.kb")).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
         let told = String::from_utf8(Workplace::finish(command.envs(set.iter().copied()), "").stderr).unwrap();
-        assert!(told.contains("vectors of names are not kept"), "{told}");
+        assert!(told.contains("cannot cache the name embeddings"), "{told}");
         told.contains('\u{1b}')
     };
     assert!(!coloured(&[]));

@@ -163,7 +163,7 @@ fn probes_tell_what_the_model_looks_at() {
     assert_eq!(probes, expected);
     assert!(std::fs::read_to_string(place.path("probe.svg")).unwrap().matches("<rect").count() == 6);
     let (ok, _, errors) = said(&place, &["probe", "--model", "lexical", "queries.tsv"], "");
-    assert!(!ok && errors.contains("has no vectors to probe"), "{errors}");
+    assert!(!ok && errors.contains("has no name encoder to probe"), "{errors}");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn whole_documents_of_a_corpus_are_held_out_and_its_mentions_are_the_terminology
     assert!(report["dev_clean"].is_null());
     for (set, expected) in [
         ("data.hold_out=1", "`hold_out` is less than 2"),
-        ("data.dev_queries=corpus.pubtator.txt", "held out in two ways"),
+        ("data.dev_queries=corpus.pubtator.txt", "both `dev_queries` and `hold_out` are set"),
         ("data.query_names=false", "no terminology to link to"),
         ("data.hold_out=9", "too few documents"),
     ] {
@@ -330,14 +330,14 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
     };
     let train = |set: &str| refused(&["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set", set]);
     place.write("wrong.tsv", "ring S1\n");
-    assert!(train("data.queries=wrong.tsv").contains("wrong.tsv:1: a query is a name and its ids"));
+    assert!(train("data.queries=wrong.tsv").contains("wrong.tsv:1: expected a name and its ids"));
     place.write("empty.tsv", "");
     assert!(train("data.dev_queries=empty.tsv").contains("empty.tsv:1: no queries found"));
     for (set, expected) in [
         ("model.width=0", "`width` is 0"),
         ("model.kernels=[2]", "kernel width 2 is even"),
         ("vocabulary.dim=0", "without pieces or embeddings"),
-        ("data.terminology.format=nope", "no source format `nope`"),
+        ("data.terminology.format=nope", "unknown source format `nope`"),
     ] {
         let errors = train(set);
         assert!(errors.contains(expected), "{errors}");
@@ -356,11 +356,11 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
     place.write("typo.toml", EXPERIMENT.replace("\"rescnn\"", "\"rescn\""));
     let errors = refused(&["train", "typo.toml", "--out", "other"]);
     assert!(
-        errors.contains("typo.toml names the system `rescn`") && errors.contains("did you mean `rescnn`?"),
+        errors.contains("unknown system `rescn` in typo.toml") && errors.contains("did you mean `rescnn`?"),
         "{errors}"
     );
     std::fs::write(place.path("typo.toml"), b"system = \"caf\xe9\"").unwrap();
-    assert!(refused(&["train", "typo.toml", "--out", "other"]).contains("hint: a text in UTF-8 is expected"));
+    assert!(refused(&["train", "typo.toml", "--out", "other"]).contains("hint: expected UTF-8 text"));
     place.write("foreign.tsv", "ring\tZ1\n");
     assert!(train("data.queries=foreign.tsv").contains("no query has a concept of the terminology"));
 

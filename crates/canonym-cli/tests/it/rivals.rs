@@ -150,15 +150,15 @@ fn what_a_cross_encoder_cannot_do_is_told() {
         let (success, _, told) = said(&place, arguments);
         assert!(!success && told.contains(expected), "{told}");
     };
-    refused(&["link", "--kb", "shapes.kb", "--rerank", "model", "train.pubtator"], "for given mentions alone");
+    refused(&["link", "--kb", "shapes.kb", "--rerank", "model", "train.pubtator"], "requires given mentions");
     refused(&["map", "--model", "model", "shapes.tsv"], "of the system `cross-encoder`");
     place.write("empty.safetensors", "");
     let link = ["link", "--kb", "shapes.kb", "--mentions", "gold", "--rerank", "empty.safetensors", "train.pubtator"];
     refused(&link, "no complete safetensors file");
     let train = ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "other", "--set"];
-    refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "there is no checkpoint");
+    refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "no checkpoint found");
     refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
-    refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "fewer than 2 candidates");
+    refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "needs at least 2 candidates");
     place.write("shapes.tsv", SHAPES.replace('S', "T"));
     refused(&train[..7], "no mention has the gold concept among its candidates");
 }

@@ -179,7 +179,7 @@ fn others_are_let_in_only_where_somebody_has_an_account() {
     let arguments = ["serve", "--kb", "shapes.kb", "--model", "lexical", "--bind", "0.0.0.0:0"];
     let output = place.run(&arguments, "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nobody has an account"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there are no accounts"));
     let add = ["serve", "--kb", "shapes.kb", "--add-admin", "ada"];
     let weak = place.run(&add, "short\n");
     assert_eq!(weak.status.code(), Some(2));
@@ -209,12 +209,12 @@ fn a_folder_of_data_is_copied_while_it_is_used_and_examined_when_it_is_not() {
     for data in ["kept", "copy"] {
         let (status, faults, message) = told(&["doctor", "--data", data]);
         assert_eq!((status, faults.as_str()), (Some(0), ""), "{message}");
-        assert!(message.contains(&format!("{data} is in order")), "{message}");
+        assert!(message.contains(&format!("no problems found in {data}")), "{message}");
     }
     std::fs::create_dir_all(place.path("copy/models/job-7")).unwrap();
     let (status, faults, message) = told(&["doctor", "--data", "copy"]);
     assert_eq!((status, faults.as_str()), (Some(1), "fault\tcopy/models/job-7 is of no model\n"), "{message}");
-    assert!(message.contains("hint: `canonym doctor --repair` mends"), "{message}");
+    assert!(message.contains("hint: repair them with `canonym doctor --repair`"), "{message}");
     let (status, faults, _) = told(&["doctor", "--data", "copy", "--repair"]);
     assert_eq!((status, faults.as_str()), (Some(0), "repaired\tcopy/models/job-7 is of no model\n"));
     assert!(!place.path("copy/models/job-7").exists());
@@ -233,5 +233,5 @@ fn a_public_name_needs_an_account_and_no_path() {
     let (status, message) = run("https://links.example.org/canonym");
     assert!(status == Some(2) && message.contains("is no address of a server"), "{message}");
     let (status, message) = run("https://links.example.org");
-    assert!(status == Some(2) && message.contains("nobody has an account"), "{message}");
+    assert!(status == Some(2) && message.contains("there are no accounts"), "{message}");
 }

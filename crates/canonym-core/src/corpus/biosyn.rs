@@ -244,7 +244,7 @@ mod tests {
             let read = Reader::from_input(input, Some(CorpusFormat::Jsonl)).unwrap().next().unwrap().unwrap();
             let refused = [write(&read, &mut Vec::new()), crate::corpus::pubmed::write(&read, &mut Vec::new())];
             for error in refused.map(Result::unwrap_err) {
-                assert!(error.to_string().contains("cannot carry the document id"), "{error}");
+                assert!(error.to_string().contains("cannot hold the document id"), "{error}");
             }
         }
     }

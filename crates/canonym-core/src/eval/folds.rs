@@ -206,7 +206,7 @@ mod tests {
         assert_eq!((first.name.as_str(), first.headline, first.mean), ("accuracy@1", true, 0.625));
         assert!((first.pooled - 4.0 / 6.0).abs() < 1e-12);
         expect![[r#"
-            2 folds; * marks the headline: its mean over folds
+            2 folds; * marks the headline (mean over folds)
 
                                      mean      sd  pooled  fold 1  fold 2
             accuracy@1 *            62.50   17.68   66.67   75.00   50.00

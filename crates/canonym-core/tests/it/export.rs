@@ -110,7 +110,7 @@ proptest! {
         });
         prop_assert_eq!(differences(&kept, &again), "");
         let has_types = kb.concepts().any(|concept| kb.types(concept).next().is_some());
-        prop_assert_eq!(has_types, report.dropped.contains_key(&("type".to_owned(), "the format has none".to_owned())));
+        prop_assert_eq!(has_types, report.dropped.contains_key(&("type".to_owned(), "not supported by the format".to_owned())));
     }
 
     #[test]
@@ -167,11 +167,11 @@ fn formats_look_as_their_readers_expect() {
         ExportFormat::Tsv,
         expect![[r#"
         X:1	Circle "big" !	ring	Curve	All points at one distance.
-        left: 1 alternative id: the format has none
+        left: 1 alternative id: not supported by the format
         left: 1 line break or tab: replaced by a space in a definition
-        left: 1 parent: the format has none
-        left: 1 scope: the format has none
-        left: 1 source: the format has none
+        left: 1 parent: not supported by the format
+        left: 1 scope: not supported by the format
+        left: 1 source: not supported by the format
     "#]],
     );
     check(
@@ -179,12 +179,12 @@ fn formats_look_as_their_readers_expect() {
         expect![[r#"
         X:1||Circle "big" !
         X:1||ring
-        left: 1 alternative id: the format has none
-        left: 1 definition: the format has none
-        left: 1 parent: the format has none
-        left: 1 scope: the format has none
-        left: 1 source: the format has none
-        left: 1 type: the format has none
+        left: 1 alternative id: not supported by the format
+        left: 1 definition: not supported by the format
+        left: 1 parent: not supported by the format
+        left: 1 scope: not supported by the format
+        left: 1 source: not supported by the format
+        left: 1 type: not supported by the format
     "#]],
     );
     check(
@@ -200,7 +200,7 @@ fn formats_look_as_their_readers_expect() {
         alt_id: X:2
         def: "All points\nat one distance." []
         is_a: X:1 ! Circle "big" !
-        left: 1 type: the format has none
+        left: 1 type: not supported by the format
     "#]],
     );
 }

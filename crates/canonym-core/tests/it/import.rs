@@ -308,7 +308,7 @@ fn broken_obo_is_an_error_with_its_line() {
         SourceFormat::Obo,
         "[Term]\nid: S:1\ndef: \"no end\n",
         expect![[r#"
-        error: input:3: `"no end` has no closing quotation mark
+        error: input:3: missing closing quotation mark in `"no end`
         hint: none
     "#]],
     );
@@ -445,7 +445,7 @@ fn filters_on_what_a_format_has_not_are_refused() {
         &config,
         expect![[r#"
         error: tsv has no languages to filter by
-        hint: leave the filter out
+        hint: omit the filter
     "#]],
     );
 }

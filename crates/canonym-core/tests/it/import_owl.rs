@@ -184,7 +184,7 @@ fn malformed_files_are_told_with_their_line() {
         &whole[..whole.find("</owl:Class>\n<owl:Axiom>").unwrap() + 13],
         &none,
         expect![[r#"
-        error: shape.owl:32: the file ends before its last element does
+        error: shape.owl:32: the file is truncated
         hint: download or export it again
     "#]],
     );
@@ -208,7 +208,7 @@ fn malformed_files_are_told_with_their_line() {
         "<?xml version=\"1.0\"?>\n<Ontology xmlns=\"http://www.w3.org/2002/07/owl#\"/>",
         &none,
         expect![[r#"
-        error: shape.owl:1: OWL/XML is not read
+        error: shape.owl:1: OWL/XML is not supported
         hint: convert the ontology to RDF/XML, Turtle or OBO, for example with ROBOT
     "#]],
     );
@@ -216,7 +216,7 @@ fn malformed_files_are_told_with_their_line() {
         "Prefix(:=<http://example.org/>)\nOntology(<a>)\n",
         &none,
         expect![[r#"
-        error: shape.owl:1: OWL functional syntax is not read
+        error: shape.owl:1: OWL functional syntax is not supported
         hint: convert the ontology to RDF/XML, Turtle or OBO, for example with ROBOT
     "#]],
     );

@@ -334,7 +334,7 @@ mod tests {
             .unwrap();
         assert!(refused(path).contains("no tensor `encoder.layer.2.attention.self.query.weight`"));
         std::fs::write(path.join(CONFIG), json!(BertConfig { vocab_size: 3, ..config }).to_string()).unwrap();
-        assert!(refused(path).contains("embeddings of 3 pieces, the vocabulary has 7"));
+        assert!(refused(path).contains("embeddings for 3 wordpieces, but the vocabulary has 7"));
     }
 
     #[test]

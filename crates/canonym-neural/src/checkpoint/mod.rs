@@ -150,9 +150,10 @@ mod tests {
             read_embeddings(folder.path(), n_places, &mut Parameters::default()).unwrap_err().to_string()
         };
         assert!(
-            refused(&folder("", "LayerNorm.weight", 2), 4).contains("embeddings of 2 pieces, the vocabulary has 3")
+            refused(&folder("", "LayerNorm.weight", 2), 4)
+                .contains("embeddings for 2 wordpieces, but the vocabulary has 3")
         );
-        assert!(refused(&folder("", "LayerNorm.weight", 3), 9).contains("has 6 places, names have up to 9"));
+        assert!(refused(&folder("", "LayerNorm.weight", 3), 9).contains("has 6 positions, but names have up to 9"));
         assert!(
             refused(&folder("distilled.", "LayerNorm.weight", 3), 4)
                 .contains("no tensor `embeddings.word_embeddings.weight`")

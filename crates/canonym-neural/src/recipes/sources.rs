@@ -312,7 +312,7 @@ mod tests {
         write("shapes.json", "{\n\"7\": \"Circle\"}");
         data.terminology =
             Some(TerminologyConfig { path: "shapes.json".into(), format: ONTOLOGY.to_owned(), prefix: None });
-        assert!(compiled(&data).unwrap_err().to_string().contains("shapes.json:2: no ontology of ResCNN"));
+        assert!(compiled(&data).unwrap_err().to_string().contains("shapes.json:2: invalid ResCNN ontology"));
     }
 
     #[test]

@@ -225,7 +225,7 @@ mod tests {
         assert!(refused(&[(LINES, "liver\n")]).contains("vocab.txt: the vocabulary lacks the token [UNK]"));
         for (json, expected) in [
             (r#"{"model":{"type":"BPE","vocab":{}}}"#, "its `model` is `BPE`, not `WordPiece`"),
-            (r#"{"model":{"vocab":{"[UNK]":1}}}"#, "the row of `[UNK]` is 1 where 0 is expected"),
+            (r#"{"model":{"vocab":{"[UNK]":1}}}"#, "the id of `[UNK]` is 1, expected 0"),
             (r#"{"model":{"vocab":{}},"normalizer":{"type":"NFC"}}"#, "its `normalizer` is `NFC`"),
             (r#"{"model":{"vocab":{}},"pre_tokenizer":{"type":"Metaspace"}}"#, "its `pre_tokenizer` is `Metaspace`"),
             (r#"{"model":{"vocab":{},"unk_token":"<unk>"}}"#, "its `unk_token` is `<unk>`"),

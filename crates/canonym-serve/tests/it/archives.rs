@@ -182,5 +182,5 @@ async fn damaged_archives_are_refused() {
     refused(&server, changed).await;
     let mut packed = gzipped(b"Pain.");
     packed.truncate(packed.len() - 6);
-    assert!(refused(&server, packed).await.contains("damaged or cut off"));
+    assert!(refused(&server, packed).await.contains("damaged or truncated"));
 }

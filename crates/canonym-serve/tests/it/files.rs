@@ -152,7 +152,7 @@ async fn one_wrong_offset_costs_one_annotation_and_is_told() {
     );
     assert_eq!(report["problems"][0]["line"], 4);
     let message = report["problems"][0]["message"].as_str().unwrap();
-    assert!(message.contains("the annotation says `delirium` at 12..20"), "{message}");
+    assert!(message.contains("the annotation is `delirium` at 12..20"), "{message}");
     assert!(!report.to_string().contains("--"), "no option of the command line: {report}");
     let project = server.empty_project().await;
     let report = server.import(project, "offsets=fix", file.as_bytes()).await;

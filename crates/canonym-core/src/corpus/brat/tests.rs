@@ -80,7 +80,7 @@ fn malformed_lines_are_named() {
         "pain",
         "T1\tFinding 0 4\tpain\nT1\tFinding 0 4\tpain\n",
         expect![[r#"
-        notes/7.ann:2: `T1` stands twice (hint: none)
+        notes/7.ann:2: duplicate key `T1` (hint: none)
     "#]],
     );
     check(

@@ -179,7 +179,7 @@ fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
     let tagged = linker(|bundle| bundle.manifest.model.search = Some(SpanSearch::Tags), CONFIG, None);
     assert_eq!(tagged.annotate(&documents).unwrap().len(), 4);
     let blind = linker(|bundle| bundle.manifest.model.search = None, CONFIG, None);
-    assert!(blind.annotate(&documents).unwrap_err().to_string().contains("does not find any"));
+    assert!(blind.annotate(&documents).unwrap_err().to_string().contains("cannot detect mentions"));
 }
 
 #[test]
