@@ -11,15 +11,15 @@ use canonym_neural::system::linked::retain;
 /// What can be said of a mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Said {
-    /// It is not there.
+    /// Negated.
     Negated,
-    /// It is suspected.
+    /// Possible, not certain.
     Possible,
-    /// It is of the past.
+    /// Historical.
     Historical,
-    /// It may come.
+    /// Hypothetical.
     Hypothetical,
-    /// A relative has it.
+    /// Of a family member.
     Family,
 }
 

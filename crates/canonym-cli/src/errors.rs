@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn hints_are_found_anywhere_in_the_chain() {
-        let error = usage("0 is no number of threads", "give another").context("cannot start");
-        let text = "error: cannot start\n  caused by: 0 is no number of threads\nhint: give another\n";
+        let error = usage("invalid number of threads: 0", "choose another").context("cannot start");
+        let text = "error: cannot start\n  caused by: invalid number of threads: 0\nhint: choose another\n";
         assert_eq!(describe(&error), text);
     }
 }

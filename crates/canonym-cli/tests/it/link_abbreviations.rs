@@ -84,7 +84,7 @@ fn files_that_cannot_be_read_are_named() {
         status 1
         --- stderr
         error: long.tsv:2: short form without a long form
-        hint: write `form<TAB>long form`, one short form a line
+        hint: the format is `form<TAB>long form`, one short form per line
     "#]],
     );
     check(
@@ -93,7 +93,7 @@ fn files_that_cannot_be_read_are_named() {
         status 1
         --- stderr
         error: bars.tsv:1: short form without a long form
-        hint: write `form<TAB>long form`, one short form a line
+        hint: the format is `form<TAB>long form`, one short form per line
     "#]],
     );
     check(
@@ -102,7 +102,7 @@ fn files_that_cannot_be_read_are_named() {
         status 1
         --- stderr
         error: spaces.tsv:1: short form without a long form
-        hint: write `form<TAB>long form`, one short form a line
+        hint: the format is `form<TAB>long form`, one short form per line
     "#]],
     );
     check(
@@ -110,8 +110,8 @@ fn files_that_cannot_be_read_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: short.tsv:1: short form that is empty or too long
-        hint: a short form has between 1 and 60 bytes
+        error: short.tsv:1: the short form is empty or too long
+        hint: a short form has 1 to 60 bytes
     "#]],
     );
     check(
@@ -119,8 +119,8 @@ fn files_that_cannot_be_read_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: share.tsv:1: share of uses that is not a number between 0 and 100
-        hint: leave the third column empty where there is one sense
+        error: share.tsv:1: the percentage of uses is not a number from 0 to 100
+        hint: leave the third column empty if there is only one sense
     "#]],
     );
     check(
@@ -128,8 +128,8 @@ fn files_that_cannot_be_read_are_named() {
         expect![[r#"
         status 1
         --- stderr
-        error: word.tsv:1: share of uses that is not a number between 0 and 100
-        hint: leave the third column empty where there is one sense
+        error: word.tsv:1: the percentage of uses is not a number from 0 to 100
+        hint: leave the third column empty if there is only one sense
     "#]],
     );
     check(

@@ -281,8 +281,7 @@ fn misplaced(xml: &XmlReader, tag: &str, parent: &str) -> Error {
 
 fn number(xml: &XmlReader, text: &str) -> Result<u64> {
     text.parse().map_err(|_| {
-        xml.error(format!("invalid offset or length {}", quote(text)))
-            .with_hint("offsets and lengths are whole numbers")
+        xml.error(format!("invalid offset or length {}", quote(text))).with_hint("offsets and lengths must be integers")
     })
 }
 

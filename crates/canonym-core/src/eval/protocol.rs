@@ -94,7 +94,7 @@ pub const PROTOCOLS: [Protocol; 9] = [
     },
     Protocol {
         name: "mesh-given-mentions",
-        paper: "the linking part of Bhowmik et al. 2021 on BC5CDR, with every gold id",
+        paper: "linking on BC5CDR as in Bhowmik et al. 2021, but with every gold id",
         meaning: "given mentions (--mentions gold); MeSH concepts are ranked; any gold id is correct; mentions \
                   without a concept are excluded",
         ids: IdPolicy::Any,
@@ -126,7 +126,7 @@ pub const PROTOCOLS: [Protocol; 9] = [
     },
     Protocol {
         name: "multitask-partial",
-        paper: "a lenient look at systems that label tokens (Wiatrak and Iso-Sipila 2020 report strict alone)",
+        paper: "lenient scores for token-labelling systems (Wiatrak and Iso-Sipila 2020 report strict scores only)",
         meaning: "overlapping spans and a common id, each annotation on its own; also reports one-to-one, fractional \
                   and strict scores. One wrong boundary token fails strict matching, but not this one",
         ids: IdPolicy::Any,

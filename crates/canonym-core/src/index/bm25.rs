@@ -37,8 +37,8 @@ impl Bm25Config {
         if self.k1 >= 0.0 && self.k1.is_finite() && (0.0..=1.0).contains(&self.b) {
             return Ok(());
         }
-        let error = Error::invalid(format!("BM25 has no weights with k1 = {} and b = {}", self.k1, self.b));
-        Err(error.with_hint("`k1` is at least 0, `b` from 0 to 1; 1.2 and 0.75 are usual"))
+        let error = Error::invalid(format!("invalid BM25 parameters k1 = {}, b = {}", self.k1, self.b));
+        Err(error.with_hint("`k1` must be at least 0 and `b` from 0 to 1; 1.2 and 0.75 are typical"))
     }
 }
 

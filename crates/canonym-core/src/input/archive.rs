@@ -82,7 +82,7 @@ fn check_overlap(path: &Path, entries: &[Entry]) -> Result<()> {
     ranges.sort_unstable();
     let shared = ranges.windows(2).any(|pair| pair[0].0.saturating_add(pair[0].1) > pair[1].0);
     if shared {
-        return Err(Error::artifact(path, "two members of the archive share the same bytes"));
+        return Err(Error::artifact(path, "two members of the archive overlap"));
     }
     Ok(())
 }

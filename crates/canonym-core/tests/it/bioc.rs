@@ -232,7 +232,7 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
     check(
         &bad("<offset>-1</offset><text>a</text>"),
         expect![[r#"
-        a.xml:1: invalid offset or length `-1` (hint: offsets and lengths are whole numbers)
+        a.xml:1: invalid offset or length `-1` (hint: offsets and lengths must be integers)
         2 ="ok"
     "#]],
     );
@@ -255,7 +255,7 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
     check(
         &bad("<offset>0</offset><text>pain</text><annotation><location/></annotation>"),
         expect![[r#"
-        a.xml:1: invalid offset or length `` (hint: offsets and lengths are whole numbers)
+        a.xml:1: invalid offset or length `` (hint: offsets and lengths must be integers)
         2 ="ok"
     "#]],
     );

@@ -75,8 +75,8 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
     }
     let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let missing = || Error::invalid(format!("no checkpoint found at {}", shown.join(" or ")));
-    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
-                holds its folder in the variable CANONYM_MODELS";
+    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), into a \
+                subfolder of the folder that CANONYM_MODELS names";
     // A path below a folder that is here is no name of the hub.
     let is_here =
         |base: &Path| models.as_deref() != Some(base) && name.parent().is_some_and(|first| base.join(first).is_dir());

@@ -188,7 +188,7 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     });
     let ids: Vec<String> = ids.collect();
     let known = known_ids(ids.iter().map(String::as_str));
-    let what = format!("mentions that are {part}");
+    let what = format!("{part} mentions");
     if let Some(unknown) = unknown(&what, sets.iter(), &known) {
         unknown.lines("the terminology").iter().for_each(|line| status::say(line));
     }
@@ -254,8 +254,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let error = canonym_core::Error::invalid("the training corpora have no mentions");
         return Err(error.with_hint("check `data.train`").into());
     }
-    check_known("trained on", &train, &kb, experiment.run.n_steps > 0)?;
-    check_known("held out", &dev, &kb, false)?;
+    check_known("training", &train, &kb, experiment.run.n_steps > 0)?;
+    check_known("held-out", &dev, &kb, false)?;
     seconds.insert("prepare", started.elapsed().as_secs_f64());
     status::say(&format!(
         "{} weights; {} names; {} windows with {} mentions",

@@ -238,7 +238,7 @@ impl<'a> Judge<'a> {
             None if !predicted.ids.iter().any(|id| self.surfaces.known.contains(id)) => {
                 (ErrorClass::Spurious, NOWHERE_IN_GOLD)
             }
-            None => (ErrorClass::Spurious, "gold has this concept elsewhere, for other texts"),
+            None => (ErrorClass::Spurious, "gold uses this concept only for other texts"),
         }
     }
 }

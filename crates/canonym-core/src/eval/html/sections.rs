@@ -386,7 +386,7 @@ fn wanted_words(wanted: &crate::eval::curves::WantedPrecision) -> String {
     let asked = percent(wanted.precision, 1);
     match wanted.threshold {
         Some(threshold) => format!(
-            " A precision of {asked} % needs a threshold of {threshold:.4}, which keeps {} %.",
+            " A precision of {asked} % needs a threshold of {threshold:.4}, with a coverage of {} %.",
             percent(wanted.coverage, 1)
         ),
         None => format!(" No threshold reaches a precision of {asked} %."),
@@ -509,9 +509,9 @@ fn surface_table(out: &mut Markup, caption: &str, rows: &[Surface]) {
 
 fn policy_words(policy: IdPolicy) -> &'static str {
     match policy {
-        IdPolicy::Any => "by any id in common",
-        IdPolicy::First => "by the first gold id",
-        IdPolicy::Exact => "by exactly the same ids",
+        IdPolicy::Any => "if any id is in common",
+        IdPolicy::First => "if the first gold id matches",
+        IdPolicy::Exact => "if the id sets are equal",
     }
 }
 

@@ -313,8 +313,8 @@ impl AcceptModel {
 
     /// Reads a model; every feature must have a weight.
     pub fn from_json(json: &str) -> Result<AcceptModel> {
-        let stored: Stored =
-            serde_json::from_str(json).map_err(|error| Error::invalid(format!("not a recognition model: {error}")))?;
+        let stored: Stored = serde_json::from_str(json)
+            .map_err(|error| Error::invalid(format!("invalid recognition model: {error}")))?;
         let mut weights = [0.0; N];
         for (weight, name) in weights.iter_mut().zip(NAMES) {
             *weight = *stored

@@ -175,18 +175,18 @@ impl SenseInventory {
             let (Some(form), Some(long_forms)) = (fields.next(), fields.next().filter(|long| parts(long).count() > 0))
             else {
                 let error = input.error("short form without a long form");
-                return Err(error.with_hint("write `form<TAB>long form`, one short form a line"));
+                return Err(error.with_hint("the format is `form<TAB>long form`, one short form per line"));
             };
             if form.is_empty() || form.len() > MAX_FORM {
-                let error = input.error("short form that is empty or too long");
-                return Err(error.with_hint(format!("a short form has between 1 and {MAX_FORM} bytes")));
+                let error = input.error("the short form is empty or too long");
+                return Err(error.with_hint(format!("a short form has 1 to {MAX_FORM} bytes")));
             }
             let prior = match fields.next().filter(|share| !share.is_empty()).map(str::parse::<f32>) {
                 None => 97.0,
                 Some(Ok(share)) if share > 0.0 && share <= 100.0 => share,
                 Some(_) => {
-                    let error = input.error("share of uses that is not a number between 0 and 100");
-                    return Err(error.with_hint("leave the third column empty where there is one sense"));
+                    let error = input.error("the percentage of uses is not a number from 0 to 100");
+                    return Err(error.with_hint("leave the third column empty if there is only one sense"));
                 }
             };
             if !own.iter().any(|known| **known == *form) {
