@@ -54,14 +54,14 @@ pub fn read_typos(path: &Path) -> Result<HashMap<String, String>> {
     let mut typos = HashMap::new();
     for (row, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let n_line = row as u64 + 1;
-        let line = std::str::from_utf8(line).map_err(|_| Error::parse(path, n_line, "the line is not UTF-8"))?.trim();
+        let line = std::str::from_utf8(line).map_err(|_| Error::parse(path, n_line, "invalid UTF-8"))?.trim();
         if line.is_empty() {
             continue;
         }
         let (wrong, right) = line.split_once("||").unwrap_or((line, ""));
         if wrong.is_empty() || right.is_empty() || right.contains("||") {
-            let message = format!("`{}` is no pair", line.chars().take(80).collect::<String>());
-            return Err(Error::parse(path, n_line, message).with_hint("write one `wrong||right` a line"));
+            let message = format!("expected `wrong||right`, found `{}`", line.chars().take(80).collect::<String>());
+            return Err(Error::parse(path, n_line, message).with_hint("the format is one `wrong||right` per line"));
         }
         typos.insert(wrong.to_owned(), right.to_owned());
     }
@@ -293,9 +293,9 @@ mod tests {
         std::fs::write(&path, "tumour||tumor\r\n\nabc\n").unwrap();
         let error = read_typos(&path).unwrap_err();
         assert!(error.to_string().ends_with("typos.txt:3: `abc` is no pair"), "{error}");
-        assert_eq!(error.hint(), Some("write one `wrong||right` a line"));
+        assert_eq!(error.hint(), Some("the format is one `wrong||right` per line"));
         std::fs::write(&path, b"tumour||tumor\n\xff||x").unwrap();
-        assert!(read_typos(&path).unwrap_err().to_string().ends_with(":2: the line is not UTF-8"));
+        assert!(read_typos(&path).unwrap_err().to_string().ends_with(":2: invalid UTF-8"));
         std::fs::write(&path, "tumour||tumor\r\n").unwrap();
         assert_eq!(read_typos(&path).unwrap(), map(&[("tumour", "tumor")]));
     }
