@@ -292,7 +292,7 @@ mod tests {
         let path = folder.path().join("typos.txt");
         std::fs::write(&path, "tumour||tumor\r\n\nabc\n").unwrap();
         let error = read_typos(&path).unwrap_err();
-        assert!(error.to_string().ends_with("typos.txt:3: `abc` is no pair"), "{error}");
+        assert!(error.to_string().ends_with("typos.txt:3: expected `wrong||right`, found `abc`"), "{error}");
         assert_eq!(error.hint(), Some("the format is one `wrong||right` per line"));
         std::fs::write(&path, b"tumour||tumor\n\xff||x").unwrap();
         assert!(read_typos(&path).unwrap_err().to_string().ends_with(":2: invalid UTF-8"));
