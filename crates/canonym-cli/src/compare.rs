@@ -183,7 +183,7 @@ fn chance(p: f64) -> String {
 
 fn tell(said: &Said) -> String {
     if said.ids.is_empty() {
-        return "nothing".to_owned();
+        return "no link".to_owned();
     }
     let name = if said.name.is_empty() { String::new() } else { format!(" ({})", said.name) };
     let place = if said.text.is_empty() { String::new() } else { format!(" on \"{}\"", said.text) };

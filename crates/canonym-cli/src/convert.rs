@@ -62,7 +62,10 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
 /// The format that a word names, where it can be written.
 fn written_format(name: &str) -> anyhow::Result<CorpusFormat> {
     let written = CorpusFormat::ALL.into_iter().filter(|format| *format != CorpusFormat::Text);
-    let hint = || format!("use one of {}", written.clone().map(CorpusFormat::name).collect::<Vec<_>>().join(", "));
+    let hint = || match written.clone().find(|known| known.name().starts_with(name)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("use one of {}", written.clone().map(CorpusFormat::name).collect::<Vec<_>>().join(", ")),
+    };
     match name.parse() {
         Ok(CorpusFormat::Text) => Err(errors::usage("`text` is an input format only", &hint())),
         Ok(format) => Ok(format),

@@ -227,7 +227,7 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
             Ok(0) => break,
             Ok(n) => n,
             Err(error) => {
-                tracing::info!("the connection ended: {error}");
+                tracing::info!("connection lost: {error}");
                 return Err(cut(n_bytes).into());
             }
         };

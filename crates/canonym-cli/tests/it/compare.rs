@@ -56,7 +56,7 @@ fn changes_are_shown_with_their_text() {
 
             new link without gold: 1
               7  A circle in a square [near] a trigon.
-                  A: nothing   B: S9 (Nearness)
+                  A: no link   B: S9 (Nearness)
         "#]],
     );
 }
