@@ -335,6 +335,6 @@ mod tests {
         let product = tape.linear(left, right, None);
         let gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
         assert!(gradients.of(0).is_none());
-        assert_eq!(gradients.of(1).unwrap().gradients().values, [20.0]);
+        assert_eq!(gradients.of(1).unwrap().matrix().values, [20.0]);
     }
 }

@@ -226,7 +226,7 @@ fn judge(
     let kb = Arc::new(kb);
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
-    let places = pipeline.places(&texts);
+    let places = pipeline.proposals(&texts);
     let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();

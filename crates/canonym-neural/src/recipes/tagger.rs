@@ -8,7 +8,7 @@ use crate::bundle::TAGGER_PART;
 use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::crf::labels_of;
-use crate::models::tagger::features::{FeatureExtractor, View, Vocabulary, Words};
+use crate::models::tagger::features::{FeatureExtractor, TokenFeatures, Vocabulary, Words};
 use crate::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
 use crate::models::tagger::typed::LabelSet;
 use crate::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
@@ -419,7 +419,7 @@ fn mentions(
     experiment.layer.iter().map(of_layer).collect()
 }
 
-fn example(view: View, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
+fn example(view: TokenFeatures, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
     let n = view.tokens.len();
     let labels = mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions))).collect();
     Example { view, labels }

@@ -117,7 +117,7 @@ impl Adam {
                 *first = Matrix::zeros(weight.n_rows, weight.n_cols);
                 *second = Matrix::zeros(weight.n_rows, weight.n_cols);
             }
-            let gradients = &gradient.gradients().values;
+            let gradients = &gradient.matrix().values;
             let Some(rows) = gradient.rows() else {
                 let values = weight.values.par_chunks_mut(PIECE).zip(gradients.par_chunks(PIECE));
                 let memories = first.values.par_chunks_mut(PIECE).zip(second.values.par_chunks_mut(PIECE));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::bundle::dual_encoder::DualBundle;
 use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
-use crate::system::consistency::vote;
+use crate::system::consistency::one_sense_per_discourse;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
 use crate::system::hybrid::{self, Judged};
 use crate::system::pipeline::PipelineConfig;
@@ -112,7 +112,7 @@ pub fn judge(
         for (mentions, marked) in voted.iter_mut().zip(&marked) {
             let words: Vec<String> =
                 marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
-            vote(&words, mentions, one_sense_weight);
+            one_sense_per_discourse(&words, mentions, one_sense_weight);
         }
         report.by_same_sense.push((one_sense_weight, hybrid::accuracy(&judged(&voted), &fusion)));
     }

@@ -312,7 +312,7 @@ impl Pipeline {
             return;
         }
         let Some(spotted) = &place.spotted else { return };
-        let read = |(reading, score): &(canonym_core::link::recognise::accept::Reading, f32)| Candidate {
+        let read = |(reading, score): &(canonym_core::link::recognise::accept::SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             score: *score,
