@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::engine;
 use crate::train::ENDS_WITH_INPUT;
 use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out};
-use canonym_neural::recipes::dual_encoder::learning_on;
+use canonym_neural::recipes::dual_encoder::fine_tuning;
 use canonym_neural::system::terminology::TERMINOLOGY;
 
 /// How often a running training is looked at.
@@ -121,7 +121,7 @@ impl ProcessTrainer {
         let folder = &training.output;
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
         let (n_steps, toml) = match self.context {
-            Some(_) => self.learning_on(training, settings)?,
+            Some(_) => self.fine_tuning(training, settings)?,
             None => self.adaptation(training, settings)?,
         };
         let path = folder.join("training.toml");
@@ -130,7 +130,7 @@ impl ProcessTrainer {
     }
 
     /// Of a dual encoder: the encoder of names stays, so the vectors of the terminology are those that are kept.
-    fn learning_on(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
+    fn fine_tuning(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
         let (complete, incomplete) = self.divided(&training.documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
@@ -152,7 +152,7 @@ impl ProcessTrainer {
         let (model, kb) = (absolute(Path::new(&self.model))?, absolute(&kb)?);
         let adam =
             AdamConfig { learning_rate: 5e-5, warm_up: 0.1, schedule: Schedule::Linear, ..AdamConfig::default() };
-        Ok((n_steps, learning_on(&model, &kb, (train, dev), training.seed, run_of(n_steps, adam))?))
+        Ok((n_steps, fine_tuning(&model, &kb, (train, dev), training.seed, run_of(n_steps, adam))?))
     }
 
     fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {

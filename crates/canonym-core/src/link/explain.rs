@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::lexical::{LexicalLinker, Scored};
 use super::model::{Calibration, LexicalModel, N, feature_name, feature_sentence};
 use super::recognise::scan::ScanScratch;
-use super::recognise::{DictionaryAnnotator, Spotted, accept, short_forms, written_out};
+use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded, short_forms};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
 use crate::kb::{KnowledgeBase, NameId, Scope};
@@ -128,9 +128,9 @@ impl LexicalLinker {
         let top = ranked.first().map_or(0.0, |first| first.score);
         let next = ranked.get(1).map_or(top - 10.0, |second| second.score);
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
-            let lead = if rank == 0 { top - next } else { scored.score - top };
+            let margin = if rank == 0 { top - next } else { scored.score - top };
             let model = (&self.model, 1.0);
-            let contributions = contributions(model, &self.model.calibration, scored, (lead, candidate.score), &[]);
+            let contributions = contributions(model, &self.model.calibration, scored, (margin, candidate.score), &[]);
             explained(&self.kb, name, (scored.name, candidate), contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
@@ -144,7 +144,7 @@ pub fn contributions(
     (model, weight): (&LexicalModel, f32),
     calibration: &Calibration,
     scored: &Scored,
-    (lead, probable): (f32, f32),
+    (margin, probable): (f32, f32),
     others: &[(&str, &str, f32, f32)],
 ) -> Vec<Contribution> {
     let scale = f64::from(calibration.score);
@@ -153,16 +153,16 @@ pub fn contributions(
         let log_odds = scale * f64::from(weight) * f64::from(model.weights[row]) * value;
         contribution(feature_name(row), feature_sentence(row), value, log_odds)
     };
-    let lead = lead.clamp(-10.0, 10.0);
+    let margin = margin.clamp(-10.0, 10.0);
     let mut contributions: Vec<Contribution> = (0..N).map(of_feature).collect();
     for (name, sentence, value, weight) in others {
         let log_odds = scale * f64::from(*weight) * f64::from(*value);
         contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
-    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.lead * lead));
+    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
     contributions.push(contribution("offset", "what holds for every candidate", 1.0, offset));
     let ahead = "how far it is ahead of the next concept, or behind the first";
-    contributions.push(contribution("lead", ahead, f64::from(lead), of_lead));
+    contributions.push(contribution("lead", ahead, f64::from(margin), of_lead));
     // A candidate is never more probable than the one before it.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     if f64::from(probable) < probability(sum) - 1e-3 {
@@ -189,16 +189,15 @@ impl DictionaryAnnotator {
         text: &str,
         map: &OffsetMap<'_>,
         uses: &[(Span, Span)],
-        spotted: &Spotted,
+        spotted: &DictionaryMatch,
     ) -> (LinkedMention, Explanation) {
         let linked = self.linked(spotted);
         let used = uses_in(&spotted.spans, uses);
         // A definition that is no name was held against the short form, which is then compared as it stands.
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
-        let compared =
-            if is_expanded { written_out(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
-        let explain = |((reading, _), candidate): (&(accept::Reading, f32), &Candidate)| {
+        let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
+        let explain = |((reading, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
             let of_feature = |row: usize| {
                 let value = f64::from(reading.features[row]);
                 let log_odds = f64::from(self.model.weights[row]) * value;

@@ -129,8 +129,8 @@ pub struct Point {
     pub rank: usize,
     /// Its score.
     pub score: f32,
-    /// Its lead over the best other concept.
-    pub lead: f32,
+    /// Its margin over the best other concept.
+    pub margin: f32,
     /// Its share of the softmax over all concepts: what an uncalibrated model would say.
     pub share: f32,
     /// Whether it is right.
@@ -162,7 +162,7 @@ pub fn judge(examples: &[Example], weights: &Features) -> Judged {
             example: row,
             rank,
             score: one.score,
-            lead: if rank == 0 { top - next } else { one.score - top },
+            margin: if rank == 0 { top - next } else { one.score - top },
             share: (one.score - top).exp() / all,
             right: right.contains(&one.concept),
         };
@@ -185,14 +185,14 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
     bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
-/// Platt scaling of score and lead, by Newton's method.
+/// Platt scaling of score and margin, by Newton's method.
 pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
     let mut weights = [0.0f64; 3];
     for _ in 0..50 {
         let mut slope = [0.0f64; 3];
         let mut curve = [[0.0f64; 3]; 3];
-        for Point { score, lead, right, .. } in points.clone() {
-            let inputs = [f64::from(*score), f64::from(lead.clamp(-10.0, 10.0)), 1.0];
+        for Point { score, margin, right, .. } in points.clone() {
+            let inputs = [f64::from(*score), f64::from(margin.clamp(-10.0, 10.0)), 1.0];
             let logit: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
             let probability = 1.0 / (1.0 + (-logit).exp());
             let wrong_by = probability - f64::from(u8::from(*right));
@@ -216,7 +216,7 @@ pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> C
             break;
         }
     }
-    Calibration { score: weights[0] as f32, lead: weights[1] as f32, offset: weights[2] as f32 }
+    Calibration { score: weights[0] as f32, margin: weights[1] as f32, offset: weights[2] as f32 }
 }
 
 /// Logistic regression with a quadratic penalty, by Newton's method: rows of features, and whether each is right. Every corpus has the same
@@ -309,7 +309,7 @@ mod tests {
             let score = step as f32 / 10.0;
             let probability = 1.0 / (1.0 + (-(2.0 * score - 1.0)).exp());
             let n_right = (probability * 200.0).round() as usize;
-            let point = |right| Point { example: 0, rank: 0, score, lead: 0.0, share: 0.0, right };
+            let point = |right| Point { example: 0, rank: 0, score, margin: 0.0, share: 0.0, right };
             points.extend((0..200).map(|n| point(n < n_right)));
         }
         let calibration = fit_calibration(points.iter());

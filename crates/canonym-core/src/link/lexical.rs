@@ -189,12 +189,12 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
         .take(config.top_k.max(1))
         .enumerate()
         .map(|(rank, scored)| {
-            let lead = if rank == 0 { top - next } else { scored.score - top };
-            let score = calibration.probability(scored.score, lead);
+            let margin = if rank == 0 { top - next } else { scored.score - top };
+            let score = calibration.probability(scored.score, margin);
             Candidate { concept: scored.concept, name: Some(scored.name), score }
         })
         .collect();
-    // Equal scores share a lead of zero, so probabilities can only fall along the list.
+    // Equal scores share a margin of zero, so probabilities can only fall along the list.
     for rank in 1..candidates.len() {
         candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
     }
@@ -263,12 +263,12 @@ fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
         let n_names = (kb.names(group[0].concept).count() as f32).ln_1p();
         let n_met = (group.len() as f32).ln();
         let second = group.get(1).map_or(0.0, cosine);
-        let lead = cosine(&group[0]) - best_of_all;
+        let margin = cosine(&group[0]) - best_of_all;
         for one in group {
             one.features[N_FEATURES + 5] = n_names;
             one.features[N_FEATURES + 6] = n_met;
             one.features[N_FEATURES + 7] = second;
-            one.features[N_FEATURES + 9] = lead;
+            one.features[N_FEATURES + 9] = margin;
         }
     }
 }

@@ -77,7 +77,7 @@ impl Marked<'_> {
     pub fn names(&self) -> Vec<String> {
         let text = self.document.text.as_str();
         let uses = if self.mentions.is_empty() { Vec::new() } else { recognise::short_forms(text) };
-        self.mentions.iter().map(|mention| recognise::written_out(text, &mention.spans, &uses)).collect()
+        self.mentions.iter().map(|mention| recognise::expanded(text, &mention.spans, &uses)).collect()
     }
 }
 

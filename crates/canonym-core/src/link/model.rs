@@ -47,21 +47,22 @@ pub type Features = [f32; N];
 /// The embedded weights, and how they were made: `experiments/lexical.toml`.
 pub const EMBEDDED: &str = include_str!("../../assets/lexical.json");
 
-/// Platt scaling of a score and its lead over the next concept.
+/// Platt scaling of a score and its margin over the next concept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The weight of the score.
     pub score: f32,
-    /// The weight of the lead over the best other concept, negative for those behind.
-    pub lead: f32,
+    /// The weight of the margin over the best other concept, negative for those behind.
+    #[serde(alias = "lead")]
+    pub margin: f32,
     /// The offset.
     pub offset: f32,
 }
 
 impl Calibration {
-    /// The probability that a candidate with this score and lead is right.
-    pub fn probability(&self, score: f32, lead: f32) -> f32 {
-        let logit = self.score * score + self.lead * lead.clamp(-10.0, 10.0) + self.offset;
+    /// The probability that a candidate with this score and margin is right.
+    pub fn probability(&self, score: f32, margin: f32) -> f32 {
+        let logit = self.score * score + self.margin * margin.clamp(-10.0, 10.0) + self.offset;
         1.0 / (1.0 + (-logit).exp())
     }
 }
@@ -98,7 +99,7 @@ pub fn feature_sentence(row: usize) -> &'static str {
 impl LexicalModel {
     /// A model that weighs nothing.
     pub fn zero() -> LexicalModel {
-        LexicalModel { weights: [0.0; N], calibration: Calibration { score: 0.0, lead: 0.0, offset: 0.0 } }
+        LexicalModel { weights: [0.0; N], calibration: Calibration { score: 0.0, margin: 0.0, offset: 0.0 } }
     }
 
     /// The model inside the program.
@@ -133,8 +134,8 @@ impl LexicalModel {
     fn stored(&self) -> Stored {
         let rounded = |value: f32| (value * 1e4).round() / 1e4;
         let weights = all_names().map(str::to_owned).zip(self.weights.map(rounded)).collect();
-        let Calibration { score, lead, offset } = self.calibration;
-        let calibration = Calibration { score: rounded(score), lead: rounded(lead), offset: rounded(offset) };
+        let Calibration { score, margin, offset } = self.calibration;
+        let calibration = Calibration { score: rounded(score), margin: rounded(margin), offset: rounded(offset) };
         Stored { weights, calibration }
     }
 

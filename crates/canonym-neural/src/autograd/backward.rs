@@ -144,9 +144,9 @@ impl Tape<'_> {
                     // What points along the row changes its length alone.
                     let (direction, from) = (output.row(row), gradient.row(row));
                     let along = dot(direction, from);
-                    let slopes =
+                    let gradients =
                         direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / length);
-                    to.row_mut(row).iter_mut().zip(slopes).for_each(|(to, slope)| *to += slope);
+                    to.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += slope);
                 }
             }
             Operation::SegmentMax { input, rows } => {
@@ -167,10 +167,10 @@ impl Tape<'_> {
             }
             Operation::SegmentSoftmax { input, segments } => {
                 for rows in segments.iter() {
-                    let shares = &output.values[rows.clone()];
+                    let probabilities = &output.values[rows.clone()];
                     let to = &mut gradient.values[rows];
-                    let mean: f32 = shares.iter().zip(to.iter()).map(|(share, to)| share * to).sum();
-                    to.iter_mut().zip(shares).for_each(|(to, share)| *to = share * (*to - mean));
+                    let mean: f32 = probabilities.iter().zip(to.iter()).map(|(share, to)| share * to).sum();
+                    to.iter_mut().zip(probabilities).for_each(|(to, share)| *to = share * (*to - mean));
                 }
                 walk.add(*input, gradient);
             }
@@ -295,16 +295,16 @@ mod tests {
             let smooth = tape.activate(smooth, Activation::Tanh);
             let scaled = tape.scale(smooth, factors.clone());
             let sum = tape.add(scaled, rows);
-            let near = tape.neighbours(sum, &[-1, 0, 1], &segments);
+            let near = tape.unfold(sum, &[-1, 0, 1], &segments);
             let filtered = tape.linear_of_columns(near, 4, mix, None);
             let scores = tape.linear(sum, score, None);
-            let shares = tape.segment_softmax(scores, &segments);
-            let attended = tape.segment_sum(sum, shares, &segments);
+            let probabilities = tape.segment_softmax(scores, &segments);
+            let attended = tape.segment_sum(sum, probabilities, &segments);
             let mean = tape.segment_mean(filtered, &segments);
             let most = tape.segment_max(filtered, &segments);
             let stacked = tape.stack(attended, row);
             let again = tape.gather(stacked, vec![0, 3, 2]);
-            let unit = tape.directions(again);
+            let unit = tape.l2_normalised(again);
             tape.concat(&[mean, most, again, unit])
         });
     }
@@ -335,6 +335,6 @@ mod tests {
         let product = tape.linear(left, right, None);
         let gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
         assert!(gradients.of(0).is_none());
-        assert_eq!(gradients.of(1).unwrap().slopes().values, [20.0]);
+        assert_eq!(gradients.of(1).unwrap().matrix().values, [20.0]);
     }
 }

@@ -14,12 +14,12 @@ pub struct Gradient {
     /// The rows that it is of, in order; `None` for all. Other rows have none.
     rows: Option<Vec<u32>>,
     /// A row for each.
-    slopes: Matrix,
+    matrix: Matrix,
 }
 
 impl Gradient {
-    pub(super) fn of_all(slopes: Matrix) -> Gradient {
-        Gradient { rows: None, slopes }
+    pub(super) fn of_all(matrix: Matrix) -> Gradient {
+        Gradient { rows: None, matrix }
     }
 
     /// Of the rows of a table, from the gradient of each row that was read; a row may have been read more than once.
@@ -27,38 +27,38 @@ impl Gradient {
         let mut rows = read.to_vec();
         rows.sort_unstable();
         rows.dedup();
-        let mut slopes = Matrix::zeros(rows.len(), each.n_cols);
-        add_rows(&mut slopes, &rows, read.iter().copied().zip(each.values.chunks_exact(each.n_cols.max(1))));
-        Gradient { rows: Some(rows), slopes }
+        let mut values = Matrix::zeros(rows.len(), each.n_cols);
+        add_rows(&mut values, &rows, read.iter().copied().zip(each.values.chunks_exact(each.n_cols.max(1))));
+        Gradient { rows: Some(rows), matrix: values }
     }
 
-    /// The rows that it is of, in order, and a row of slopes for each; `None` where it is of all.
+    /// The rows that it is of, in order, and a row of values for each; `None` where it is of all.
     pub fn rows(&self) -> Option<&[u32]> {
         self.rows.as_deref()
     }
 
     /// As many rows as [`Gradient::rows`] names.
-    pub fn slopes(&self) -> &Matrix {
-        &self.slopes
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
     }
 
     /// That of a weight of `n_rows`, zeros included.
     pub fn to_matrix(&self, n_rows: usize) -> Matrix {
-        let Some(rows) = &self.rows else { return self.slopes.clone() };
-        let mut all = Matrix::zeros(n_rows, self.slopes.n_cols);
-        self.each(rows).for_each(|(row, slopes)| all.row_mut(row as usize).copy_from_slice(slopes));
+        let Some(rows) = &self.rows else { return self.matrix.clone() };
+        let mut all = Matrix::zeros(n_rows, self.matrix.n_cols);
+        self.each(rows).for_each(|(row, values)| all.row_mut(row as usize).copy_from_slice(values));
         all
     }
 
     fn each<'a>(&'a self, rows: &'a [u32]) -> impl Iterator<Item = (u32, &'a [f32])> {
-        rows.iter().copied().zip(self.slopes.values.chunks_exact(self.slopes.n_cols.max(1)))
+        rows.iter().copied().zip(self.matrix.values.chunks_exact(self.matrix.n_cols.max(1)))
     }
 
     fn add(&mut self, other: Gradient) {
         match (&self.rows, &other.rows) {
-            (None, None) => add_to(&mut self.slopes.values, &other.slopes.values),
+            (None, None) => add_to(&mut self.matrix.values, &other.matrix.values),
             (None, Some(rows)) => {
-                other.each(rows).for_each(|(row, slopes)| add_to(self.slopes.row_mut(row as usize), slopes));
+                other.each(rows).for_each(|(row, values)| add_to(self.matrix.row_mut(row as usize), values));
             }
             (Some(_), None) => {
                 let own = std::mem::replace(self, other);
@@ -68,9 +68,9 @@ impl Gradient {
                 let mut rows = [own.as_slice(), others].concat();
                 rows.sort_unstable();
                 rows.dedup();
-                let mut slopes = Matrix::zeros(rows.len(), self.slopes.n_cols);
-                add_rows(&mut slopes, &rows, self.each(own).chain(other.each(others)));
-                *self = Gradient { rows: Some(rows), slopes };
+                let mut values = Matrix::zeros(rows.len(), self.matrix.n_cols);
+                add_rows(&mut values, &rows, self.each(own).chain(other.each(others)));
+                *self = Gradient { rows: Some(rows), matrix: values };
             }
         }
     }
@@ -78,9 +78,9 @@ impl Gradient {
 
 /// Adds each to the row of `to` that stands for it; `rows` are in order.
 fn add_rows<'a>(to: &mut Matrix, rows: &[u32], each: impl Iterator<Item = (u32, &'a [f32])>) {
-    for (row, slopes) in each {
+    for (row, values) in each {
         if let Ok(at) = rows.binary_search(&row) {
-            add_to(to.row_mut(at), slopes);
+            add_to(to.row_mut(at), values);
         }
     }
 }
@@ -124,7 +124,7 @@ impl Gradients {
     /// The length of all gradients together.
     pub fn norm(&self) -> f32 {
         let squares = |gradient: &Gradient| {
-            gradient.slopes.values.chunks(PIECE).map(|piece| f64::from(dot(piece, piece))).sum::<f64>()
+            gradient.matrix.values.chunks(PIECE).map(|piece| f64::from(dot(piece, piece))).sum::<f64>()
         };
         // Summed in order, so that the number of threads does not matter.
         let each: Vec<f64> = self.by_row.par_iter().map(|gradient| gradient.as_ref().map_or(0.0, squares)).collect();
@@ -141,7 +141,7 @@ mod tests {
         let each = Matrix::new(3, 2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let first = Gradient::of_rows(&[4, 1, 4], &each);
         assert_eq!(
-            (first.rows(), first.slopes().values.as_slice()),
+            (first.rows(), first.matrix().values.as_slice()),
             (Some([1, 4].as_slice()), [3.0, 4.0, 6.0, 8.0].as_slice())
         );
         let second = Gradient::of_rows(&[0, 1], &Matrix::new(2, 2, vec![7.0; 4]));

@@ -16,7 +16,7 @@
 //! let output = tape.linear(input, weight, None);
 //! assert_eq!(tape.value(output).values, [110.0]);
 //! let gradients = tape.backward(output, Matrix::new(1, 1, vec![1.0]));
-//! assert_eq!(gradients.of(0).unwrap().slopes().values, [10.0, 20.0]);
+//! assert_eq!(gradients.of(0).unwrap().gradients().values, [10.0, 20.0]);
 //! ```
 
 mod attention;
@@ -253,9 +253,9 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Stack(upper, lower), &[upper, lower])
     }
 
-    /// Beside each row its neighbours at these offsets in the same sequence, zeros where there is none: `[rows, cols]` to
+    /// Beside each row its unfold at these offsets in the same sequence, zeros where there is none: `[rows, cols]` to
     /// `[rows, offsets * cols]`. A convolution is a [`Tape::linear`] of it.
-    pub fn neighbours(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
+    pub fn unfold(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
         let mut value = Matrix::zeros(self.value(input).n_rows, self.value(input).n_cols * offsets.len());
         let all = vec![true; offsets.len()];
         write_neighbours(self.value(input).view_values(), &mut value.values, (offsets, &all), segments);
@@ -281,7 +281,7 @@ impl<'a> Tape<'a> {
     }
 
     /// Rows divided by their lengths; rows of zeros stay.
-    pub fn directions(&mut self, input: Var) -> Var {
+    pub fn l2_normalised(&mut self, input: Var) -> Var {
         let mut value = self.value(input).clone();
         let lengths = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
         value.normalise_rows();
@@ -345,7 +345,7 @@ impl Matrix {
     }
 }
 
-/// Writes beside each row of `from` (values and columns) its neighbours at those `offsets` that are `seen`, into rows of `offsets.len()`
+/// Writes beside each row of `from` (values and columns) its unfold at those `offsets` that are `seen`, into rows of `offsets.len()`
 /// times as many columns that are zero so far.
 pub(crate) fn write_neighbours(
     (from, n_cols): (&[f32], usize),

@@ -16,7 +16,7 @@ use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::models::fusion::Fusion;
 use crate::models::joint::Joint;
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertNormalizer, Pieces};
@@ -56,13 +56,14 @@ pub struct DualManifest {
     /// The weights of the lexical evidence, as `canonym train` writes them.
     pub lexical: serde_json::Value,
     /// How likely a span has to be.
-    pub least_span: f32,
+    #[serde(alias = "least_span")]
+    pub min_span: f32,
     /// How spans and links are weighed together, where mentions are found and that was fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint: Option<Joint>,
     /// How much mentions of the same words in a document vote on what they mean; 0 is off.
-    #[serde(default, skip_serializing_if = "is_off")]
-    pub same_sense: f32,
+    #[serde(alias = "same_sense", default, skip_serializing_if = "is_off")]
+    pub one_sense_weight: f32,
     /// For people: data, figures, limits, licence.
     #[serde(default)]
     pub card: String,
@@ -205,16 +206,18 @@ impl DualBundle {
 
     /// The same with counts of what names were used for.
     #[must_use]
-    pub fn with_usages(mut self, usages: &Usages) -> DualBundle {
+    pub fn with_usages(mut self, usages: &MentionPrior) -> DualBundle {
         self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
         self
     }
 
     /// What names were used for; nothing where it was not counted.
-    pub fn usages(&self) -> Result<Usages> {
-        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(Usages::default()) };
+    pub fn usages(&self) -> Result<MentionPrior> {
+        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(MentionPrior::default()) };
         let lines = std::str::from_utf8(bytes).ok();
-        lines.and_then(Usages::from_lines).ok_or_else(|| Error::invalid("what names were used for cannot be read"))
+        lines
+            .and_then(MentionPrior::from_lines)
+            .ok_or_else(|| Error::invalid("what names were used for cannot be read"))
     }
 
     /// What divides texts for it.
@@ -255,9 +258,9 @@ pub(crate) mod tests {
             longest_word: pieces.longest_word,
             fusion: Fusion::DENSE,
             lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
-            least_span: 0.5,
+            min_span: 0.5,
             joint: None,
-            same_sense: 0.0,
+            one_sense_weight: 0.0,
             card: "made up".to_owned(),
         };
         DualBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
@@ -303,11 +306,11 @@ pub(crate) mod tests {
         assert_eq!((heard.manifest.rescnn, heard.pieces), (voice.manifest.rescnn, voice.pieces));
         assert_eq!(heard.fingerprint, with.voice().unwrap().unwrap().fingerprint);
         assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
-        let mut usages = Usages::default();
+        let mut usages = MentionPrior::default();
         usages.add("gout", Some("A:1"));
         let counted = bundle().with_usages(&usages);
         let counted = DualBundle::from_bytes(&counted.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
-        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, Usages::default()));
+        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, MentionPrior::default()));
         let mut damaged = counted;
         damaged.parameters.add_table(USAGES, vec![b'a', b'\t', 200]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();

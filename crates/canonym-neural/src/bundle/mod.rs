@@ -16,15 +16,15 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::models::decision::Decision;
 use crate::models::fusion::Fusion;
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::models::rescnn::ResCnnConfig;
 use crate::models::rescnn::infer::ResCnnEncoder;
 use crate::models::rescnn::names::NameEncoder;
 use crate::models::tagger::TaggerConfig;
-use crate::models::tagger::features::{Viewer, Vocabulary};
+use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
 use crate::models::tagger::gazetteer::Gazetteer;
 use crate::models::tagger::infer::Tagger;
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::Pieces;
@@ -116,7 +116,7 @@ pub struct TaggerManifest {
     /// Its sizes.
     pub config: TaggerConfig,
     /// What each layer is for.
-    pub layers: Vec<LayerType>,
+    pub layers: Vec<LabelSet>,
     /// How what it finds and what the knowledge base knows come together.
     pub decision: Decision,
 }
@@ -207,7 +207,7 @@ impl Bundle {
     #[must_use]
     pub fn with_tagger(
         mut self,
-        (viewer, usages): (&Viewer, &Usages),
+        (viewer, usages): (&FeatureExtractor, &MentionPrior),
         parameters: &Parameters,
         manifest: TaggerManifest,
     ) -> Bundle {
@@ -240,12 +240,12 @@ impl Bundle {
         let damaged = |what: &str| Error::invalid(format!("{what} of the tagger cannot be read"));
         let lines = |table: &str| std::str::from_utf8(self.parameters.table(table)?).map_err(|_| damaged("a table"));
         let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
-        let usages = Usages::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the usages"))?;
+        let usages = MentionPrior::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the usages"))?;
         let gazetteer = Gazetteer::from_bytes(self.parameters.table(GAZETTEER)?).ok_or_else(|| damaged("the names"))?;
         let weights = self.parameters.under(TAGGER);
         config.check(&weights, vocabulary.n_rows(), layers.len())?;
         let tagger = Tagger::new(config, &weights, layers.len())?;
-        let viewer = Viewer { vocabulary, gazetteer, n_grams: config.n_grams };
+        let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: config.n_grams };
         Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), usages }))
     }
 
@@ -373,12 +373,12 @@ pub(crate) mod tests {
     fn a_tagger_travels_with_the_bundle_and_is_checked() {
         let config = TaggerConfig { n_grams: 8, width: 6, distances: vec![1], share_after: 1, ..Default::default() };
         let vocabulary = Vocabulary::count(["liver disease"], 1, 9);
-        let viewer = Viewer { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
+        let viewer = FeatureExtractor { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
         let mut weights = Parameters::default();
         config.init(&mut weights, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(2));
-        let layers = vec![LayerType { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
+        let layers = vec![LabelSet { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
         let manifest = TaggerManifest { config, layers, decision: Decision::BEGIN };
-        let whole = bundle().with_tagger((&viewer, &Usages::default()), &weights, manifest);
+        let whole = bundle().with_tagger((&viewer, &MentionPrior::default()), &weights, manifest);
         let back = opened(&whole.to_bytes(Precision::Single).unwrap()).unwrap();
         assert_eq!(back.manifest.tagger, whole.manifest.tagger);
         assert_eq!(back.typed_tagger().unwrap().unwrap().viewer, viewer);

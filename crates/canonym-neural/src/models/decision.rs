@@ -60,12 +60,14 @@ pub struct Decision {
     #[serde(with = "weights")]
     pub link: Evidence,
     /// Minimum probability of an unlinked mention.
-    pub least_mention: f32,
+    #[serde(alias = "least_mention")]
+    pub min_mention: f32,
     /// Minimum probability of a link.
-    pub least_link: f32,
+    #[serde(alias = "least_link")]
+    pub min_link: f32,
     /// The same in texts that read like research articles, where it is another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least_research: Option<f32>,
+    #[serde(alias = "least_research", default, skip_serializing_if = "Option::is_none")]
+    pub min_link_research: Option<f32>,
 }
 
 impl Decision {
@@ -83,7 +85,7 @@ impl Decision {
             (mention[WIDTH * block + 5], link[WIDTH * block + 5]) = (1.0, 1.0);
             block += 1;
         }
-        Decision { mention, link, least_mention: 0.5, least_link: 0.4, least_research: None }
+        Decision { mention, link, min_mention: 0.5, min_link: 0.4, min_link_research: None }
     };
 }
 

@@ -31,7 +31,7 @@ impl Fusion {
     pub const LEXICAL: Fusion = Fusion::of(1.0, 0.0);
 
     pub(crate) const fn of(lexical: f32, cosine: f32) -> Fusion {
-        Fusion { lexical, cosine, name: 0.0, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
+        Fusion { lexical, cosine, name: 0.0, calibration: Calibration { score: 1.0, margin: 0.0, offset: 0.0 } }
     }
 
     /// What evidence is worth.

@@ -21,12 +21,12 @@ const NONE: &str = "-";
 
 /// Counts of concepts by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usages {
+pub struct MentionPrior {
     // Private: names are folded.
     of_name: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
-impl Usages {
+impl MentionPrior {
     /// Counts one use of a name; no id where it had no concept.
     pub fn add(&mut self, name: &str, id: Option<&str>) {
         let folded = fold(name);
@@ -58,8 +58,8 @@ impl Usages {
     }
 
     /// From lines; `None` where one is damaged.
-    pub fn from_lines(lines: &str) -> Option<Usages> {
-        let mut usages = Usages::default();
+    pub fn from_lines(lines: &str) -> Option<MentionPrior> {
+        let mut usages = MentionPrior::default();
         for line in lines.lines() {
             let mut fields = line.split('\t');
             let ids = usages.of_name.entry(fields.next()?.to_owned()).or_default();
@@ -72,13 +72,13 @@ impl Usages {
     }
 
     /// The same counts for the concepts of one knowledge base. Ids are looked for with their source, as in `MESH:D003924`, and without.
-    pub fn on(&self, kb: &KnowledgeBase) -> UsagesOf {
+    pub fn on(&self, kb: &KnowledgeBase) -> KbMentionPrior {
         let concept = |id: &str| kb.find(id).or_else(|| kb.find(id.split_once(':').map_or(id, |(_, bare)| bare)));
         let mut of_name = HashMap::with_capacity(self.of_name.len());
         let known = self.of_name.values().flatten().map(|(id, n)| (n, concept(id).is_some()));
         let (n_all, n_known) = known.fold((0, 0), |(all, known), (n, is)| (all + n, known + n * u32::from(is)));
         if f64::from(n_known) < LEAST_KNOWN * f64::from(n_all) {
-            return UsagesOf::default();
+            return KbMentionPrior::default();
         }
         for (name, ids) in &self.of_name {
             let uses: Vec<(Option<ConceptId>, u32)> = ids.iter().map(|(id, n)| (concept(id), *n)).collect();
@@ -87,20 +87,20 @@ impl Usages {
                 of_name.insert(name.clone().into_boxed_str(), uses);
             }
         }
-        UsagesOf { of_name }
+        KbMentionPrior { of_name }
     }
 }
 
 /// Counts of the concepts of one knowledge base by name.
 #[derive(Debug, Clone, Default)]
-pub struct UsagesOf {
+pub struct KbMentionPrior {
     of_name: HashMap<Box<str>, Vec<(Option<ConceptId>, u32)>>,
 }
 
-impl UsagesOf {
+impl KbMentionPrior {
     /// The same where concepts outside of `subset` are not given: uses for them speak against the others, as uses for no concept do.
     #[must_use]
-    pub fn within(mut self, subset: Option<&Subset>) -> UsagesOf {
+    pub fn within(mut self, subset: Option<&Subset>) -> KbMentionPrior {
         if let Some(subset) = subset {
             for (concept, _) in self.of_name.values_mut().flatten() {
                 *concept = concept.filter(|concept| subset.has(*concept));
@@ -143,8 +143,8 @@ mod tests {
     use canonym_core::kb::format::Meta;
     use canonym_core::kb::record::{ConceptRecord, NameRecord};
 
-    fn usages() -> Usages {
-        let mut usages = Usages::default();
+    fn usages() -> MentionPrior {
+        let mut usages = MentionPrior::default();
         (0..3).for_each(|_| usages.add("Diabetes", Some("MESH:D2")));
         usages.add("diabetes", None);
         usages.add("CS", Some("MESH:C1"));
@@ -155,8 +155,8 @@ mod tests {
     fn they_come_back_from_their_lines() {
         let lines = usages().to_lines();
         assert_eq!(lines, "cs\tMESH:C1 1\ndiabetes\t- 1\tMESH:D2 3\n");
-        assert_eq!(Usages::from_lines(&lines), Some(usages()));
-        assert_eq!(Usages::from_lines("a\tb"), None);
+        assert_eq!(MentionPrior::from_lines(&lines), Some(usages()));
+        assert_eq!(MentionPrior::from_lines("a\tb"), None);
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl<'a> Candidates<'a> {
     pub fn add_weight(&self, parameters: &mut Parameters, learning_rate: f32) -> Result<()> {
         parameters.add(SPARSE_WEIGHT, Matrix::new(1, 1, vec![self.config.sparse_weight]));
         let factor = if learning_rate > 0.0 { self.config.sparse_rate / learning_rate } else { 0.0 };
-        parameters.pace(SPARSE_WEIGHT, factor)
+        parameters.lr_multiplier(SPARSE_WEIGHT, factor)
     }
 
     /// The candidates of an anchor: those of the sparse search first, then those of the dense one that are not among them.

@@ -1,7 +1,7 @@
 //! Mentions come near the names of their concepts: the objective of the dual encoder (Bhowmik et al. 2021, their code).
 //!
 //! The candidates of a mention are a name of its concept, names drawn at random, and hard ones: before each round all names and all mentions
-//! are encoded, and the names that stand before the right one among the nearest join what the mention was confused with so far. The loss is
+//! are encoded, and the names that stand before the right one among the nearest join what the mention was hard_negatives with so far. The loss is
 //! the cross entropy of the right candidate, the mean over mentions. Where mentions are searched for, too, that of every span or tag joins,
 //! the mean over all.
 //!
@@ -51,7 +51,8 @@ pub struct LinkingConfig {
     pub all_names: bool,
     /// Names in each batch that are read as mentions of their concepts, without text around them. They keep concepts apart that no text
     /// mentions.
-    pub rehearsed: usize,
+    #[serde(alias = "rehearsed")]
+    pub name_replay: usize,
     /// What inner products are multiplied with.
     pub scale: f32,
     /// What the loss of the search for mentions counts beside that of linking.
@@ -67,7 +68,7 @@ impl Default for LinkingConfig {
             n_searched: 10,
             shared: false,
             all_names: false,
-            rehearsed: 0,
+            name_replay: 0,
             scale: 1.0,
             search_weight: 1.0,
         }
@@ -76,7 +77,7 @@ impl Default for LinkingConfig {
 
 /// A window with its mentions.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reading {
+pub struct TrainingText {
     /// From `[CLS]` to `[SEP]`.
     pub rows: Vec<u32>,
     /// Its mentions.
@@ -106,7 +107,7 @@ pub struct Linking<'a> {
     model: &'a DualEncoderConfig,
     config: LinkingConfig,
     seed: u64,
-    readings: &'a [Reading],
+    readings: &'a [TrainingText],
     names: &'a Names,
     /// The rows of the names of each concept.
     names_of: BTreeMap<u32, Vec<u32>>,
@@ -114,9 +115,9 @@ pub struct Linking<'a> {
     first_mention: Vec<usize>,
     /// The nearest name of the concept of each mention; empty before the first search.
     nearest: Vec<Option<u32>>,
-    /// What each mention was confused with, in the order in which it was found.
-    confused: Vec<Vec<u32>>,
-    held_out: &'a [Reading],
+    /// What each mention was hard_negatives with, in the order in which it was found.
+    hard_negatives: Vec<Vec<u32>>,
+    held_out: &'a [TrainingText],
     /// The names that are read as mentions.
     rehearsal: &'a Names,
     /// The vectors of all names, and a fingerprint of the weights that made them: an evaluation and the search after it need the same.
@@ -153,7 +154,7 @@ impl<'a> Linking<'a> {
     pub fn new(
         model: &'a DualEncoderConfig,
         config: LinkingConfig,
-        (readings, names): (&'a [Reading], &'a Names),
+        (readings, names): (&'a [TrainingText], &'a Names),
         seed: u64,
     ) -> Linking<'a> {
         let mut names_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -161,7 +162,7 @@ impl<'a> Linking<'a> {
             concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
         }
         let mut n_mentions = 0;
-        let first = |reading: &Reading| {
+        let first = |reading: &TrainingText| {
             n_mentions += reading.mentions.len();
             n_mentions - reading.mentions.len()
         };
@@ -176,7 +177,7 @@ impl<'a> Linking<'a> {
             names_of,
             first_mention,
             nearest: Vec::new(),
-            confused: vec![Vec::new(); n_mentions],
+            hard_negatives: vec![Vec::new(); n_mentions],
             held_out: &[],
             rehearsal: names,
             encoded: Mutex::new(None),
@@ -185,7 +186,7 @@ impl<'a> Linking<'a> {
 
     /// Measures the share of held-out mentions whose nearest name is right when the run is evaluated.
     #[must_use]
-    pub fn with_held_out(self, held_out: &'a [Reading]) -> Linking<'a> {
+    pub fn with_held_out(self, held_out: &'a [TrainingText]) -> Linking<'a> {
         Linking { held_out, ..self }
     }
 
@@ -277,28 +278,29 @@ impl<'a> Linking<'a> {
     }
 
     /// Names drawn at random, as texts that are a mention from the first piece to the last.
-    fn rehearsed(&self, rng: &mut SplitMix64) -> Vec<Reading> {
+    fn name_replay(&self, rng: &mut SplitMix64) -> Vec<TrainingText> {
         let n_names = self.rehearsal.pieces.len();
-        let n = if n_names == 0 { 0 } else { self.config.rehearsed };
+        let n = if n_names == 0 { 0 } else { self.config.name_replay };
         let one = |_| {
             let name = rng.below(n_names);
             let (rows, concepts) = (self.rehearsal.pieces[name].clone(), self.rehearsal.concepts[name].clone());
             let last = rows.len().saturating_sub(2).max(1);
-            Reading {
+            TrainingText {
                 rows,
                 mentions: vec![Target { first: 1, last, concepts, means_something: true }],
-                ..Reading::default()
+                ..TrainingText::default()
             }
         };
         // A name without pieces says nothing.
-        let mut drawn: Vec<Reading> = (0..n).map(one).filter(|reading| reading.rows.len() > 2).collect();
+        let mut drawn: Vec<TrainingText> = (0..n).map(one).filter(|reading| reading.rows.len() > 2).collect();
         drawn.sort_by_key(|reading| reading.rows.len());
         drawn
     }
 
-    /// Some of what mentions of one concept were confused with.
+    /// Some of what mentions of one concept were hard_negatives with.
     fn hard(&self, mentions: &[usize], rng: &mut SplitMix64) -> Vec<u32> {
-        let mut pool: Vec<u32> = mentions.iter().flat_map(|mention| self.confused[*mention].iter().copied()).collect();
+        let mut pool: Vec<u32> =
+            mentions.iter().flat_map(|mention| self.hard_negatives[*mention].iter().copied()).collect();
         pool.sort_unstable();
         pool.dedup();
         if pool.len() > self.config.n_hard {
@@ -339,8 +341,8 @@ impl Objective for Linking<'_> {
         for (mention, hits) in index.search(&mentions, self.config.n_searched).into_iter().enumerate() {
             let concepts = &targets[mention].concepts;
             let before = hits.iter().map(|hit| hit.row).take_while(|name| !self.is_of(*name, concepts));
-            let new: Vec<u32> = before.filter(|name| !self.confused[mention].contains(name)).collect();
-            self.confused[mention].extend(new);
+            let new: Vec<u32> = before.filter(|name| !self.hard_negatives[mention].contains(name)).collect();
+            self.hard_negatives[mention].extend(new);
         }
         Ok(())
     }
@@ -352,7 +354,7 @@ impl Objective for Linking<'_> {
         let mut mentions_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut n_mentions = 0;
         let mut concepts = Vec::new();
-        let rehearsed = self.rehearsed(rng);
+        let name_replay = self.name_replay(rng);
         for reading in &chosen {
             for (at, target) in self.readings[*reading].mentions.iter().enumerate() {
                 let mention = self.first_mention[*reading] + at;
@@ -376,7 +378,7 @@ impl Objective for Linking<'_> {
                 n_mentions += 1;
             }
         }
-        for target in rehearsed.iter().flat_map(|reading| &reading.mentions) {
+        for target in name_replay.iter().flat_map(|reading| &reading.mentions) {
             // Which of its names is nearest is known of mentions alone.
             if let Some(right) = self.right(usize::MAX, &target.concepts, rng) {
                 let mut names = Vec::new();
@@ -408,7 +410,7 @@ impl Objective for Linking<'_> {
             let others = all.iter().filter(|name| !self.is_of(**name, concepts)).map(|name| row_of[name]);
             (*mention, std::iter::once(row_of[&names[0]]).chain(others).collect())
         };
-        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]).chain(&rehearsed));
+        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]).chain(&name_replay));
         parts.extend(name_parts(all.iter().map(|name| self.names.pieces[*name as usize].as_slice())));
         let window = |reading: &usize| {
             let reading = &self.readings[*reading];
@@ -487,7 +489,7 @@ impl Objective for Linking<'_> {
     }
 
     fn memory(&self) -> Vec<u8> {
-        let lines = self.confused.iter().map(|names| {
+        let lines = self.hard_negatives.iter().map(|names| {
             let names: Vec<String> = names.iter().map(u32::to_string).collect();
             names.join(" ") + "\n"
         });
@@ -498,19 +500,21 @@ impl Objective for Linking<'_> {
         let damaged = || Error::invalid("what mentions were confused with cannot be read");
         let text = std::str::from_utf8(memory).map_err(|_| damaged())?;
         let line = |line: &str| line.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>();
-        let confused: Vec<Vec<u32>> =
+        let hard_negatives: Vec<Vec<u32>> =
             text.lines().map(line).collect::<std::result::Result<_, _>>().map_err(|_| damaged())?;
         let n_names = self.names.pieces.len() as u32;
-        if confused.len() != self.confused.len() || confused.iter().flatten().any(|name| *name >= n_names) {
+        if hard_negatives.len() != self.hard_negatives.len()
+            || hard_negatives.iter().flatten().any(|name| *name >= n_names)
+        {
             return Err(damaged());
         }
-        self.confused = confused;
+        self.hard_negatives = hard_negatives;
         Ok(())
     }
 }
 
 /// First and last piece of every mention that stands whole in a window.
-fn spans_of(reading: &Reading) -> impl Iterator<Item = (usize, usize)> {
+fn spans_of(reading: &TrainingText) -> impl Iterator<Item = (usize, usize)> {
     reading.mentions.iter().map(|target| (target.first, target.last)).chain(reading.elsewhere.iter().copied())
 }
 
@@ -523,7 +527,7 @@ fn of_names(parameters: &Parameters) -> u64 {
 }
 
 /// The vectors of the mentions of readings, in order.
-pub fn vectors(encoder: &DualEncoder, readings: &[Reading]) -> Result<Matrix> {
+pub fn vectors(encoder: &DualEncoder, readings: &[TrainingText]) -> Result<Matrix> {
     let windows: Vec<&[u32]> = readings.iter().map(|reading| reading.rows.as_slice()).collect();
     let mentions = readings
         .iter()
@@ -565,11 +569,11 @@ fn linking_loss(batch: &Batch, rows: &Rows, scale: f32, values: &Matrix, gradien
     for (mention, candidates) in batch.asked.iter().filter(|(_, candidates)| !candidates.is_empty()) {
         let mention = rows.mentions[*mention];
         let score = |name: &usize| scale * dot(values.row(mention), values.row(rows.names.start + name));
-        let mut slopes: Vec<f32> = candidates.iter().map(score).collect();
-        softmax(&mut slopes);
-        sum -= f64::from(slopes[0].max(f32::MIN_POSITIVE)).ln();
-        slopes[0] -= 1.0;
-        for (name, slope) in candidates.iter().zip(slopes) {
+        let mut gradients: Vec<f32> = candidates.iter().map(score).collect();
+        softmax(&mut gradients);
+        sum -= f64::from(gradients[0].max(f32::MIN_POSITIVE)).ln();
+        gradients[0] -= 1.0;
+        for (name, slope) in candidates.iter().zip(gradients) {
             let name = rows.names.start + name;
             let slope = slope * share * scale;
             for (to, from) in [(mention, name), (name, mention)] {

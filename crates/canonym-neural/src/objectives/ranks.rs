@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::objectives::Names;
-use crate::objectives::linking::{Reading, Target, vectors};
+use crate::objectives::linking::{Target, TrainingText, vectors};
 use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
 
 /// Mentions that are compared with all names at a time.
@@ -46,7 +46,12 @@ impl Ranks {
 
 /// Ranks all concepts for each mention that means one, and gives the number of concepts before the first right one, `None` where no right one
 /// has a name. A concept is as near as its nearest name; of equal ones the first row comes first. `rows` are the vectors of the names.
-pub fn ranks(encoder: &DualEncoder, rows: &Matrix, readings: &[Reading], names: &Names) -> Result<Vec<Option<usize>>> {
+pub fn ranks(
+    encoder: &DualEncoder,
+    rows: &Matrix,
+    readings: &[TrainingText],
+    names: &Names,
+) -> Result<Vec<Option<usize>>> {
     let mentions = vectors(encoder, readings)?;
     let targets: Vec<&Target> = readings.iter().flat_map(|reading| &reading.mentions).collect();
     let n_concepts = names.concepts.iter().flatten().max().map_or(0, |most| *most as usize + 1);
@@ -99,7 +104,7 @@ mod tests {
         };
         // A mention, one without a concept, and one whose concept has no name.
         let mentions = vec![target(&[1], true), target(&[], false), target(&[], true)];
-        let readings = [Reading { rows: vec![1, 2, 3, 4], mentions, ..Reading::default() }];
+        let readings = [TrainingText { rows: vec![1, 2, 3, 4], mentions, ..TrainingText::default() }];
         let mention = vectors(&encoder, &readings).unwrap();
         let scaled = |factor: f32| mention.row(0).iter().map(|value| value * factor).collect::<Vec<f32>>();
         let ranked = |factors: [f32; 4]| {

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{Tape, Var};
-use crate::models::tagger::crf::{Lattice, N_LABELS};
-use crate::models::tagger::features::{View, Words};
+use crate::models::tagger::crf::{LinearChainCrf, N_LABELS};
+use crate::models::tagger::features::{TokenFeatures, Words};
 use crate::models::tagger::infer::{Tagger, WordRows};
 use crate::models::tagger::{Packed, TaggerConfig};
 use crate::tensor::matrix::Matrix;
@@ -25,7 +25,7 @@ const PART: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub struct Example {
     /// The text.
-    pub view: View,
+    pub view: TokenFeatures,
     /// For each layer the labels of all tokens, where the text teaches it.
     pub labels: Vec<Option<Vec<u8>>>,
 }
@@ -59,7 +59,7 @@ impl Default for TagsConfig {
 #[derive(Debug, Clone, Default)]
 pub struct HeldOut {
     /// The text.
-    pub view: View,
+    pub view: TokenFeatures,
     /// For each layer the mentions, where they are known.
     pub mentions: Vec<Option<Vec<(usize, usize)>>>,
 }
@@ -231,7 +231,7 @@ fn text_loss(
         let row = values.row(first + at);
         std::array::from_fn(|label| row[layer * N_LABELS + label])
     };
-    let lattice = Lattice::new((0..n).map(scores));
+    let lattice = LinearChainCrf::new((0..n).map(scores));
     let mut of_labels = 0.0;
     for (at, label) in labels.iter().enumerate() {
         of_labels += f64::from(scores(at)[usize::from(*label)]);
@@ -306,7 +306,7 @@ pub fn score(
 mod tests {
     use super::*;
     use crate::models::tagger::crf::labels_of;
-    use crate::models::tagger::features::{Viewer, Vocabulary};
+    use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::tensor::random::for_step;
     use crate::train::optimise::AdamConfig;
     use crate::train::{Run, RunConfig};
@@ -332,7 +332,7 @@ mod tests {
             ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
         let mentions = [(3, 3), (2, 3), (3, 3), (4, 4)];
         let vocabulary = Vocabulary::count(texts, 1, 100);
-        let viewer = Viewer { vocabulary, n_grams: 40, ..Viewer::default() };
+        let viewer = FeatureExtractor { vocabulary, n_grams: 40, ..FeatureExtractor::default() };
         let mut words = Words::default();
         let (mut examples, mut held_out) = (Vec::new(), Vec::new());
         for (text, mention) in texts.iter().zip(mentions) {
@@ -392,10 +392,11 @@ mod tests {
 
     #[test]
     fn long_texts_give_parts_whose_labels_are_possible() {
-        let view = View { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
+        let view = TokenFeatures { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
         let text = "a b c d e f g h i";
         let tokens = canonym_core::text::tokens::tokenize(text);
-        let example = Example { view: View { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
+        let example =
+            Example { view: TokenFeatures { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
         for step in 0..20 {
             let part = cropped(&example, 4, &mut for_step(5, step));
             assert_eq!(part.labels, [Some(vec![1, 2, 2, 3]), None]);

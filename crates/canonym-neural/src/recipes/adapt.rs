@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::Words;
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
 use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
 use crate::tensor::parameters::{Parameters, Precision};
@@ -27,7 +27,7 @@ use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::{short_forms, written_out};
+use canonym_core::link::recognise::{expanded, short_forms};
 use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
 use canonym_core::text::tokens::Token;
 use canonym_core::text::{Document, Mention, Span};
@@ -135,7 +135,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let (held_out, documents) = divide(read(&experiment.documents, root)?, experiment.hold_out);
     let kb = experiment.kb.as_deref().map(|path| terminology::open(Some(path))).transpose()?;
     let started = Instant::now();
-    let lesson = Lesson { complete: &documents, incomplete: &incomplete, held_out: &held_out };
+    let lesson = TrainingSplit { complete: &documents, incomplete: &incomplete, held_out: &held_out };
     let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, lesson, out)?;
     let mut report = Report {
         seed: experiment.seed,
@@ -202,7 +202,7 @@ pub fn no_tagger(model: &str) -> canonym_core::Error {
 
 /// What an adaptation learns from.
 #[derive(Debug, Clone, Copy)]
-pub struct Lesson<'a> {
+pub struct TrainingSplit<'a> {
     /// Documents in which every mention is marked.
     pub complete: &'a [AnnotatedDocument],
     /// Documents in which mentions may lack their marks.
@@ -224,10 +224,10 @@ pub struct Learned {
 pub fn learn(
     experiment: &Experiment,
     bundle: &Bundle,
-    lesson: Lesson<'_>,
+    lesson: TrainingSplit<'_>,
     out: &Path,
 ) -> canonym_core::Result<Learned> {
-    let Lesson { complete, incomplete, held_out } = lesson;
+    let TrainingSplit { complete, incomplete, held_out } = lesson;
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
         return Err(no_tagger(&experiment.from).into());
     };
@@ -307,14 +307,14 @@ fn usual_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>) -> Str
 
 /// The layers of a tagger with those of types that it did not know.
 struct Layers {
-    all: Vec<LayerType>,
+    all: Vec<LabelSet>,
     added: Vec<String>,
     /// The layer of each type of the documents.
     of_type: BTreeMap<String, usize>,
 }
 
 impl Layers {
-    fn of(known: &[LayerType], types: &BTreeSet<String>) -> Layers {
+    fn of(known: &[LabelSet], types: &BTreeSet<String>) -> Layers {
         let mut layers = Layers { all: known.to_vec(), added: Vec::new(), of_type: BTreeMap::new() };
         for name in types {
             let place = layers
@@ -322,7 +322,7 @@ impl Layers {
                 .iter()
                 .position(|layer| layer.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)));
             let place = place.unwrap_or_else(|| {
-                layers.all.push(LayerType { name: Some(name.clone()), covers: 0.0, any_type: false });
+                layers.all.push(LabelSet { name: Some(name.clone()), covers: 0.0, any_type: false });
                 layers.added.push(name.clone());
                 layers.all.len() - 1
             });
@@ -421,8 +421,8 @@ impl Texts<'_> {
 }
 
 /// What names were used for in documents.
-pub fn usages_in(documents: &[AnnotatedDocument]) -> Usages {
-    let mut usages = Usages::default();
+pub fn usages_in(documents: &[AnnotatedDocument]) -> MentionPrior {
+    let mut usages = MentionPrior::default();
     documents.iter().for_each(|document| count_uses(document, &mut |name, id| usages.add(name, id)));
     usages
 }
@@ -432,7 +432,7 @@ fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&s
     let text = document.document.text.as_str();
     let uses = short_forms(text);
     for annotation in &document.annotations {
-        let name = written_out(text, &annotation.spans, &uses);
+        let name = expanded(text, &annotation.spans, &uses);
         match annotation.ids.as_slice() {
             [] => tell(&name, None),
             [id] if IdSet::parse_one(id).is_nil() => tell(&name, None),

@@ -274,7 +274,7 @@ fn first_linker(
     let config = LinkConfig { top_k: retrieval.n_candidates, min_score: 0.0 };
     Ok(match (first, retrieval.linker) {
         (Some(bundle), _) => {
-            let config = DualConfig { link: config, least_span: None, nested: false };
+            let config = DualConfig { link: config, min_span: None, nested: false };
             Box::new(dual_linker(kb, bundle, config, None)?)
         }
         (None, FirstLinker::Bm25) => Box::new(Bm25Linker::new(kb.clone(), &retrieval.bm25, config)),

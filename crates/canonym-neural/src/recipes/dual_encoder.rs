@@ -19,7 +19,7 @@ use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT};
 use crate::models::fusion::Fusion;
 use crate::objectives::Names;
-use crate::objectives::linking::{Linking, LinkingConfig, Reading, Target};
+use crate::objectives::linking::{Linking, LinkingConfig, Target, TrainingText};
 use crate::objectives::ranks::{Ranks, ranks};
 use crate::system::concept_rows::ConceptRows;
 use crate::tensor::matrix::Compute;
@@ -111,8 +111,8 @@ struct EncoderConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     voice: Option<PathBuf>,
     /// What the steps of layers that no checkpoint has are multiplied with.
-    #[serde(default = "one")]
-    head_pace: f32,
+    #[serde(alias = "head_pace", default = "one")]
+    head_lr_multiplier: f32,
     /// What the steps of a layer are multiplied with, compared with the layer above it.
     #[serde(default = "one")]
     layer_decay: f32,
@@ -392,7 +392,11 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
 }
 
 /// The ranks of mentions of which a concept is mentioned in `known`, and those of the others.
-fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
+fn apart(
+    ranks: &[Option<usize>],
+    readings: &[TrainingText],
+    known: &[TrainingText],
+) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
     let concepts = known.iter().flat_map(|reading| &reading.mentions).flat_map(|target| &target.concepts);
     let known: HashSet<u32> = concepts.copied().collect();
     let targets = readings.iter().flat_map(|reading| &reading.mentions).filter(|target| target.means_something);
@@ -406,8 +410,17 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
 
 /// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
 fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Result<Beginning> {
-    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay, compute, .. } =
-        &experiment.encoder;
+    let EncoderConfig {
+        bert,
+        from,
+        train_embeddings,
+        train_names,
+        dropout,
+        head_lr_multiplier,
+        layer_decay,
+        compute,
+        ..
+    } = &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, arguments)?, &mut rng)?,
@@ -420,7 +433,7 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
         }
     };
     manifest.concepts = experiment.data.concepts.unwrap_or(manifest.concepts);
-    manifest.same_sense = experiment.data.same_sense.unwrap_or(manifest.same_sense);
+    manifest.one_sense_weight = experiment.data.one_sense_weight.unwrap_or(manifest.one_sense_weight);
     let model = &mut manifest.model;
     model.bert.compute = compute.unwrap_or(model.bert.compute);
     if let Some(dropout) = dropout {
@@ -441,8 +454,8 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
             _ => 0,
         };
         let is_head = [ENDS, SPANS].iter().any(|head| name.starts_with(&format!("{head}.")));
-        let pace = if is_head { *head_pace } else { layer_decay.powi(below as i32) };
-        parameters.pace(&name, pace)?;
+        let lr_multiplier = if is_head { *head_lr_multiplier } else { layer_decay.powi(below as i32) };
+        parameters.lr_multiplier(&name, lr_multiplier)?;
         let is_embedding = inner.is_some_and(|inner| inner.starts_with("embedding."));
         if (!train_embeddings && is_embedding) || (!train_names && name.starts_with(NAME)) {
             parameters.freeze(&name)?;
@@ -495,9 +508,9 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         longest_word: pieces.longest_word,
         fusion: Fusion::DENSE,
         lexical: LexicalModel::embedded().to_value(),
-        least_span: 0.5,
+        min_span: 0.5,
         joint: None,
-        same_sense: 0.0,
+        one_sense_weight: 0.0,
         card: String::new(),
     };
     Ok(Beginning { manifest, windower: Windower::new(pieces, windows)?, parameters })
@@ -516,7 +529,7 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
 }
 
 /// The settings by which a model learns on from documents: what the server writes when it trains. Paths are relative to the data root.
-pub fn learning_on(
+pub fn fine_tuning(
     from: &Path,
     kb: &Path,
     (train, dev): (Vec<PathBuf>, Vec<PathBuf>),
@@ -534,7 +547,7 @@ pub fn learning_on(
             train_names: false,
             dropout: Some(0.1),
             voice: None,
-            head_pace: 1.0,
+            head_lr_multiplier: 1.0,
             layer_decay: 1.0,
             compute: None,
         },
@@ -546,7 +559,7 @@ pub fn learning_on(
             n_random: 0,
             n_hard: 0,
             all_names: true,
-            rehearsed: 16,
+            name_replay: 16,
             search_weight: 100.0,
             ..LinkingConfig::default()
         },

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
 use crate::models::decision::Decision;
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
-use crate::system::pipeline::{Pipeline, PipelineConfig, Place};
+use crate::system::pipeline::{Pipeline, PipelineConfig, SpanProposal};
 use crate::tensor::parameters::Precision;
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
@@ -38,7 +38,7 @@ pub struct Experiment {
     leave_out: Vec<String>,
     /// What layers are for, by name, where that experiment says otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    layers: BTreeMap<String, LayerType>,
+    layers: BTreeMap<String, LabelSet>,
     /// An experiment of ResCNN, beside this one.
     names: PathBuf,
     /// How much recall counts against precision where the threshold of links is chosen.
@@ -226,7 +226,7 @@ fn judge(
     let kb = Arc::new(kb);
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
-    let places = pipeline.places(&texts);
+    let places = pipeline.proposals(&texts);
     let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
@@ -238,7 +238,7 @@ fn judge(
             }
             gold.entry(annotation.spans.clone()).or_default().push(ids);
         }
-        let right = |place: &Place| {
+        let right = |place: &SpanProposal| {
             let Some(golds) = gold.get(&place.spans) else { return (false, false) };
             let linked = place.link.candidates.first().is_some_and(|best| {
                 let ids = IdSet::parse_one(kb.id(best.concept));

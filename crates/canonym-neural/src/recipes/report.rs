@@ -166,7 +166,7 @@ fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
         let others = dev_points(sets, judged).filter(|(set, point)| half(set, point) != here).map(|(_, point)| point);
         let calibration = fit_calibration(others);
         let own = dev_points(sets, judged).filter(|(set, point)| half(set, point) == here && point.rank == 0);
-        said.extend(own.map(|(_, point)| (calibration.probability(point.score, point.lead), point.right)));
+        said.extend(own.map(|(_, point)| (calibration.probability(point.score, point.margin), point.right)));
     }
     let first = dev_points(sets, judged).filter(|(_, point)| point.rank == 0);
     CalibrationReport {

@@ -24,7 +24,7 @@ use canonym_core::eval::learned::{Learned, Role::Trained};
 use canonym_core::kb::KnowledgeBase;
 use serde::{Deserialize, Serialize};
 
-use super::adapt::{self, Lesson, learn};
+use super::adapt::{self, TrainingSplit, learn};
 use super::data::{Trees, compile_trees};
 use super::learned::{check_judged, of_documents, source};
 use super::run_folder::{provenance, write_run, write_text};
@@ -63,8 +63,10 @@ struct Experiment {
     sizes: Vec<usize>,
     /// Steps for each document of a training, and the least and most there are.
     steps_per_document: u64,
-    least_steps: u64,
-    most_steps: u64,
+    #[serde(alias = "least_steps")]
+    min_steps: u64,
+    #[serde(alias = "most_steps")]
+    max_steps: u64,
     /// How many uses of a name in the texts that the model comes from one use here counts for.
     use_counts: u32,
     #[serde(default)]
@@ -231,7 +233,7 @@ impl Experiment {
 
     fn lesson(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
         let wanted = self.steps_per_document * n_documents as u64;
-        let n_steps = wanted.clamp(self.least_steps, self.most_steps);
+        let n_steps = wanted.clamp(self.min_steps, self.max_steps);
         adapt::Experiment {
             system: adapt::SYSTEM.to_owned(),
             seed,
@@ -368,7 +370,7 @@ impl Simulation<'_> {
     /// Trains on documents of the pool; what the model reads, and how good it is.
     fn learn(&self, seed: u64, chosen: &[usize]) -> canonym_core::Result<(Predictions, Point)> {
         let complete: Vec<AnnotatedDocument> = chosen.iter().map(|row| self.pool[*row].clone()).collect();
-        let lesson = Lesson { complete: &complete, incomplete: &[], held_out: &[] };
+        let lesson = TrainingSplit { complete: &complete, incomplete: &[], held_out: &[] };
         let work = self.out.join("work");
         std::fs::create_dir_all(&work).map_err(|error| canonym_core::Error::io("create", &work, error))?;
         remove_kept(&work, &[adapt::STAGE])?;

@@ -8,11 +8,35 @@ use rapidfuzz::distance::{lcs_seq, osa};
 use serde::de::DeserializeOwned;
 use toml::de;
 
+use crate::status;
+
 /// A word is meant for another one where no more of its letters have to change.
 const MAX_EDITS: usize = 3;
 
+/// Keys of experiments that have another name now; the old one still works.
+const RENAMED: [(&str, &str); 5] = [
+    ("head_pace", "head_lr_multiplier"),
+    ("rehearsed", "name_replay"),
+    ("same_sense", "one_sense_weight"),
+    ("least_steps", "min_steps"),
+    ("most_steps", "max_steps"),
+];
+
+/// Whether a table or one below it has a key.
+fn has_key(value: &toml::Value, key: &str) -> bool {
+    match value {
+        toml::Value::Table(table) => table.contains_key(key) || table.values().any(|value| has_key(value, key)),
+        toml::Value::Array(values) => values.iter().any(|value| has_key(value, key)),
+        _ => false,
+    }
+}
+
 /// The settings of the experiment at `path`; `table` is its content, of which overrides may have changed entries.
 pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym_core::Result<T> {
+    let whole = toml::Value::Table(table.clone());
+    for (old, new) in RENAMED.iter().filter(|(old, _)| has_key(&whole, old)) {
+        status::say(&format!("warning: `{old}` is now `{new}`; the old key still works"));
+    }
     table.clone().try_into().map_err(|error: de::Error| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let is_as_written = toml::from_str::<toml::Table>(&text).is_ok_and(|written| written == table);

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::bundle::TAGGER_PART;
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::crf::labels_of;
-use crate::models::tagger::features::{View, Viewer, Vocabulary, Words};
+use crate::models::tagger::features::{FeatureExtractor, TokenFeatures, Vocabulary, Words};
 use crate::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::for_step;
@@ -20,7 +20,7 @@ use canonym_core::error::Context;
 use canonym_core::eval::learned::{self, Learned};
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym_core::link::recognise::{short_forms, written_out};
+use canonym_core::link::recognise::{expanded, short_forms};
 use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// What each layer is for; `others` say otherwise of some, by the name of the layer.
-    pub fn layers(&self, others: &BTreeMap<String, LayerType>) -> Vec<LayerType> {
+    pub fn layers(&self, others: &BTreeMap<String, LabelSet>) -> Vec<LabelSet> {
         self.layer.iter().map(|layer| others.get(&layer.name).unwrap_or(&layer.of).clone()).collect()
     }
 
@@ -101,7 +101,7 @@ struct LayerConfig {
     /// Its name.
     name: String,
     /// The type of its mentions, and from which share of concepts on a knowledge base covers it.
-    of: LayerType,
+    of: LabelSet,
 }
 
 /// A corpus.
@@ -185,8 +185,8 @@ struct LayerReport {
 
 /// What was trained.
 pub struct Trained {
-    pub viewer: Viewer,
-    pub usages: Usages,
+    pub viewer: FeatureExtractor,
+    pub usages: MentionPrior,
     pub parameters: Parameters,
 }
 
@@ -237,7 +237,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
         .flat_map(|corpus| corpus.documents.iter().map(|document| document.document.text.as_str()));
     let vocabulary = Vocabulary::count(texts, experiment.vocabulary.least, experiment.vocabulary.most);
     let gazetteer = gazetteer(&experiment.gazetteer, root)?;
-    let viewer = Viewer { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
+    let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
     let mut words = Words::default();
     let (mut to_fit, mut held_out, mut reports) = (Vec::new(), Vec::new(), BTreeMap::new());
     for corpus in &corpora {
@@ -310,8 +310,8 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
 }
 
 /// What names are used for in the corpora that are trained on.
-fn usages(corpora: &[Read<'_>]) -> Usages {
-    let mut usages = Usages::default();
+fn usages(corpora: &[Read<'_>]) -> MentionPrior {
+    let mut usages = MentionPrior::default();
     for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
         let Some(source) = &config.ids else { continue };
         let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
@@ -322,7 +322,7 @@ fn usages(corpora: &[Read<'_>]) -> Usages {
                 if !taught.contains(&annotation.semantic_type) && !taught.contains(&"*".to_owned()) {
                     continue;
                 }
-                let name = written_out(text, &annotation.spans, &uses);
+                let name = expanded(text, &annotation.spans, &uses);
                 match annotation.ids.as_slice() {
                     [] => usages.add(&name, None),
                     // Of a composite mention it is not known which part has which id.
@@ -419,7 +419,7 @@ fn mentions(
     experiment.layer.iter().map(of_layer).collect()
 }
 
-fn example(view: View, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
+fn example(view: TokenFeatures, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
     let n = view.tokens.len();
     let labels = mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions))).collect();
     Example { view, labels }

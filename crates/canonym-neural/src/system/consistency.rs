@@ -1,4 +1,4 @@
-//! One sense a document: mentions of the same words vote on what they mean (after Gale, Church and Yarowsky 1992), softly.
+//! One sense a document: mentions of the same words one_sense_per_discourse on what they mean (after Gale, Church and Yarowsky 1992), softly.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::models::fusion::Evidence;
 ///
 /// # Panics
 /// If there is not a word for each mention.
-pub fn vote(words: &[String], mentions: &mut [Vec<Evidence>], weight: f32) {
+pub fn one_sense_per_discourse(words: &[String], mentions: &mut [Vec<Evidence>], weight: f32) {
     assert_eq!(words.len(), mentions.len(), "words of each mention");
     if weight <= 0.0 {
         return;
@@ -74,7 +74,7 @@ mod tests {
         ];
         let after = |weight| {
             let mut mentions = mentions.clone();
-            vote(&words, &mut mentions, weight);
+            one_sense_per_discourse(&words, &mut mentions, weight);
             mentions
         };
         assert_eq!(after(0.0), mentions);
@@ -91,7 +91,7 @@ mod tests {
     fn a_candidate_that_one_lacks_has_its_least_share_there() {
         let words = ["gout", "gout"].map(str::to_owned);
         let mut mentions = vec![vec![evidence(1, -1.0)], vec![evidence(2, -3.0)]];
-        vote(&words, &mut mentions, 1.0);
+        one_sense_per_discourse(&words, &mut mentions, 1.0);
         let shares: Vec<f32> = mentions[0].iter().map(|one| one.cosine).collect();
         assert_eq!(shares, [-2.0, -2.0]);
     }

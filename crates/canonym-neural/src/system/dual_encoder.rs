@@ -19,8 +19,8 @@ use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
 use super::concept_rows::ConceptRows;
-use super::consistency::vote;
-use super::name_scorer::{Heard, Voices};
+use super::consistency::one_sense_per_discourse;
+use super::name_scorer::{NameEvidence, NameScores};
 use crate::bundle::dual_encoder::DualBundle;
 use crate::index::FlatIndex;
 use crate::models::dual_encoder::SpanSearch;
@@ -30,7 +30,7 @@ use crate::models::dual_encoder::windows::{Windower, Windows, home};
 use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
 use crate::models::joint::{self, Joint};
-use crate::system::hybrid::{explain_ranked, explain_usages};
+use crate::system::hybrid::{explain_prior, explain_ranked};
 use crate::tensor::matrix::{Matrix, dot};
 
 /// Names that a mention is compared with; the shares of their concepts sum to one.
@@ -51,7 +51,7 @@ pub struct DualConfig {
     /// How many candidates, and when the linker abstains.
     pub link: LinkConfig,
     /// How likely a span has to be; what the model was tuned to where `None`.
-    pub least_span: Option<f32>,
+    pub min_span: Option<f32>,
     /// Whether mentions that overlap are given, as published.
     pub nested: bool,
 }
@@ -67,10 +67,10 @@ pub struct DualLinker {
     rows_of: HashMap<ConceptId, Range<usize>>,
     ranking: LexicalModel,
     fusion: Fusion,
-    least_span: f32,
+    min_span: f32,
     joint: Option<Joint>,
-    same_sense: f32,
-    voices: Arc<Voices>,
+    one_sense_weight: f32,
+    voices: Arc<NameEvidence>,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 }
@@ -111,9 +111,9 @@ impl DualLinker {
             rows_of,
             ranking: bundle.lexical()?,
             fusion: manifest.fusion,
-            least_span: config.least_span.unwrap_or(manifest.least_span),
+            min_span: config.min_span.unwrap_or(manifest.min_span),
             joint: manifest.joint,
-            same_sense: manifest.same_sense,
+            one_sense_weight: manifest.one_sense_weight,
             voices: Arc::default(),
             config,
             subset,
@@ -122,7 +122,7 @@ impl DualLinker {
 
     /// The same linker with more that speaks.
     #[must_use]
-    pub fn with_voices(self, voices: Arc<Voices>) -> DualLinker {
+    pub fn with_name_evidence(self, voices: Arc<NameEvidence>) -> DualLinker {
         DualLinker { voices, ..self }
     }
 
@@ -205,7 +205,7 @@ impl DualLinker {
         &self,
         vector: &[f32],
         nearest: &[crate::index::Hit],
-        (name, heard): (&str, Option<(&Heard<'_>, usize)>),
+        (name, heard): (&str, Option<(&NameScores<'_>, usize)>),
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
         let product = |row: usize| dot(vector, self.index.rows().row(row));
@@ -252,10 +252,10 @@ impl DualLinker {
         names: &[String],
         mut evidence: Vec<Vec<Evidence>>,
     ) -> Vec<(Link, Vec<Evidence>)> {
-        if self.same_sense > 0.0 {
+        if self.one_sense_weight > 0.0 {
             let word = |mention: &Mention| mention.surface(&marked.document.text);
             let words: Vec<String> = marked.mentions.iter().map(word).collect();
-            vote(&words, &mut evidence, self.same_sense);
+            one_sense_per_discourse(&words, &mut evidence, self.one_sense_weight);
         }
         evidence.into_iter().zip(names).map(|(one, name)| self.decide(one, name)).collect()
     }
@@ -407,7 +407,7 @@ impl DualLinker {
     /// The decided mentions of some documents, in text order; `borders` as in [`DualLinker::find`].
     fn decided(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<Decided>>> {
         // Where links count, too, spans that are less likely have a chance.
-        let least = if self.joint.is_some() { self.least_span.min(joint::LEAST_SPAN) } else { self.least_span };
+        let least = if self.joint.is_some() { self.min_span.min(joint::LEAST_SPAN) } else { self.min_span };
         let searched = self.search(documents, borders, least)?;
         let of_document = |(document, searched): (&Document, Searched)| {
             let Searched { windows, found, vectors } = searched;
@@ -454,7 +454,7 @@ impl DualLinker {
         let (score, share) = match self.joint {
             Some(joint) => {
                 let score = joint.probability(of_span, first);
-                if of_span < self.least_span && score < joint.least {
+                if of_span < self.min_span && score < joint.least {
                     return None;
                 }
                 let share = score / first.max(1e-6);
@@ -489,7 +489,7 @@ impl DualLinker {
         let before = self.ranked(evidence);
         let mut explanation =
             explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, &before));
-        explain_usages(&self.kb, name, link, &mut explanation);
+        explain_prior(&self.kb, name, link, &mut explanation);
         explanation
     }
 

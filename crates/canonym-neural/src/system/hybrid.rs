@@ -174,14 +174,14 @@ pub(crate) fn explain_ranked(
     let score = |rank: usize| evidence.get(rank).map(|one| fusion.score(one));
     let top = score(0).unwrap_or(0.0);
     let explain = |(rank, (one, candidate)): (usize, (&Evidence, &Candidate))| {
-        let lead = match rank {
+        let margin = match rank {
             0 => top - score(1).unwrap_or(top - 10.0),
             _ => fusion.score(one) - top,
         };
         let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
         let by_name = ("name", OF_NAMES, one.name, fusion.name);
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
-        let (model, probable) = ((ranking, fusion.lexical), (lead, candidate.score));
+        let (model, probable) = ((ranking, fusion.lexical), (margin, candidate.score));
         let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
         explained(kb, name, (one.scored.name, candidate), parts)
     };
@@ -191,7 +191,7 @@ pub(crate) fn explain_ranked(
 }
 
 /// Brings an explanation in line with a link that counts of usages have changed: a part more in each sum.
-pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &mut Explanation) {
+pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &mut Explanation) {
     let log_odds = |score: f32| {
         let score = f64::from(score).clamp(1e-6, 1.0 - 1e-6);
         (score / (1.0 - score)).ln()
@@ -294,12 +294,12 @@ pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
         let top = ranked.first().map_or(0.0, |first| first.0);
         let next = ranked.get(1).map_or(top - 10.0, |second| second.0);
         for (rank, (score, right)) in ranked.iter().take(5).enumerate() {
-            let lead = if rank == 0 { top - next } else { score - top };
+            let margin = if rank == 0 { top - next } else { score - top };
             points.push(canonym_core::link::fit::Point {
                 example,
                 rank,
                 score: *score,
-                lead,
+                margin,
                 share: 0.0,
                 right: *right,
             });

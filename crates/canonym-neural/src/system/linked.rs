@@ -157,7 +157,7 @@ impl System {
             MentionSource::Detect if models.dual.is_some() => {
                 let bundle = models.dual.as_deref().expect("it was looked for");
                 let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                let config = DualConfig { link, least_span: None, nested };
+                let config = DualConfig { link, min_span: None, nested };
                 let linker = parts::dual_linker(kb, bundle, config, subset.clone())?;
                 match bundle.manifest.model.search {
                     Some(_) if leaky_tokenisation => Runner::Leaky(Box::new(linker)),

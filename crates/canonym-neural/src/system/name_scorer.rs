@@ -4,7 +4,7 @@
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
 
 use crate::index::{FlatIndex, Hit};
-use crate::models::mention_prior::UsagesOf;
+use crate::models::mention_prior::KbMentionPrior;
 use crate::models::rescnn::names::NameEncoder;
 use crate::tensor::matrix::{Matrix, dot};
 
@@ -13,43 +13,43 @@ const N_NEAR: usize = 20;
 
 /// What speaks beside words and context.
 #[derive(Debug, Default)]
-pub struct Voices {
+pub struct NameEvidence {
     /// An encoder of names; it is heard where words are.
-    pub names: Option<NameVoice>,
+    pub names: Option<NameScorer>,
     /// What names were used for; nothing where that was not counted.
-    pub usages: UsagesOf,
+    pub usages: KbMentionPrior,
 }
 
 /// An encoder of names, and the vectors of the forms of a knowledge base.
 #[derive(Debug)]
-pub struct NameVoice {
+pub struct NameScorer {
     names: NameEncoder,
     index: FlatIndex,
 }
 
-impl NameVoice {
+impl NameScorer {
     /// A voice; the rows of `index` are the vectors of the forms of the knowledge base that is linked to.
-    pub fn new(names: NameEncoder, index: FlatIndex) -> NameVoice {
-        NameVoice { names, index }
+    pub fn new(names: NameEncoder, index: FlatIndex) -> NameScorer {
+        NameScorer { names, index }
     }
 
     /// What it says of some names.
-    pub(super) fn heard(&self, names: &[String]) -> Heard<'_> {
+    pub(super) fn heard(&self, names: &[String]) -> NameScores<'_> {
         let mut vectors = self.names.encode(names);
         vectors.normalise_rows();
         let near = self.index.search(&vectors, N_NEAR);
-        Heard { index: &self.index, vectors, near }
+        NameScores { index: &self.index, vectors, near }
     }
 }
 
 /// What a voice says of some names.
-pub(super) struct Heard<'a> {
+pub(super) struct NameScores<'a> {
     index: &'a FlatIndex,
     vectors: Matrix,
     near: Vec<Vec<Hit>>,
 }
 
-impl Heard<'_> {
+impl NameScores<'_> {
     /// The forms that are nearest to a name.
     pub fn forms(&self, name: usize) -> impl Iterator<Item = FormId> {
         self.near[name].iter().map(|hit| FormId(hit.row))

@@ -11,12 +11,12 @@ use crate::bundle::dual_encoder::DualBundle;
 use crate::bundle::{self, Bundle};
 use crate::index::FlatIndex;
 use crate::index::cache::{VectorCache, cache_folder};
-use crate::models::mention_prior::UsagesOf;
+use crate::models::mention_prior::KbMentionPrior;
 use crate::models::rescnn::names::NameEncoder;
 use crate::system::concept_rows::ConceptRows;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
-use crate::system::hybrid::{HybridLinker, explain_usages};
-use crate::system::name_scorer::{NameVoice, Voices};
+use crate::system::hybrid::{HybridLinker, explain_prior};
+use crate::system::name_scorer::{NameEvidence, NameScorer};
 use crate::system::pipeline::{Pipeline, PipelineConfig};
 use crate::tensor::matrix::Matrix;
 use canonym_core::error::Context;
@@ -253,7 +253,7 @@ pub enum NameLinker {
     /// By words.
     Lexical(LexicalLinker),
     /// By words and vectors; mentions in text also by what their names were used for, where the model has counted that.
-    Hybrid(Box<HybridLinker>, UsagesOf, LinkConfig),
+    Hybrid(Box<HybridLinker>, KbMentionPrior, LinkConfig),
     /// By what stands around mentions.
     Dual(Box<DualLinker>),
     /// By BM25.
@@ -269,7 +269,7 @@ impl NameLinker {
         subset: Option<Arc<Subset>>,
     ) -> canonym_core::Result<NameLinker> {
         if let Some(bundle) = &models.dual {
-            let config = DualConfig { link: config, least_span: None, nested: false };
+            let config = DualConfig { link: config, min_span: None, nested: false };
             return Ok(NameLinker::Dual(Box::new(dual_linker(kb, bundle, config, subset)?)));
         }
         if let Some(ranking) = &models.bm25 {
@@ -308,7 +308,7 @@ impl NameLinker {
         let (mut link, mut explanation) = self.explain_text(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
-            explain_usages(linker.kb(), name, &link, &mut explanation);
+            explain_prior(linker.kb(), name, &link, &mut explanation);
         }
         Ok((link, explanation))
     }
@@ -353,23 +353,23 @@ pub fn dual_linker(
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 ) -> canonym_core::Result<DualLinker> {
-    let voices = dual_voices(kb, bundle, subset.as_deref())?;
-    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?.with_voices(voices))
+    let voices = name_evidence(kb, bundle, subset.as_deref())?;
+    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?.with_name_evidence(voices))
 }
 
 /// What speaks beside words and context in a dual encoder, on `kb`; vectors of names are kept.
-pub fn dual_voices(
+pub fn name_evidence(
     kb: &KnowledgeBase,
     bundle: &DualBundle,
     subset: Option<&Subset>,
-) -> canonym_core::Result<Arc<Voices>> {
-    let of_names = |voice: Bundle| -> canonym_core::Result<NameVoice> {
+) -> canonym_core::Result<Arc<NameEvidence>> {
+    let of_names = |voice: Bundle| -> canonym_core::Result<NameScorer> {
         let names = voice.name_encoder()?;
         let index = name_vectors(kb, &voice, &names);
-        Ok(NameVoice::new(names, index))
+        Ok(NameScorer::new(names, index))
     };
     let names = bundle.voice()?.map(of_names).transpose()?;
-    Ok(Arc::new(Voices { names, usages: bundle.usages()?.on(kb).within(subset) }))
+    Ok(Arc::new(NameEvidence { names, usages: bundle.usages()?.on(kb).within(subset) }))
 }
 
 /// The vectors of the forms of `kb`; they are kept.

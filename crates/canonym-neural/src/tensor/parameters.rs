@@ -34,7 +34,7 @@ struct Entry {
     value: Matrix,
     frozen: bool,
     /// What the size of its steps is multiplied with.
-    pace: f32,
+    lr_multiplier: f32,
 }
 
 /// How weights are written.
@@ -54,7 +54,7 @@ impl Parameters {
             Some(row) => self.entries[*row].value = value,
             None => {
                 self.row_of.insert(name.clone(), self.entries.len());
-                self.entries.push(Entry { name, value, frozen: false, pace: 1.0 });
+                self.entries.push(Entry { name, value, frozen: false, lr_multiplier: 1.0 });
             }
         }
     }
@@ -164,15 +164,15 @@ impl Parameters {
     }
 
     /// Multiplies the size of the steps of a weight.
-    pub fn pace(&mut self, name: &str, factor: f32) -> Result<()> {
+    pub fn lr_multiplier(&mut self, name: &str, factor: f32) -> Result<()> {
         let row = self.find(name)?;
-        self.entries[row].pace = factor;
+        self.entries[row].lr_multiplier = factor;
         Ok(())
     }
 
     /// What the size of the steps of a weight is multiplied with; 1 where nothing was said.
     pub fn pace_of(&self, row: usize) -> f32 {
-        self.entries[row].pace
+        self.entries[row].lr_multiplier
     }
 
     /// The same without the weight of a name.

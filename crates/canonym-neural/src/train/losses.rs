@@ -174,7 +174,7 @@ mod tests {
         let mut rng = SplitMix64::new(3);
         let rows = Matrix::new(8, 5, (0..40).map(|_| random::normal(&mut rng)).collect());
         let labels: Vec<Vec<u32>> = [0, 0, 1, 1, 2, 2, 0, 1].into_iter().map(|label| vec![label]).collect();
-        // A wide margin keeps every pair, so that no pair comes or goes with the difference; flat slopes keep it exact.
+        // A wide margin keeps every pair, so that no pair comes or goes with the difference; flat gradients keep it exact.
         let config = MultiSimilarityConfig { epsilon: 4.0, beta: 5.0, ..Default::default() };
         let loss = multi_similarity(&rows, &labels, &config);
         for at in 0..40 {

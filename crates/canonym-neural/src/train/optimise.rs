@@ -117,11 +117,13 @@ impl Adam {
                 *first = Matrix::zeros(weight.n_rows, weight.n_cols);
                 *second = Matrix::zeros(weight.n_rows, weight.n_cols);
             }
-            let slopes = &gradient.slopes().values;
+            let gradients = &gradient.matrix().values;
             let Some(rows) = gradient.rows() else {
-                let values = weight.values.par_chunks_mut(PIECE).zip(slopes.par_chunks(PIECE));
+                let values = weight.values.par_chunks_mut(PIECE).zip(gradients.par_chunks(PIECE));
                 let memories = first.values.par_chunks_mut(PIECE).zip(second.values.par_chunks_mut(PIECE));
-                values.zip(memories).for_each(|((values, slopes), memories)| change.make(values, slopes, memories));
+                values
+                    .zip(memories)
+                    .for_each(|((values, gradients), memories)| change.make(values, gradients, memories));
                 continue;
             };
             let (n_cols, still) = (weight.n_cols, vec![0.0; weight.n_cols]);
@@ -129,7 +131,7 @@ impl Adam {
             let memories = first.values.par_chunks_mut(n_cols).zip(second.values.par_chunks_mut(n_cols));
             values.zip(memories).for_each(|((row, values), (first, second))| {
                 match rows.binary_search(&(row as u32)) {
-                    Ok(at) => change.make(values, &slopes[at * n_cols..][..n_cols], (first, second)),
+                    Ok(at) => change.make(values, &gradients[at * n_cols..][..n_cols], (first, second)),
                     // What never moved stays where it is.
                     Err(_) if change.decay == 1.0 && is_zero(first) && is_zero(second) => {}
                     Err(_) => change.make(values, &still, (first, second)),
@@ -154,7 +156,7 @@ struct Change {
     epsilon: f32,
     decay: f32,
     rate: f32,
-    /// What slopes are multiplied with.
+    /// What gradients are multiplied with.
     factor: f32,
 }
 
@@ -167,16 +169,16 @@ impl Change {
         Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, rate, factor: 1.0 }
     }
 
-    /// Changes values and both memories by their slopes.
-    fn make(&self, values: &mut [f32], slopes: &[f32], (firsts, seconds): (&mut [f32], &mut [f32])) {
-        vectorised(Moved { change: self, values, slopes, firsts, seconds });
+    /// Changes values and both memories by their gradients.
+    fn make(&self, values: &mut [f32], gradients: &[f32], (firsts, seconds): (&mut [f32], &mut [f32])) {
+        vectorised(Moved { change: self, values, gradients, firsts, seconds });
     }
 }
 
 struct Moved<'a> {
     change: &'a Change,
     values: &'a mut [f32],
-    slopes: &'a [f32],
+    gradients: &'a [f32],
     firsts: &'a mut [f32],
     seconds: &'a mut [f32],
 }
@@ -188,7 +190,7 @@ impl Vectorised for Moved<'_> {
     fn run(self) {
         let Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, rate, factor } = *self.change;
         let memories = self.firsts.iter_mut().zip(self.seconds);
-        for ((value, slope), (first, second)) in self.values.iter_mut().zip(self.slopes).zip(memories) {
+        for ((value, slope), (first, second)) in self.values.iter_mut().zip(self.gradients).zip(memories) {
             let slope = slope * factor;
             *first = beta_1 * *first + (1.0 - beta_1) * slope;
             *second = beta_2 * *second + (1.0 - beta_2) * slope * slope;

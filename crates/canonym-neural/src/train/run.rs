@@ -275,19 +275,19 @@ impl Run {
             return Err(Error::invalid(message).with_hint("a smaller `learning_rate` keeps weights finite"));
         }
         let mut at = 0;
-        let mut slopes = Vec::with_capacity(n_parts);
+        let mut gradients = Vec::with_capacity(n_parts);
         for (value, kept) in parts {
             let end = at + value.values.len();
-            slopes.push((Matrix::new(value.n_rows, n_cols, loss.gradient.values[at..end].to_vec()), kept));
+            gradients.push((Matrix::new(value.n_rows, n_cols, loss.gradient.values[at..end].to_vec()), kept));
             at = end;
         }
-        let backward = |(part, (slopes, kept)): (usize, (Matrix, Option<(Tape<'_>, Var)>))| {
+        let backward = |(part, (gradients, kept)): (usize, (Matrix, Option<(Tape<'_>, Var)>))| {
             let (tape, output) = kept.map_or_else(|| forward(part), Ok)?;
-            Ok(tape.backward(output, slopes))
+            Ok(tape.backward(output, gradients))
         };
         // Parts are added in their order, so that it does not matter how many are walked at once.
         let at_once = if self.config.recompute { rayon::current_num_threads() } else { n_parts.max(1) };
-        let mut left = slopes.into_iter().enumerate();
+        let mut left = gradients.into_iter().enumerate();
         let mut sum = Gradients::default();
         loop {
             let some: Vec<_> = left.by_ref().take(at_once).collect();

@@ -115,7 +115,7 @@ pub type Features = [f32; N];
 
 /// One concept that a window may mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct SenseCandidate {
     /// The concept.
     pub concept: ConceptId,
     /// The name that spoke for it.
@@ -129,13 +129,13 @@ pub struct Reading {
 }
 
 /// The readings of a window: the concepts of its forms that the view has, names that cannot be meant left out.
-pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<SenseCandidate> {
     let kb = view.kb;
     let surface = found.span(words).of(text);
     if is_part_of_word(text, words, found) {
         return Vec::new();
     }
-    let mut readings: Vec<Reading> = Vec::new();
+    let mut readings: Vec<SenseCandidate> = Vec::new();
     for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
             let concept = kb.concept_of(name);
@@ -149,7 +149,7 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
                 continue;
             }
             let features = features(kb, text, words, found, *tier, name);
-            let reading = Reading { concept, name, tier: *tier, features, sense: None };
+            let reading = SenseCandidate { concept, name, tier: *tier, features, sense: None };
             match readings.iter_mut().find(|reading| reading.concept == concept) {
                 Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
                 Some(known) => *known = reading,
@@ -334,7 +334,7 @@ impl AcceptModel {
     }
 
     /// The probability that a reading is right.
-    pub fn score(&self, reading: &Reading) -> f32 {
+    pub fn score(&self, reading: &SenseCandidate) -> f32 {
         reading.sense.map_or_else(|| self.probability(&reading.features), |sense| SENSE_TRUST * sense)
     }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::accept::{AcceptModel, Features};
 use super::scan::ScanScratch;
-use super::{DictionaryAnnotator, Spotted};
+use super::{DictionaryAnnotator, DictionaryMatch};
 use crate::corpus::AnnotatedDocument;
 use crate::eval::ids::IdSet;
 use crate::kb::KnowledgeBase;
@@ -43,7 +43,7 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                     n_gold += 1;
                 }
             }
-            let is_right = |spotted: &Spotted| {
+            let is_right = |spotted: &DictionaryMatch| {
                 let ids = IdSet::parse_one(kb.id(spotted.readings[0].0.concept));
                 gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };

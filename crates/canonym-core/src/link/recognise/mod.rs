@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::accept::{AcceptModel, Features, Reading, readings};
+use self::accept::{AcceptModel, Features, SenseCandidate, readings};
 use self::scan::{Found, ScanScratch, Tier, Word, expand, join_prefixes, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, Sensed};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
@@ -66,7 +66,7 @@ pub struct DictionaryAnnotator {
 
 /// A place in a document with the concepts it may mean, before anything is dropped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spotted {
+pub struct DictionaryMatch {
     /// From the first to the last byte.
     pub span: Span,
     /// Where the pieces stand; one unless a coordination took the name apart.
@@ -78,7 +78,7 @@ pub struct Spotted {
     /// Whether a short form in it was read as its long form.
     pub expanded: bool,
     /// The concepts, most likely first.
-    pub readings: Vec<(Reading, f32)>,
+    pub readings: Vec<(SenseCandidate, f32)>,
 }
 
 impl DictionaryAnnotator {
@@ -133,8 +133,8 @@ impl DictionaryAnnotator {
             .collect()
     }
 
-    pub(super) fn linked(&self, spotted: &Spotted) -> LinkedMention {
-        let candidate = |(reading, score): &(Reading, f32)| Candidate {
+    pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
+        let candidate = |(reading, score): &(SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             score: *score,
@@ -154,12 +154,16 @@ impl DictionaryAnnotator {
     }
 
     /// The places that remain after overlaps are resolved, in text order, likely or not.
-    pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<Spotted> {
+    pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<DictionaryMatch> {
         self.spot_and_sense(document, scratch).0
     }
 
     /// As [`DictionaryAnnotator::spot`], together with every form of the inventory of senses that the text uses and does not define.
-    pub fn spot_and_sense(&self, document: &Document, scratch: &mut ScanScratch) -> (Vec<Spotted>, Vec<Sensed>) {
+    pub fn spot_and_sense(
+        &self,
+        document: &Document,
+        scratch: &mut ScanScratch,
+    ) -> (Vec<DictionaryMatch>, Vec<Sensed>) {
         let text = document.text.as_str();
         let words = words(&self.kb, text, scratch);
         let uses = short_forms(text);
@@ -207,7 +211,7 @@ impl DictionaryAnnotator {
         }
         for part in coordination::coordinated(self.view(), text, &words) {
             let place = self.read(text, &part.words, &part.found);
-            spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
+            spotted.extend(place.map(|place| DictionaryMatch { spans: part.spans, ..place }));
         }
         if !self.config.nested {
             drop_pieces(&mut spotted, unlikely);
@@ -218,7 +222,7 @@ impl DictionaryAnnotator {
     }
 
     /// A form of the inventory as a place with the concepts of its senses.
-    fn read_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<Spotted> {
+    fn read_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<DictionaryMatch> {
         let first = words.partition_point(|word| word.token.span.start < sensed.span.start);
         let end = words.partition_point(|word| word.token.span.end <= sensed.span.end);
         if first >= end || sensed.concepts.is_empty() {
@@ -227,20 +231,21 @@ impl DictionaryAnnotator {
         let found = Found { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
         let reading = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
             let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
-            let reading = Reading { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
+            let reading =
+                SenseCandidate { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
             (reading, self.model.score(&reading))
         };
         let readings = sensed.concepts.iter().map(reading).collect();
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
-        Some(Spotted { span, spans, n_words: found.n_counted, is_cause, expanded: false, readings })
+        Some(DictionaryMatch { span, spans, n_words: found.n_counted, is_cause, expanded: false, readings })
     }
 
-    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
+    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<DictionaryMatch> {
         let found = scan(self.view(), text, words);
         found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
     }
 
-    fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
+    fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<DictionaryMatch> {
         let mut readings = readings(self.view(), &self.model, text, words, found);
         readings.retain(|reading| Some(reading.concept) != self.root);
         if readings.is_empty() {
@@ -250,8 +255,14 @@ impl DictionaryAnnotator {
         let span = found.span(words);
         let readings = scored.collect();
         let is_cause = is_cause(text, words, found.last);
-        let mut spotted =
-            Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, expanded: found.expanded, readings };
+        let mut spotted = DictionaryMatch {
+            span,
+            spans: vec![span],
+            n_words: found.n_counted,
+            is_cause,
+            expanded: found.expanded,
+            readings,
+        };
         spotted.sort();
         let (best, _) = spotted.best();
         if best.tier >= Tier::Ordered && !found.expanded {
@@ -263,7 +274,7 @@ impl DictionaryAnnotator {
 
     /// The document says what this short form stands for, and that is no name: concepts with a name like it may still be
     /// meant, others are not.
-    fn contradict(&self, spotted: &mut Spotted, words: &[Word], long: Span) {
+    fn contradict(&self, spotted: &mut DictionaryMatch, words: &[Word], long: Span) {
         let inside = |word: &&Word| word.token.span.start >= long.start && word.token.span.end <= long.end;
         let meant: Vec<u64> =
             words.iter().filter(inside).filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
@@ -287,7 +298,7 @@ impl DictionaryAnnotator {
     }
 
     /// Concepts that are mentioned elsewhere in the document are more likely meant.
-    fn count_mentions(&self, spotted: &mut [Spotted]) {
+    fn count_mentions(&self, spotted: &mut [DictionaryMatch]) {
         let mut counts: HashMap<ConceptId, u32> = HashMap::new();
         for place in spotted.iter() {
             *counts.entry(place.readings[0].0.concept).or_insert(0) += 1;
@@ -303,13 +314,13 @@ impl DictionaryAnnotator {
     }
 }
 
-impl Spotted {
+impl DictionaryMatch {
     fn sort(&mut self) {
         self.readings.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.concept.cmp(&b.0.concept)));
     }
 
     /// The best reading and its probability.
-    pub fn best(&self) -> (&Reading, f32) {
+    pub fn best(&self) -> (&SenseCandidate, f32) {
         let (reading, score) = &self.readings[0];
         (reading, *score)
     }
@@ -431,7 +442,7 @@ pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
 
 /// The text of a mention with its short forms replaced by their long forms, where those do not stand in the mention themselves. `uses` are in
 /// text order.
-pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
+pub fn expanded(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
     let write = |span: &Span| {
         let (mut piece, mut end) = (String::new(), span.start);
         let first = uses.partition_point(|(short, _)| short.start < span.start);
@@ -476,7 +487,7 @@ fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
 }
 
 /// Of overlapping places the one with more words, then more bytes, then the earlier; and causes that a place begins with.
-fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
+fn longest(mut spotted: Vec<DictionaryMatch>) -> Vec<DictionaryMatch> {
     spotted.sort_by_key(|place| (Reverse(place.n_words), Reverse(place.span.len()), place.span.start));
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     spotted.retain(|place| {
@@ -491,8 +502,8 @@ fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
 }
 
 /// Drops what stands inside one piece of a name that a coordination took apart.
-fn drop_pieces(spotted: &mut Vec<Spotted>, unlikely: f32) {
-    let apart = |place: &&Spotted| place.spans.len() > 1 && place.readings[0].1 >= unlikely;
+fn drop_pieces(spotted: &mut Vec<DictionaryMatch>, unlikely: f32) {
+    let apart = |place: &&DictionaryMatch| place.spans.len() > 1 && place.readings[0].1 >= unlikely;
     let pieces: Vec<Span> = spotted.iter().filter(apart).flat_map(|place| place.spans.clone()).collect();
     let inside = |span: Span| pieces.iter().any(|piece| piece.start <= span.start && span.end <= piece.end);
     spotted.retain(|place| place.spans.len() > 1 || !inside(place.span));

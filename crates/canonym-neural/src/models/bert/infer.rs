@@ -3,7 +3,7 @@
 //! Sequences are packed into tiles whose rows stay in the cache while they pass through all layers, one tile a thread. Where there is one
 //! tile only, its products, heads and rows are divided among the threads instead, so that a single short text is answered soon.
 //!
-//! Attention goes head by head over blocks of queries: the shares of a block are computed, used and forgotten.
+//! Attention goes head by head over blocks of queries: the probabilities of a block are computed, used and forgotten.
 
 use canonym_core::Result;
 use rayon::prelude::*;
@@ -24,7 +24,7 @@ const LEAST_TILE: usize = 128;
 /// Tiles that a batch is divided into before tiles grow.
 const MANY_TILES: usize = 4;
 
-/// Queries whose shares are computed together.
+/// Queries whose probabilities are computed together.
 const QUERIES: usize = 128;
 
 /// Rows that one thread takes of what is done row by row, where a tile is divided.
@@ -282,8 +282,8 @@ impl BertEncoder {
                 let to = ViewMut::of(scores, n, rows.len());
                 multiply_in(compute, to, queries.rows(block * QUERIES, n), keys, Into::Replace, Threads::One);
                 softmax_rows(scores, rows.len(), 1.0 / (depth as f32).sqrt());
-                let shares = View::of(scores, n, rows.len());
-                multiply_in(compute, ViewMut::of(out, n, depth), shares, values, Into::Replace, Threads::One);
+                let probabilities = View::of(scores, n, rows.len());
+                multiply_in(compute, ViewMut::of(out, n, depth), probabilities, values, Into::Replace, Threads::One);
             }
         };
         match threads {

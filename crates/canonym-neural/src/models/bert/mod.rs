@@ -53,7 +53,7 @@ pub struct BertConfig {
     /// Dropout of embeddings and of what is added to them.
     #[serde(default = "tenth")]
     pub hidden_dropout_prob: f32,
-    /// Dropout of the shares of attention.
+    /// Dropout of the probabilities of attention.
     #[serde(default = "tenth")]
     pub attention_probs_dropout_prob: f32,
     /// The longest sequence.
@@ -398,8 +398,8 @@ pub(crate) mod tests {
             let mut tape = Tape::new(&parameters);
             let output = config.forward(&mut tape, "", &sequences, Some(&mut SplitMix64::new(2))).unwrap();
             let value = tape.value(output).clone();
-            let slopes = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
-            (value, tape.backward(output, slopes))
+            let gradients = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
+            (value, tape.backward(output, gradients))
         };
         let ((value, gradients), (near, near_gradients)) = (run(&single), run(&brain));
         assert!(far(&value, &near) < 0.02, "{}", far(&value, &near));

@@ -88,7 +88,7 @@ impl CrossEncoder {
 }
 
 impl Reranker for CrossEncoder {
-    /// Scores become the shares of a softmax over the candidates of a mention. Equal ones keep their order; none is dropped, and whether
+    /// Scores become the probabilities of a softmax over the candidates of a mention. Equal ones keep their order; none is dropped, and whether
     /// a linker abstained stays as it was.
     fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()> {
         let fits = |(input, links): (&Marked<'_>, &Vec<Link>)| input.mentions.len() == links.len();
@@ -129,14 +129,14 @@ impl Reranker for CrossEncoder {
     }
 }
 
-/// Orders candidates by their scores, which become shares.
+/// Orders candidates by their scores, which become probabilities.
 fn order(candidates: &mut [Candidate], scores: &[f32]) {
     if candidates.is_empty() {
         return;
     }
-    let mut shares = scores.to_vec();
-    softmax(&mut shares);
-    candidates.iter_mut().zip(shares).for_each(|(candidate, share)| candidate.score = share);
+    let mut probabilities = scores.to_vec();
+    softmax(&mut probabilities);
+    candidates.iter_mut().zip(probabilities).for_each(|(candidate, share)| candidate.score = share);
     candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
 }
 

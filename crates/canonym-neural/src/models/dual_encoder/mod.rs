@@ -45,7 +45,7 @@ pub const ENDS: &str = "mention";
 /// The layer that scores begins, ends and insides of mentions, or tags.
 pub const SPANS: &str = "spans";
 
-/// The length of vectors of names that are but directions. Those of mentions have lengths of about 6, so shares of a softmax can be sharp.
+/// The length of vectors of names that are but l2_normalised. Those of mentions have lengths of about 6, so shares of a softmax can be sharp.
 pub const NAME_LENGTH: f32 = 4.0;
 
 /// The deviation of weights of [`SPANS`] at first.
@@ -219,9 +219,9 @@ impl DualEncoderConfig {
             NameVector::Mean => Ok(tape.segment_mean(rows, &Arc::new(names.segments().clone()))),
             NameVector::Direction => {
                 let means = tape.segment_mean(rows, &Arc::new(names.segments().clone()));
-                let directions = tape.directions(means);
-                let n_values = tape.value(directions).values.len();
-                Ok(tape.scale(directions, vec![NAME_LENGTH; n_values]))
+                let l2_normalised = tape.l2_normalised(means);
+                let n_values = tape.value(l2_normalised).values.len();
+                Ok(tape.scale(l2_normalised, vec![NAME_LENGTH; n_values]))
             }
         }
     }

@@ -51,13 +51,13 @@ pub fn n_spans(n_pieces: usize, longest: usize) -> usize {
 }
 
 /// Adds to the gradient of scores those of the logits of all spans, in the order of [`each_span`].
-pub fn each_span_back(slopes: &[f32], longest: usize, gradient: &mut [f32]) {
+pub fn each_span_back(gradients: &[f32], longest: usize, gradient: &mut [f32]) {
     let n = gradient.len() / 3;
-    let mut slopes = slopes.iter();
+    let mut gradients = gradients.iter();
     // A span adds to the insides of all its pieces: at each border the sum of those that begin or have ended is noted.
     let mut change = vec![0.0f32; n + 1];
     for first in 0..n {
-        for (last, slope) in (first..n.min(first + longest)).zip(slopes.by_ref()) {
+        for (last, slope) in (first..n.min(first + longest)).zip(gradients.by_ref()) {
             gradient[3 * first + BEGIN] += slope;
             gradient[3 * last + END] += slope;
             change[first] += slope;
@@ -157,17 +157,17 @@ mod tests {
     fn the_gradient_of_scores_is_that_of_differences() {
         let mut rng = SplitMix64::new(7);
         let scores: Vec<f32> = (0..21).map(|_| random::normal(&mut rng)).collect();
-        let slopes: Vec<f32> = (0..n_spans(7, 3)).map(|_| random::normal(&mut rng)).collect();
+        let gradients: Vec<f32> = (0..n_spans(7, 3)).map(|_| random::normal(&mut rng)).collect();
         let value = |scores: &[f32]| {
             let (mut sum, mut row) = (0.0f64, 0);
             each_span(scores, 3, |_, _, logit| {
-                sum += f64::from(logit) * f64::from(slopes[row]);
+                sum += f64::from(logit) * f64::from(gradients[row]);
                 row += 1;
             });
             sum
         };
         let mut gradient = vec![0.0; 21];
-        each_span_back(&slopes, 3, &mut gradient);
+        each_span_back(&gradients, 3, &mut gradient);
         for (at, own) in gradient.iter().enumerate() {
             let moved = |by: f32| {
                 let mut moved = scores.clone();

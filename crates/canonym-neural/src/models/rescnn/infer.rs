@@ -102,7 +102,7 @@ impl ResCnnEncoder {
         })
     }
 
-    /// Restricts how far convolutions see, to find out what they use: neighbours farther away count as missing.
+    /// Restricts how far convolutions see, to find out what they use: unfold farther away count as missing.
     pub fn restrict(&mut self, scope: Option<usize>) {
         self.scope = scope.unwrap_or(self.config.radius());
     }
@@ -182,10 +182,10 @@ impl ResCnnEncoder {
         let width = self.config.width;
         let row = |row: usize| &rows[row * width..][..width];
         let mut pooled = vec![0.0; segments.len() * width];
-        let shares = self.attention.as_ref().map(|attention| shares(attention, rows, segments));
+        let probabilities = self.attention.as_ref().map(|attention| probabilities(attention, rows, segments));
         for (to, range) in pooled.chunks_exact_mut(width).zip(segments.iter()) {
-            match &shares {
-                Some(shares) => range.for_each(|at| add_scaled(to, row(at), shares[at])),
+            match &probabilities {
+                Some(probabilities) => range.for_each(|at| add_scaled(to, row(at), probabilities[at])),
                 None if self.config.pooling == Pooling::Mean => {
                     let share = 1.0 / range.len() as f32;
                     range.for_each(|at| add_scaled(to, row(at), share));
@@ -215,15 +215,15 @@ fn project(parameters: &Parameters) -> Result<Projected> {
     Ok(Projected::OfPiece(table))
 }
 
-fn shares((inner, outer): &(Linear, Linear), rows: &[f32], segments: &Segments) -> Vec<f32> {
+fn probabilities((inner, outer): &(Linear, Linear), rows: &[f32], segments: &Segments) -> Vec<f32> {
     let n_rows = segments.n_rows();
     let mut hidden = vec![0.0; n_rows * inner.bias.len()];
     inner.apply(View::of(rows, n_rows, inner.weight.n_rows), &mut hidden, (0, inner.bias.len()));
     relu(&mut hidden);
     let score = |hidden: &[f32]| dot(hidden, &outer.weight.values) + outer.bias[0];
-    let mut shares: Vec<f32> = hidden.chunks_exact(inner.bias.len()).map(score).collect();
-    segments.iter().for_each(|rows| softmax(&mut shares[rows]));
-    shares
+    let mut probabilities: Vec<f32> = hidden.chunks_exact(inner.bias.len()).map(score).collect();
+    segments.iter().for_each(|rows| softmax(&mut probabilities[rows]));
+    probabilities
 }
 
 fn relu(values: &mut [f32]) {

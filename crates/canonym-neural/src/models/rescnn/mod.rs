@@ -195,7 +195,7 @@ impl ResCnnConfig {
         let radius = self.radius() as isize;
         let offsets: Vec<isize> = (-radius..=radius).collect();
         for block in 0..self.n_blocks {
-            let near = tape.neighbours(rows, &offsets, &segments);
+            let near = tape.unfold(rows, &offsets, &segments);
             let mut parts = Vec::with_capacity(self.kernels.len());
             for kernel in &self.kernels {
                 let name = format!("block.{block}.convolution.{kernel}");
@@ -273,8 +273,8 @@ impl ResCnnConfig {
                 let inner = tape.relu(inner);
                 let inner = tape.dropout(inner, DROPOUT, rng);
                 let scores = linear(tape, "attention.outer", inner)?;
-                let shares = tape.segment_softmax(scores, segments);
-                tape.segment_sum(rows, shares, segments)
+                let probabilities = tape.segment_softmax(scores, segments);
+                tape.segment_sum(rows, probabilities, segments)
             }
         })
     }

@@ -37,7 +37,7 @@ pub struct Marked {
 
 /// Sums over the possible sequences of one text in one layer of types.
 #[derive(Debug, Clone, Default)]
-pub struct Lattice {
+pub struct LinearChainCrf {
     /// Shares of labels at each token, each divided by the scale of the token.
     emitted: Vec<[f32; N_LABELS]>,
     /// Sequences that end before a token with no mention open, for each token and the end.
@@ -52,11 +52,11 @@ pub struct Lattice {
     log_sum: f64,
 }
 
-impl Lattice {
+impl LinearChainCrf {
     /// The sums of a text with these scores, one row a token.
-    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> Lattice {
+    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> LinearChainCrf {
         let n = scores.len();
-        let mut lattice = Lattice {
+        let mut lattice = LinearChainCrf {
             emitted: Vec::with_capacity(n),
             free_before: Vec::with_capacity(n + 1),
             open_before: Vec::with_capacity(n + 1),
@@ -228,7 +228,7 @@ mod tests {
             let scores = drawn(n);
             let all = sequences(&scores);
             let sum: f64 = all.iter().map(|(_, share)| share).sum();
-            let lattice = Lattice::new(scores.iter().copied());
+            let lattice = LinearChainCrf::new(scores.iter().copied());
             assert!((lattice.log_sum() - sum.ln()).abs() < 1e-5);
             let share = |wanted: &dyn Fn(&[usize]) -> bool| {
                 all.iter().filter(|(labels, _)| wanted(labels)).map(|(_, share)| share).sum::<f64>() / sum

@@ -88,7 +88,7 @@ pub struct Word {
 
 /// A text as the tagger sees it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct View {
+pub struct TokenFeatures {
     /// Its tokens.
     pub tokens: Vec<Token>,
     /// The word of each, by its number in the [`Words`] that it was seen with.
@@ -99,11 +99,11 @@ pub struct View {
     pub bits: Vec<u64>,
 }
 
-impl View {
+impl TokenFeatures {
     /// Some of the tokens.
     #[must_use]
-    pub fn part(&self, tokens: std::ops::Range<usize>) -> View {
-        View {
+    pub fn part(&self, tokens: std::ops::Range<usize>) -> TokenFeatures {
+        TokenFeatures {
             gaps: self.gaps[tokens.start..=tokens.end].to_vec(),
             tokens: self.tokens[tokens.clone()].to_vec(),
             words: self.words[tokens.clone()].to_vec(),
@@ -139,7 +139,7 @@ impl Words {
 
 /// How texts are seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Viewer {
+pub struct FeatureExtractor {
     /// Words with an embedding.
     pub vocabulary: Vocabulary,
     /// Names that are known.
@@ -148,9 +148,9 @@ pub struct Viewer {
     pub n_grams: usize,
 }
 
-impl Viewer {
+impl FeatureExtractor {
     /// Sees a text; new words are added to `words`.
-    pub fn view(&self, text: &str, words: &mut Words) -> View {
+    pub fn view(&self, text: &str, words: &mut Words) -> TokenFeatures {
         let tokens = tokenize(text);
         let numbers: Vec<u32> = tokens.iter().map(|token| self.word(token.span.of(text), words)).collect();
         let mut gaps = Vec::with_capacity(tokens.len() + 1);
@@ -164,7 +164,7 @@ impl Viewer {
         let mut bits = vec![0; tokens.len()];
         self.gazetteer.mark(&tokens, &hashes, &mut bits);
         self.mark_abbreviations(text, &tokens, &hashes, &mut bits);
-        View { tokens, words: numbers, gaps, bits }
+        TokenFeatures { tokens, words: numbers, gaps, bits }
     }
 
     /// A short form is of the classes of what it stands for.
@@ -278,10 +278,10 @@ fn shape(word: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn viewer() -> Viewer {
+    fn viewer() -> FeatureExtractor {
         let vocabulary = Vocabulary::count(["liver disease and Liver failure", "liver"], 2, 10);
         let gazetteer = Gazetteer::build([("liver disease", 1)]);
-        Viewer { vocabulary, gazetteer, n_grams: 100 }
+        FeatureExtractor { vocabulary, gazetteer, n_grams: 100 }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use canonym_core::Result;
 
-use super::crf::{Lattice, Marked, N_LABELS, likeliest};
-use super::features::{N_BITS, View, Words};
+use super::crf::{LinearChainCrf, Marked, N_LABELS, likeliest};
+use super::features::{N_BITS, TokenFeatures, Words};
 use crate::autograd::{NORM_EPSILON, write_neighbours};
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
 use crate::tensor::elementwise::{self, layer_norm_rows};
@@ -92,7 +92,7 @@ struct Window {
     /// The first token that was read.
     start: usize,
     /// The sums of the layers that were asked for.
-    layers: Vec<Option<Lattice>>,
+    layers: Vec<Option<LinearChainCrf>>,
 }
 
 impl Tagged {
@@ -159,7 +159,12 @@ impl Tagger {
     }
 
     /// Tags a text that was seen with `words`, on one thread, in the layers that are `wanted`; `rows` are those of [`Tagger::tabulate`].
-    pub fn tag(&self, view: &View, (words, rows): (&Words, &WordRows), wanted: impl Fn(usize) -> bool) -> Tagged {
+    pub fn tag(
+        &self,
+        view: &TokenFeatures,
+        (words, rows): (&Words, &WordRows),
+        wanted: impl Fn(usize) -> bool,
+    ) -> Tagged {
         let n = view.tokens.len();
         let window = |first: usize| {
             let own = first..n.min(first + WINDOW);
@@ -173,7 +178,7 @@ impl Tagger {
                     let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
                     std::array::from_fn(|label| row[label])
                 };
-                wanted(layer).then(|| Lattice::new((0..scores.n_rows).map(row)))
+                wanted(layer).then(|| LinearChainCrf::new((0..scores.n_rows).map(row)))
             };
             Window { own, start: read.start, layers: (0..self.n_layers).map(of_layer).collect() }
         };
@@ -181,7 +186,7 @@ impl Tagger {
     }
 
     /// Scores of labels, `[tokens, layers * labels]`.
-    pub fn scores(&self, view: &View, words: &Words, known: &WordRows) -> Matrix {
+    pub fn scores(&self, view: &TokenFeatures, words: &Words, known: &WordRows) -> Matrix {
         let mut rows = self.embed(view, known);
         let segments = Segments::of_lengths([view.tokens.len()]);
         for (block, ((norm, convolution, output), distance)) in
@@ -203,7 +208,7 @@ impl Tagger {
         self.labels.apply(&self.norm.apply(&rows))
     }
 
-    fn embed(&self, view: &View, known: &WordRows) -> Matrix {
+    fn embed(&self, view: &TokenFeatures, known: &WordRows) -> Matrix {
         let width = self.config.width;
         let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
         let (before, after, bit) = (table("embedding.before"), table("embedding.after"), table("embedding.bit"));
@@ -243,7 +248,7 @@ impl Tagger {
         }
     }
 
-    fn share(&self, rows: &mut Matrix, view: &View, words: &Words) {
+    fn share(&self, rows: &mut Matrix, view: &TokenFeatures, words: &Words) {
         let normal = self.share.0.apply(rows);
         let mut packed = Packed::default();
         let mut segments = Segments::default();
@@ -276,7 +281,7 @@ fn add_bias(rows: &mut Matrix, bias: &[f32]) {
 mod tests {
     use super::*;
     use crate::autograd::Tape;
-    use crate::models::tagger::features::{Viewer, Vocabulary};
+    use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::models::tagger::gazetteer::Gazetteer;
     use crate::tensor::random::SplitMix64;
 
@@ -286,9 +291,9 @@ mod tests {
         "IL-2 and TNFα in 12 patients, aspirin-induced asthma: liver.",
     ];
 
-    fn viewer() -> Viewer {
+    fn viewer() -> FeatureExtractor {
         let gazetteer = Gazetteer::build([("liver disease", 1), ("aspirin", 2)]);
-        Viewer { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
+        FeatureExtractor { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
     }
 
     #[test]
@@ -304,7 +309,7 @@ mod tests {
             ..TaggerConfig::default()
         };
         let (viewer, mut words) = (viewer(), Words::default());
-        let views: Vec<View> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
+        let views: Vec<TokenFeatures> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
         let mut parameters = Parameters::default();
         config.init(&mut parameters, viewer.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
         config.check(&parameters, viewer.vocabulary.n_rows(), 2).unwrap();
@@ -360,7 +365,8 @@ mod tests {
         let tagged = tagger.tag(&view, (&words, &rows), |_| true);
         assert_eq!((view.tokens.len(), tagged.windows.len()), (6000, 2));
         let scores = tagger.scores(&view, &words, &rows);
-        let whole = Lattice::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
+        let whole =
+            LinearChainCrf::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
         for first in [0, 5, 4094, 4095, 4096, 4097, 5999] {
             for last in first..6000.min(first + 3) {
                 let (windowed, whole) = (tagged.mention(0, first, last), whole.mention(first, last));

@@ -1,6 +1,6 @@
 //! The tagger: residual convolutions over words, with scores of labels for each layer of types.
 //!
-//! The blocks follow ResCNN (Lai et al. 2021) without its wide kernels: a convolution over three neighbours, at growing distances (Strubell et
+//! The blocks follow ResCNN (Lai et al. 2021) without its wide kernels: a convolution over three unfold, at growing distances (Strubell et
 //! al. 2017), a ReLU and a projection, added to what came in, which is normalised first. A word is the embedding of itself, of its runs
 //! of letters (Bojanowski et al. 2017) and of its shape, so that it can be tabulated; what stands around it and the names that it is part
 //! of are added. Half way up every use of a word in a text learns from the others.
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::autograd::{NORM_EPSILON, Tape, Var};
 use crate::models::tagger::crf::N_LABELS;
-use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, View, Words};
+use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, TokenFeatures, Words};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
@@ -39,7 +39,7 @@ pub struct TaggerConfig {
     pub shape_dim: usize,
     /// Columns between blocks.
     pub width: usize,
-    /// The distance of the neighbours that each block sees.
+    /// The distance of the unfold that each block sees.
     pub distances: Vec<usize>,
     /// How many blocks come before uses of a word learn from each other.
     pub share_after: usize,
@@ -99,7 +99,7 @@ pub struct Packed {
 
 impl Packed {
     /// Packs texts that were seen with `words`. Texts without tokens must be left out.
-    pub fn new(views: &[&View], words: &Words) -> Packed {
+    pub fn new(views: &[&TokenFeatures], words: &Words) -> Packed {
         let mut packed = Packed::default();
         let mut number_of: HashMap<u32, u32> = HashMap::new();
         let (mut gram_segments, mut segments, mut group_segments) =
@@ -138,7 +138,7 @@ impl Packed {
 
 /// Brings the uses of each word of a text together.
 pub fn group_tokens(
-    view: &View,
+    view: &TokenFeatures,
     words: &Words,
     first: usize,
     (by_group, group_of, segments): (&mut Vec<u32>, &mut Vec<u32>, &mut Segments),
@@ -251,7 +251,7 @@ impl TaggerConfig {
             }
             let distance = *distance as isize;
             let normal = norm(tape, &format!("block.{block}.norm"), rows)?;
-            let near = tape.neighbours(normal, &[-distance, 0, distance], &packed.segments);
+            let near = tape.unfold(normal, &[-distance, 0, distance], &packed.segments);
             let inner = linear(tape, &format!("block.{block}.convolution"), near)?;
             let inner = tape.relu(inner);
             let inner = tape.dropout(inner, self.dropout, rng.as_deref_mut());

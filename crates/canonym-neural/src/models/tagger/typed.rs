@@ -2,27 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::features::{View, Viewer, Words};
+use super::features::{FeatureExtractor, TokenFeatures, Words};
 use super::infer::{Tagged, Tagger, WordRows};
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 
 /// The recogniser: how it sees, and what each layer is for.
 #[derive(Debug)]
 pub struct TypedTagger {
     /// How it sees a text.
-    pub viewer: Viewer,
+    pub viewer: FeatureExtractor,
     /// Its weights.
     pub tagger: Tagger,
     /// What each layer is for.
-    pub layers: Vec<LayerType>,
+    pub layers: Vec<LabelSet>,
     /// What names were used for in the texts that it was trained on.
-    pub usages: Usages,
+    pub usages: MentionPrior,
 }
 
 /// What a layer of types is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LayerType {
+pub struct LabelSet {
     /// The type of its mentions; none where the layer only helped to train the others.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -53,7 +53,12 @@ const MAX_WORDS: usize = 1 << 15;
 
 impl TypedTagger {
     /// A text as the tagger sees it, and what it says of the layers that are wanted.
-    pub fn read(&self, text: &str, scratch: &mut TaggerScratch, wanted: impl Fn(usize) -> bool) -> (View, Tagged) {
+    pub fn read(
+        &self,
+        text: &str,
+        scratch: &mut TaggerScratch,
+        wanted: impl Fn(usize) -> bool,
+    ) -> (TokenFeatures, Tagged) {
         if scratch.words.len() > MAX_WORDS {
             (scratch.words, scratch.rows) = Default::default();
         }

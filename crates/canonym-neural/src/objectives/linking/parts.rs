@@ -1,6 +1,6 @@
 //! What one thread encodes at a time: windows or names of about as many pieces.
 
-use super::{Reading, Target};
+use super::{Target, TrainingText};
 use crate::models::bert::Sequences;
 use crate::models::dual_encoder::Place;
 
@@ -17,7 +17,7 @@ pub(super) enum Part {
 }
 
 /// Windows as parts of about [`PART`] pieces.
-pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a Reading>) -> Vec<Part> {
+pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a TrainingText>) -> Vec<Part> {
     let mut parts = Vec::new();
     let (mut windows, mut places) = (Sequences::default(), Vec::new());
     for reading in readings {

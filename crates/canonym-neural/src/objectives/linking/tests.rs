@@ -16,17 +16,17 @@ fn names() -> Names {
     names
 }
 
-fn readings() -> Vec<Reading> {
+fn readings() -> Vec<TrainingText> {
     let mut rng = SplitMix64::new(5);
     let one = |_| {
         let (left, right) = (rng.below(8) as u32, rng.below(8) as u32);
         let target =
             |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept], means_something: true };
-        Reading {
+        TrainingText {
             rows: vec![10, 9, left, 9, 9, right, 8, 10],
             mentions: vec![target(2, left), target(5, right)],
             begins_word: vec![true; 8],
-            ..Reading::default()
+            ..TrainingText::default()
         }
     };
     (0..24).map(one).collect()
@@ -52,11 +52,11 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
     for shared in [false, true] {
         let mut objective = Linking::new(&model, config(shared), (&readings, &names), 11);
         objective.begin_round(&parameters, 0).unwrap();
-        let n_confused: usize = objective.confused.iter().map(Vec::len).sum();
-        assert!(n_confused > 0 && objective.confused.iter().all(|names| names.len() <= 4));
+        let n_confused: usize = objective.hard_negatives.iter().map(Vec::len).sum();
+        assert!(n_confused > 0 && objective.hard_negatives.iter().all(|names| names.len() <= 4));
         objective.begin_round(&parameters, 1).unwrap();
         // The same search finds nothing new.
-        assert_eq!(objective.confused.iter().map(Vec::len).sum::<usize>(), n_confused);
+        assert_eq!(objective.hard_negatives.iter().map(Vec::len).sum::<usize>(), n_confused);
         let mut n_asked = 0;
         for step in 0..6 {
             let batch = objective.batch(step, &mut SplitMix64::new(step));
@@ -70,7 +70,7 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
         let memory = objective.memory();
         let mut other = Linking::new(&model, config(shared), (&readings, &names), 11);
         other.recall(&memory).unwrap();
-        assert_eq!(other.confused, objective.confused);
+        assert_eq!(other.hard_negatives, objective.hard_negatives);
         assert!(other.recall(b"1 2\n").is_err() && other.recall(&[0xff]).is_err());
     }
 }
@@ -81,7 +81,7 @@ fn the_gradient_of_vectors_is_that_of_differences() {
     for (mention, name, search) in KINDS {
         for shared in [false, true] {
             let (model, parameters) = drawn(mention, name, search);
-            let config = LinkingConfig { batch: 2, scale: 0.5, rehearsed: 3, ..config(shared) };
+            let config = LinkingConfig { batch: 2, scale: 0.5, name_replay: 3, ..config(shared) };
             let config = LinkingConfig { all_names: search.is_some(), ..config };
             let mut objective = Linking::new(&model, config, (&readings, &names), 11);
             objective.begin_round(&parameters, 0).unwrap();
@@ -136,7 +136,7 @@ fn mentions_come_near_names_that_are_kept_as_they_are() {
     let of_names: Vec<String> =
         parameters.iter().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(NAME)).collect();
     of_names.iter().for_each(|name| parameters.freeze(name).unwrap());
-    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, rehearsed: 4, ..config(false) };
+    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, name_replay: 4, ..config(false) };
     let mut objective = Linking::new(&model, config, (&readings, &names), 11).with_held_out(&readings[2..]);
     let mut run = begin(parameters.clone(), 300);
     run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
@@ -177,7 +177,7 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
 
 #[test]
 fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
-    let reading = Reading { elsewhere: vec![(5, 6)], ..readings().remove(0) };
+    let reading = TrainingText { elsewhere: vec![(5, 6)], ..readings().remove(0) };
     assert_eq!(spans_of(&reading).collect::<Vec<_>>(), [(2, 2), (5, 5), (5, 6)]);
     let (model, _) = drawn(MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 3 }));
     let (names, readings) = (names(), [reading]);

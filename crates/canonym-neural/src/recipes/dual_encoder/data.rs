@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::bundle::dual_encoder::ConceptNames;
 use crate::models::dual_encoder::windows::Windower;
 use crate::objectives::Names;
-use crate::objectives::linking::{Reading, Target};
+use crate::objectives::linking::{Target, TrainingText};
 use crate::system::concept_rows::NAME_PIECES;
 use crate::system::dual_encoder::begins_word;
 use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
@@ -41,7 +41,7 @@ pub struct DataConfig {
     /// What stands for a concept; what the model has where it learns on from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concepts: Option<ConceptNames>,
-    /// Further terminologies; their names of its concepts are rehearsed (`batch.rehearsed`) beside those of the terminology.
+    /// Further terminologies; their names of its concepts are name_replay (`batch.name_replay`) beside those of the terminology.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub synonyms: Vec<TerminologyConfig>,
     /// Corpora that are trained on; none where a model is judged alone.
@@ -67,8 +67,8 @@ pub struct DataConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub usages: bool,
     /// How much mentions of the same words in a document vote on what they mean, from 0 (off, as published) to 1; likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_sense: Option<f32>,
+    #[serde(alias = "same_sense", default, skip_serializing_if = "Option::is_none")]
+    pub one_sense_weight: Option<f32>,
     /// Documents of the held-out corpora that evaluations while training look at; all where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_dev_in_training: Option<usize>,
@@ -151,7 +151,7 @@ fn as_queries(documents: &[AnnotatedDocument]) -> Vec<MentionQuery> {
 /// A corpus as it was read.
 pub struct Corpus {
     pub documents: Vec<AnnotatedDocument>,
-    pub readings: Vec<Reading>,
+    pub readings: Vec<TrainingText>,
     /// The first of them behind each document.
     pub ends: Vec<usize>,
     pub report: CorpusReport,
@@ -159,7 +159,7 @@ pub struct Corpus {
 
 impl Corpus {
     /// The readings of the first documents, of all where no number is given.
-    pub fn of_first(&self, n_documents: Option<usize>) -> &[Reading] {
+    pub fn of_first(&self, n_documents: Option<usize>) -> &[TrainingText] {
         let end = n_documents.map_or(self.readings.len(), |n| match n {
             0 => 0,
             n => self.ends.get(n - 1).copied().unwrap_or(self.readings.len()),
@@ -289,7 +289,7 @@ pub fn prepare(
                 words.extend(begins_word(&document.document.text, &windows.pieces[range.clone()]));
             }
             words.resize(rows.len(), false);
-            readings.push(Reading { rows: rows.clone(), begins_word: words, ..Reading::default() });
+            readings.push(TrainingText { rows: rows.clone(), begins_word: words, ..TrainingText::default() });
         }
         for (annotation, place) in document.annotations.iter().zip(&windows.places) {
             report.n_mentions += 1;

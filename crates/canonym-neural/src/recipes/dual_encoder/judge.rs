@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::bundle::dual_encoder::DualBundle;
 use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
-use crate::system::consistency::vote;
+use crate::system::consistency::one_sense_per_discourse;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
 use crate::system::hybrid::{self, Judged};
 use crate::system::pipeline::PipelineConfig;
@@ -26,7 +26,7 @@ use super::data::{Labels, concepts_of, hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint, n_meant};
 use crate::system::detect_then_link::DetectThenLink;
 use crate::system::linked::{MentionSource, System, SystemConfig};
-use crate::system::parts::{Models, dual_voices};
+use crate::system::parts::{Models, name_evidence};
 
 /// Least probabilities of spans that are tried.
 pub const LEAST_SPANS: [f32; 19] =
@@ -44,7 +44,7 @@ const SAME_SENSES: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
 /// Strict scores: places and concepts have to be right.
 #[derive(Debug, Serialize)]
 pub struct SearchReport {
-    pub least_span: f32,
+    pub min_span: f32,
     pub spans_f1: f64,
     pub precision: f64,
     pub recall: f64,
@@ -64,10 +64,10 @@ pub fn judge(
     (documents, with_words, finder): (&[AnnotatedDocument], bool, Option<&Models>),
     report: &mut Report,
 ) -> canonym_core::Result<()> {
-    let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
-    let voices = dual_voices(kb, bundle, None)?;
+    let config = DualConfig { link: LinkConfig::default(), min_span: None, nested: true };
+    let voices = name_evidence(kb, bundle, None)?;
     let linker = |bundle: &DualBundle| -> canonym_core::Result<DualLinker> {
-        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voices(voices.clone()))
+        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_name_evidence(voices.clone()))
     };
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
@@ -107,14 +107,14 @@ pub fn judge(
     }
     let fusion = hybrid::calibrated(&both, fusion);
     let (evidence, fusion) = if with_words { (by_both, fusion) } else { (by_vectors, alone) };
-    for same_sense in SAME_SENSES {
+    for one_sense_weight in SAME_SENSES {
         let mut voted = evidence.clone();
         for (mentions, marked) in voted.iter_mut().zip(&marked) {
             let words: Vec<String> =
                 marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
-            vote(&words, mentions, same_sense);
+            one_sense_per_discourse(&words, mentions, one_sense_weight);
         }
-        report.by_same_sense.push((same_sense, hybrid::accuracy(&judged(&voted), &fusion)));
+        report.by_same_sense.push((one_sense_weight, hybrid::accuracy(&judged(&voted), &fusion)));
     }
     bundle.manifest.fusion = fusion;
     if !voices.usages.is_empty() {
@@ -207,8 +207,8 @@ fn search(
     let all = linked(&[])?;
     let rows = by_span(&all);
     let best = rows.iter().copied().max_by(|left, right| f1(left.3, left.1).total_cmp(&f1(right.3, right.1)));
-    let (least_span, n_found, n_spans, n_right) = best.expect("some were tried");
-    bundle.manifest.least_span = least_span;
+    let (min_span, n_found, n_spans, n_right) = best.expect("some were tried");
+    bundle.manifest.min_span = min_span;
     let borders: Vec<Vec<Span>> =
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
     let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
@@ -216,7 +216,7 @@ fn search(
     // What does not help on documents that it was not fitted to does not help.
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
-        least_span,
+        min_span,
         spans_f1: 2.0 * n_spans as f64 / (n_found + n_places).max(1) as f64,
         precision: n_right as f64 / n_found.max(1) as f64,
         recall: n_right as f64 / n_gold.max(1) as f64,

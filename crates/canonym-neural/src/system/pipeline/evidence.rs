@@ -1,16 +1,16 @@
 //! Features of span proposals.
 
-use canonym_core::link::recognise::Spotted;
+use canonym_core::link::recognise::DictionaryMatch;
 
-use super::Place;
+use super::SpanProposal;
 use crate::models::decision::{
     BLOCKS, Decision, Evidence, N_SPOKEN, OTHER, SENSE, UNTYPED, WIDTH, block_of, probability,
 };
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 
 /// Mentions of the tagger that are no names of the knowledge base are linked from this probability on, by their type. Each costs a search;
 /// what people write of diseases and chemicals is often no name, while organs, organisms and genes are mostly called by their names.
-pub(super) fn least_proposed(layer_type: &str) -> f32 {
+pub(super) fn min_proposed(layer_type: &str) -> f32 {
     match block_of(layer_type) {
         0 | 1 | OTHER => 0.3,
         _ => 0.7,
@@ -19,21 +19,21 @@ pub(super) fn least_proposed(layer_type: &str) -> f32 {
 
 impl Decision {
     /// Whether a place is given, with a concept or without.
-    pub(super) fn gives(&self, place: &Place) -> bool {
+    pub(super) fn gives(&self, place: &SpanProposal) -> bool {
         let typed = place.tagged.1 >= LEAST_NAMELESS;
         self.link(place) >= self.least(place)
-            || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.least_mention)
+            || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.min_mention)
     }
 
     /// The minimum probability of a link at a place. Exact names of several words that one concept has are never below it.
-    pub fn least(&self, place: &Place) -> f32 {
-        let in_research = self.least_research.unwrap_or(self.least_link);
-        let least = self.least_link + place.research * (in_research - self.least_link);
+    pub fn least(&self, place: &SpanProposal) -> f32 {
+        let in_research = self.min_link_research.unwrap_or(self.min_link);
+        let least = self.min_link + place.research * (in_research - self.min_link);
         if place.is_name_of_words() { least.min(LEAST_PHRASE) } else { least }
     }
 
     /// The probability that place and concept are right.
-    pub fn link(&self, place: &Place) -> f32 {
+    pub fn link(&self, place: &SpanProposal) -> f32 {
         if place.link.candidates.is_empty() {
             return 0.0;
         }
@@ -55,9 +55,9 @@ pub(super) fn logit(probability: f32) -> f32 {
 }
 
 /// The features of a place whose concept has a name that the tagger marks by `marks` in each of its layers.
-pub(super) fn evidence(place: &Place, marks: &[f32], layers: &[LayerType]) -> Evidence {
+pub(super) fn evidence(place: &SpanProposal, marks: &[f32], layers: &[LabelSet]) -> Evidence {
     let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
-    let read = place.spotted.as_ref().map(Spotted::best);
+    let read = place.spotted.as_ref().map(DictionaryMatch::best);
     let exact = place.spotted.as_ref().filter(|spotted| spotted.is_unambiguous());
     let sense = read.and_then(|(reading, _)| reading.sense);
     let total: f32 = marks.iter().sum();

@@ -3,7 +3,7 @@
 use canonym_core::link::fit::logistic;
 use serde::Serialize;
 
-use super::{Place, unmixed};
+use super::{SpanProposal, suppress_overlaps};
 use crate::models::decision::{Decision, Evidence};
 
 /// What was proposed in a corpus, and what of it is right.
@@ -15,8 +15,8 @@ pub struct Judged {
     pub judges_mentions: bool,
     /// Of each document the mentions that are there, and those of them that have a concept.
     pub counts: Vec<(usize, usize)>,
-    /// The places of each document: whether there is a mention, and whether its concept is right, too.
-    pub documents: Vec<Vec<(Place, (bool, bool))>>,
+    /// The proposals of each document: whether there is a mention, and whether its concept is right, too.
+    pub documents: Vec<Vec<(SpanProposal, (bool, bool))>>,
 }
 
 impl Judged {
@@ -52,7 +52,7 @@ pub struct Figures {
 }
 
 /// Places of a corpus: whether there is a mention, and whether its concept is right, too.
-type Left<'a> = Vec<(&'a Place, (bool, bool))>;
+type Left<'a> = Vec<(&'a SpanProposal, (bool, bool))>;
 
 /// The weight of the squared norm of the weights in the loss.
 const PENALTY: f64 = 1e-4;
@@ -61,14 +61,16 @@ const PENALTY: f64 = 1e-4;
 /// much as precision where that of texts that read like research articles is. The figures are of the corpora in order.
 pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
-    // Over all places first, and then over those that are left after overlaps are resolved.
+    // Over all proposals first, and then over those that are left after overlaps are resolved.
     let mut left: Vec<Left<'_>> = corpora
         .iter()
         .map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect())
         .collect();
     for _ in 0..3 {
         let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Evidence, bool)>> {
-            left.iter().map(|places| places.iter().map(|(place, is)| (place.evidence, right(is))).collect()).collect()
+            left.iter()
+                .map(|proposals| proposals.iter().map(|(place, is)| (place.evidence, right(is))).collect())
+                .collect()
         };
         let fitted = |rows: Vec<Vec<(Evidence, bool)>>| {
             let weighed = rows.iter().zip(corpora).flat_map(|(rows, corpus)| vec![rows.as_slice(); corpus.weight]);
@@ -81,8 +83,8 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |decision: &Decision, beta: f64| {
-        let of = |(corpus, places): (&Judged, &Left<'_>)| {
-            let [precision, recall, _] = measures(given_links(places, decision), corpus.n_links());
+        let of = |(corpus, proposals): (&Judged, &Left<'_>)| {
+            let [precision, recall, _] = measures(given_links(proposals, decision), corpus.n_links());
             let square = beta * beta;
             corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
         };
@@ -90,35 +92,35 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     };
     let best =
         |score: &dyn Fn(f32) -> f64| steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5);
-    decision.least_link = best(&|least| {
+    decision.min_link = best(&|least| {
         let mut decision = weights;
-        decision.least_link = least;
+        decision.min_link = least;
         mean_link(&decision, beta)
     });
     let weights = decision;
-    decision.least_research = Some(best(&|least| {
+    decision.min_link_research = Some(best(&|least| {
         let mut decision = weights;
-        decision.least_research = Some(least);
+        decision.min_link_research = Some(least);
         mean_link(&decision, 1.0)
     }));
     let linking = decision;
     let mean_mention = |least: f32| {
         let mut decision = linking;
-        decision.least_mention = least;
+        decision.min_mention = least;
         let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.judges_mentions);
         judging
-            .map(|(corpus, places)| {
-                let of_places = given_mentions(places, &decision);
+            .map(|(corpus, proposals)| {
+                let of_places = given_mentions(proposals, &decision);
                 corpus.weight as f64 * measures(of_places, corpus.n_mentions())[2]
             })
             .sum::<f64>()
     };
-    decision.least_mention = best(&mean_mention);
-    let figures = |(corpus, places): (&Judged, &Left<'_>)| Figures {
+    decision.min_mention = best(&mean_mention);
+    let figures = |(corpus, proposals): (&Judged, &Left<'_>)| Figures {
         n_mentions: corpus.n_mentions(),
-        mentions: measures(given_mentions(places, &decision), corpus.n_mentions()),
+        mentions: measures(given_mentions(proposals, &decision), corpus.n_mentions()),
         n_links: corpus.n_links(),
-        links: measures(given_links(places, &decision), corpus.n_links()),
+        links: measures(given_links(proposals, &decision), corpus.n_links()),
     };
     let figures = corpora.iter().zip(&left).map(figures).collect();
     (decision, figures)
@@ -131,9 +133,9 @@ pub fn figures_by_halves(corpora: &[Judged], beta: f64) -> Vec<Figures> {
     let of_corpus = |row: usize| {
         let (mut of_mentions, mut of_links) = ((0, 0), (0, 0));
         for (half, decision) in halves.iter().zip(&decisions) {
-            let places = resolved(&half[row], decision);
-            of_mentions = sum(of_mentions, given_mentions(&places, decision));
-            of_links = sum(of_links, given_links(&places, decision));
+            let proposals = resolved(&half[row], decision);
+            of_mentions = sum(of_mentions, given_mentions(&proposals, decision));
+            of_links = sum(of_links, given_links(&proposals, decision));
         }
         let (n_mentions, n_links) = (corpora[row].n_mentions(), corpora[row].n_links());
         Figures { n_mentions, mentions: measures(of_mentions, n_mentions), n_links, links: measures(of_links, n_links) }
@@ -145,12 +147,12 @@ fn sum(left: (usize, usize), right: (usize, usize)) -> (usize, usize) {
     (left.0 + right.0, left.1 + right.1)
 }
 
-/// The places of a corpus that are left after overlaps are resolved, those in pieces left out.
+/// The proposals of a corpus that are left after overlaps are resolved, those in pieces left out.
 fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
-    let of_document = |document: &'a Vec<(Place, (bool, bool))>| {
-        unmixed(
+    let of_document = |document: &'a Vec<(SpanProposal, (bool, bool))>| {
+        suppress_overlaps(
             document.iter().map(|(place, right)| (place, *right)).collect(),
-            |entry: &(&Place, _)| entry.0,
+            |entry: &(&SpanProposal, _)| entry.0,
             decision,
         )
     };
@@ -158,14 +160,14 @@ fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
 }
 
 /// Links that are given, and the right ones among them.
-fn given_links(places: &[(&Place, (bool, bool))], decision: &Decision) -> (usize, usize) {
-    let given = places.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
+fn given_links(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
+    let given = proposals.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
     given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)))
 }
 
 /// Mentions that are given, and the right ones among them.
-fn given_mentions(places: &[(&Place, (bool, bool))], decision: &Decision) -> (usize, usize) {
-    let given = places.iter().filter(|(place, _)| decision.gives(place));
+fn given_mentions(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
+    let given = proposals.iter().filter(|(place, _)| decision.gives(place));
     given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)))
 }
 

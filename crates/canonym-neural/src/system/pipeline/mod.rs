@@ -12,7 +12,7 @@ mod explain;
 pub mod fit;
 mod nesting;
 
-use self::evidence::{evidence, least_proposed};
+use self::evidence::{evidence, min_proposed};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
-use canonym_core::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
+use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded, short_forms};
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::register::research;
 use canonym_core::text::tokens::{Gap, Token};
@@ -33,9 +33,9 @@ use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
 use crate::models::decision::{Decision, Evidence, probability};
-use crate::models::mention_prior::UsagesOf;
+use crate::models::mention_prior::KbMentionPrior;
 use crate::models::tagger::crf::Marked;
-use crate::models::tagger::typed::{LayerType, TaggerScratch, TypedTagger};
+use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
 use crate::system::hybrid::HybridLinker;
 
 /// Mentions of the tagger that are less likely are not looked at.
@@ -50,7 +50,7 @@ struct Scratch {
 
 /// A place that may be a mention.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct SpanProposal {
     /// From the first to the last byte.
     pub span: Span,
     /// Where its pieces stand.
@@ -72,7 +72,7 @@ pub struct Place {
     /// How much its text reads like a research article.
     pub research: f32,
     /// What the dictionary reads there.
-    pub spotted: Option<Spotted>,
+    pub spotted: Option<DictionaryMatch>,
     /// What it is linked as.
     pub name: String,
     /// The concepts that it may mean.
@@ -88,7 +88,7 @@ pub struct Pipeline {
     recognizer: Arc<TypedTagger>,
     dictionary: DictionaryAnnotator,
     linker: HybridLinker,
-    usages: UsagesOf,
+    usages: KbMentionPrior,
     decision: Decision,
     config: PipelineConfig,
     /// Whether mentions of each layer are looked for in this knowledge base.
@@ -119,7 +119,7 @@ const EXACT_PRIOR: f32 = 4.0;
 const N_ASKED: usize = 400;
 
 impl Pipeline {
-    /// A pipeline over one knowledge base. The dictionary should give unlikely places, too.
+    /// A pipeline over one knowledge base. The dictionary should give unlikely proposals, too.
     pub fn new(
         kb: Arc<KnowledgeBase>,
         recognizer: Arc<TypedTagger>,
@@ -162,7 +162,7 @@ impl Pipeline {
             })
             .collect();
         let n = each.len().max(1) as f32;
-        let covered = |(layer, layer_type): (usize, &LayerType)| {
+        let covered = |(layer, layer_type): (usize, &LabelSet)| {
             let share = each.iter().map(|of_name| of_name[layer]).sum::<f32>() / n;
             layer_type.name.is_some() && share >= layer_type.covers
         };
@@ -178,25 +178,25 @@ impl Pipeline {
     }
 
     /// Every place that is proposed, with what speaks for it, in text order.
-    pub fn places(&self, documents: &[Document]) -> Vec<Vec<Place>> {
-        let proposed: Vec<Vec<Place>> =
+    pub fn proposals(&self, documents: &[Document]) -> Vec<Vec<SpanProposal>> {
+        let proposed: Vec<Vec<SpanProposal>> =
             documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
         // What the inventory of senses has read is not looked for by its name.
-        let is_read = |place: &Place| {
+        let is_read = |place: &SpanProposal| {
             place.is_other_sense || place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some())
         };
         let unread = proposed.iter().flatten().filter(|place| !is_read(place));
         let names: Vec<&str> = unread.map(|place| place.name.as_str()).collect();
         let mut links = self.linker.link_names(&names).into_iter();
-        let mut places = proposed;
-        for place in places.iter_mut().flatten() {
+        let mut proposals = proposed;
+        for place in proposals.iter_mut().flatten() {
             if !is_read(place) {
                 place.link = links.next().unwrap_or_default();
             }
             self.choose(place);
             self.drop_lookalikes(place);
             // In other texts than the corpora have, a name of one concept means that concept, and what they used an undefined short form for says little.
-            let is_name = place.spotted.as_ref().is_some_and(Spotted::is_unambiguous);
+            let is_name = place.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
             let is_research = place.research >= LEAST_RESEARCH;
             if is_name && is_research {
                 self.usages.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
@@ -204,23 +204,23 @@ impl Pipeline {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
             }
         }
-        self.ask_marks(places.iter().flatten());
+        self.ask_marks(proposals.iter().flatten());
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        for place in places.iter_mut().flatten() {
+        for place in proposals.iter_mut().flatten() {
             let of_concept = place.link.candidates.first().and_then(|best| marks.get(&best.concept));
             place.evidence = evidence(place, of_concept.map_or(&[], |marks| marks), &self.recognizer.layers);
         }
-        places
+        proposals
     }
 
-    fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
+    fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
         let text = document.text.as_str();
         let layers = &self.recognizer.layers;
         let (view, tagged) = self
             .recognizer
             .read(text, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
         let uses = short_forms(text);
-        let mut places: Vec<Place> = Vec::new();
+        let mut proposals: Vec<SpanProposal> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
         let mut marked: Vec<Marked> = Vec::new();
@@ -231,41 +231,41 @@ impl Pipeline {
             if !self.covered[layer] {
                 continue;
             }
-            let least = least_proposed(layers[layer].name.as_deref().unwrap_or_default());
+            let least = min_proposed(layers[layer].name.as_deref().unwrap_or_default());
             let likely = found.iter().filter(|mark| mark.probability >= least);
             for mark in likely.filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
                 place_of.entry(vec![span]).or_insert_with(|| {
-                    places.push(Place::new(text, vec![span], &uses));
-                    places.len() - 1
+                    proposals.push(SpanProposal::new(text, vec![span], &uses));
+                    proposals.len() - 1
                 });
             }
         }
         let (spotted, sensed) = self.dictionary.spot_and_sense(document, &mut scratch.scan);
         for spotted in spotted {
             let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
-                places.push(Place::new(text, spotted.spans.clone(), &uses));
-                places.len() - 1
+                proposals.push(SpanProposal::new(text, spotted.spans.clone(), &uses));
+                proposals.len() - 1
             });
-            places[at].spotted = Some(spotted);
+            proposals[at].spotted = Some(spotted);
         }
         for sensed in &sensed {
             if let Some(at) = place_of.get([sensed.span].as_slice()) {
-                let place = &mut places[*at];
+                let place = &mut proposals[*at];
                 place.is_other_sense = place.spotted.is_none();
                 if let (true, Some(first)) = (sensed.is_own, sensed.concepts.first()) {
                     place.stated = first.2;
                 }
             }
         }
-        nesting::find_other_senses(&mut places, &sensed);
-        nesting::find_longer(&mut places, &view.tokens, marked);
-        drop_non_mentions(text, &mut places, |place| place.span);
-        nesting::drop_pieces(&mut places);
+        nesting::find_other_senses(&mut proposals, &sensed);
+        nesting::find_longer(&mut proposals, &view.tokens, marked);
+        drop_non_mentions(text, &mut proposals, |place| place.span);
+        nesting::drop_pieces(&mut proposals);
         let any = layers.iter().position(|layer| layer.any_type);
         let research = research(text);
-        for place in &mut places {
+        for place in &mut proposals {
             place.research = research;
             let within = |span: Span| {
                 let first = view.tokens.partition_point(|token| token.span.end <= span.start);
@@ -290,12 +290,12 @@ impl Pipeline {
                 }
             }
         }
-        places.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
-        places
+        proposals.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
+        proposals
     }
 
     /// Drops candidates that only look like the name of a place that is no name of the knowledge base.
-    fn drop_lookalikes(&self, place: &mut Place) {
+    fn drop_lookalikes(&self, place: &mut SpanProposal) {
         if place.spotted.is_some() {
             return;
         }
@@ -306,13 +306,13 @@ impl Pipeline {
     }
 
     /// Names that the dictionary knows take its concepts along, the better one of both sides first.
-    fn choose(&self, place: &mut Place) {
+    fn choose(&self, place: &mut SpanProposal) {
         if place.is_other_sense {
             place.link = Link { candidates: Vec::new(), nil: true };
             return;
         }
         let Some(spotted) = &place.spotted else { return };
-        let read = |(reading, score): &(canonym_core::link::recognise::accept::Reading, f32)| Candidate {
+        let read = |(reading, score): &(canonym_core::link::recognise::accept::SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             score: *score,
@@ -340,9 +340,9 @@ impl Pipeline {
     }
 
     /// Finds out how far the tagger marks the names of concepts that were not met before.
-    fn ask_marks<'a>(&self, places: impl Iterator<Item = &'a Place>) {
+    fn ask_marks<'a>(&self, proposals: impl Iterator<Item = &'a SpanProposal>) {
         let known = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let firsts = places.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
+        let firsts = proposals.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
         let mut new: Vec<ConceptId> = firsts.filter(|concept| !known.contains_key(concept)).collect();
         drop(known);
         new.sort_unstable();
@@ -356,44 +356,44 @@ impl Pipeline {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     }
 
-    /// The mentions that are given of the places of one document.
-    pub fn decide(&self, places: Vec<Place>) -> Vec<LinkedMention> {
-        self.given(places).iter().map(|place| self.linked(place)).collect()
+    /// The mentions that are given of the proposals of one document.
+    pub fn decide(&self, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
+        self.given(proposals).iter().map(|place| self.linked(place)).collect()
     }
 
     /// The mentions of each document without their links; their scores are the probabilities that they are mentions.
     pub fn mentions(&self, documents: &[Document]) -> Vec<Vec<Mention>> {
-        let mention = |place: Place| {
+        let mention = |place: SpanProposal| {
             let semantic_type = self.linked(&place).mention.semantic_type;
             Mention { semantic_type, score: probability(&self.decision.mention, &place.evidence), spans: place.spans }
         };
-        self.places(documents)
+        self.proposals(documents)
             .into_par_iter()
-            .map(|places| self.given(places).into_iter().map(mention).collect())
+            .map(|proposals| self.given(proposals).into_iter().map(mention).collect())
             .collect()
     }
 
     /// Links of a place less likely than this are not made.
-    fn least_link(&self, place: &Place) -> f32 {
+    fn min_link(&self, place: &SpanProposal) -> f32 {
         self.config.min_score.unwrap_or_else(|| self.decision.least(place))
     }
 
-    /// The places that are given, overlaps resolved, in text order.
-    fn given(&self, places: Vec<Place>) -> Vec<Place> {
+    /// The proposals that are given, overlaps resolved, in text order.
+    fn given(&self, proposals: Vec<SpanProposal>) -> Vec<SpanProposal> {
         let decision = &self.decision;
         // Links that are less sure than usual are given where they are asked for.
-        let is_asked = |place: &Place| self.config.min_score.is_some_and(|least| decision.link(place) >= least);
-        let mut given: Vec<Place> =
-            places.into_iter().filter(|place| decision.gives(place) || is_asked(place)).collect();
+        let is_asked = |place: &SpanProposal| self.config.min_score.is_some_and(|least| decision.link(place) >= least);
+        let mut given: Vec<SpanProposal> =
+            proposals.into_iter().filter(|place| decision.gives(place) || is_asked(place)).collect();
         if !self.config.nested {
             nesting::drop_inside_names(&mut given);
-            given = unmixed(given, |place| place, decision);
+            given = suppress_overlaps(given, |place| place, decision);
         }
         given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
         given
     }
 
-    fn linked(&self, place: &Place) -> LinkedMention {
+    fn linked(&self, place: &SpanProposal) -> LinkedMention {
         let probability = self.decision.link(place);
         let mut link = place.link.clone();
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
@@ -404,7 +404,7 @@ impl Pipeline {
         for candidate in &mut link.candidates {
             candidate.score = candidate.score.min(first) / first * probability;
         }
-        link.nil = probability < self.least_link(place) || link.candidates.is_empty();
+        link.nil = probability < self.min_link(place) || link.candidates.is_empty();
         link.candidates.truncate(self.config.top_k.max(1));
         // A concept has the type that its knowledge base says, a mention without one that of the tagger.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
@@ -419,10 +419,10 @@ impl Pipeline {
     }
 }
 
-/// Of places that share text the ones that most speaks for, exact names of several words and one concept before all others; those in pieces clash with none, nor does the cause that a longer name begins with.
+/// Of proposals that share text the ones that most speaks for, exact names of several words and one concept before all others; those in pieces clash with none, nor does the cause that a longer name begins with.
 /// `place` tells of which place an entry is.
-fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
-    let weight = |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
+fn suppress_overlaps<T>(entries: Vec<T>, place: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
+    let weight = |place: &SpanProposal| probability(&decision.mention, &place.evidence) + decision.link(place);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
     let rank = |(weight, entry): &(f32, T)| (place(entry).is_name_of_words(), *weight);
     weighed.sort_by(|left, right| {
@@ -450,7 +450,7 @@ const LEAST_READ: f32 = 0.2;
 /// From here on the type of the tagger is given.
 const LEAST_TYPED: f32 = 0.3;
 
-impl Place {
+impl SpanProposal {
     /// Whether it is an exact name of several words, of one concept or more. A short form is none, whatever it stands for.
     fn is_phrase(&self) -> bool {
         self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact() && !spotted.expanded)
@@ -458,7 +458,7 @@ impl Place {
 
     /// Whether it is an exact name of several words that one concept has.
     fn is_name_of_words(&self) -> bool {
-        self.is_phrase() && self.spotted.as_ref().is_some_and(Spotted::is_unambiguous)
+        self.is_phrase() && self.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
     /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.
@@ -466,10 +466,10 @@ impl Place {
         self.spotted.as_ref().is_some_and(|spotted| spotted.is_cause)
     }
 
-    fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> Place {
+    fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> SpanProposal {
         let hull = Span { start: spans[0].start, end: spans[spans.len() - 1].end };
-        let name = written_out(text, &spans, uses);
-        Place {
+        let name = expanded(text, &spans, uses);
+        SpanProposal {
             span: hull,
             spans,
             tagged: (0, 0.0),
@@ -520,8 +520,8 @@ impl Annotator for Pipeline {
     }
 
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
-        let places = self.places(documents);
-        Ok(places.into_par_iter().map(|places| self.decide(places)).collect())
+        let proposals = self.proposals(documents);
+        Ok(proposals.into_par_iter().map(|proposals| self.decide(proposals)).collect())
     }
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
@@ -541,9 +541,9 @@ mod tests {
             let start = from + text[from..].find(of).unwrap();
             Span::new(start, start + of.len())
         };
-        assert_eq!(written_out(text, &[span("LD cirrhosis", 0)], &uses), "Liver disease cirrhosis");
-        assert_eq!(written_out(text, &[span("LD", 0)], &uses), "Liver disease");
-        assert_eq!(written_out(text, &[span("Liver disease (LD)", 0)], &uses), "Liver disease (LD)");
+        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], &uses), "Liver disease cirrhosis");
+        assert_eq!(expanded(text, &[span("LD", 0)], &uses), "Liver disease");
+        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], &uses), "Liver disease (LD)");
         assert_eq!(closed(text, span("poly(ADP-ribose", 0)).of(text), "poly(ADP-ribose)");
         assert_eq!(closed(text, span("Liver", 0)).of(text), "Liver");
     }
