@@ -26,7 +26,7 @@ impl Decision {
             || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.min_mention)
     }
 
-    /// Link threshold of a proposal, at most [`LEAST_PHRASE`] for unambiguous exact names of several words.
+    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it.
     pub fn least(&self, place: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
         let least = self.min_link + place.research * (in_research - self.min_link);
