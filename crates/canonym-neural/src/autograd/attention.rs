@@ -50,8 +50,7 @@ struct Sequence<'a> {
 
 impl Tape<'_> {
     /// Multi-head attention within each sequence: `softmax(queries · keysᵀ / √d) · values` per head, with `d = width / n_heads`. Queries,
-    /// keys
-    /// and values are in adjacent columns: `[rows, 3 * width]` to `[rows, width]`.
+    /// keys and values are in adjacent columns: `[rows, 3 * width]` to `[rows, width]`.
     ///
     /// # Panics
     /// If `n_heads` does not divide the width, or `segments` does not match the rows of the input.

@@ -1,8 +1,7 @@
 //! Reverse-mode automatic differentiation: operations are recorded on a tape and traversed backwards once.
 //!
 //! Each value is a [`Matrix`]; sequences are packed (see [`crate::tensor::segments`]). A model records its forward pass, an objective
-//! computes
-//! the loss and its gradient with respect to the output, and [`Tape::backward`] propagates it to the parameters.
+//! computes the loss and its gradient with respect to the output, and [`Tape::backward`] propagates it to the parameters.
 //!
 //! ```
 //! use canonym_neural::tensor::matrix::Matrix;

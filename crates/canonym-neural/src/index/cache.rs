@@ -1,8 +1,7 @@
 //! On-disk cache of the name embeddings of a knowledge base.
 //!
 //! The file is named after the fingerprints of knowledge base and model, so embeddings are never mixed up. Values are rounded to f16 both
-//! on
-//! disk and in memory, so cached and new embeddings link alike.
+//! on disk and in memory, so cached and new embeddings link alike.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -40,8 +39,7 @@ impl VectorCache {
     }
 
     /// Index over the forms of a knowledge base, from the cache if possible. `made` receives errors of reading or writing the cache; these
-    /// are
-    /// not fatal.
+    /// are not fatal.
     pub fn index(&self, kb: &KnowledgeBase, names: &NameEncoder, made: &mut dyn FnMut(Error)) -> FlatIndex {
         let encode = || {
             let mut vectors = names.encode_forms(kb);

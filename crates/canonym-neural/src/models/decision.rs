@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Features of a span proposal. Each block of [`BLOCKS`] holds the values of [`FEATURES`] twice, the second time multiplied by the degree
-/// to
-/// which the text reads like a research article ([`canonym_core::text::register`]), since the tagger was trained on such texts.
+/// to which the text reads like a research article ([`canonym_core::text::register`]), since the tagger was trained on such texts.
 pub type Evidence = [f32; N_FEATURES];
 
 /// Total number of features.
@@ -17,8 +16,7 @@ pub(crate) const WIDTH: usize = 2 * N_SPOKEN;
 pub const N_SPOKEN: usize = 11;
 
 /// Feature blocks by entity type, each with its own weights. A concept is assigned to types by the tagger probabilities on its name; the
-/// rest
-/// goes to `untyped`. If the sense inventory resolved the span, only `sense` is used.
+/// rest goes to `untyped`. If the sense inventory resolved the span, only `sense` is used.
 pub const BLOCKS: [&str; 9] =
     ["Disease", "Chemical", "Gene", "Species", "Anatomy", "Process", "other", "untyped", "sense"];
 

@@ -82,7 +82,7 @@ impl MentionPrior {
         }
         for (name, ids) in &self.of_name {
             let uses: Vec<(Option<ConceptId>, u32)> = ids.iter().map(|(id, n)| (concept(id), *n)).collect();
-            // Names whose concepts are all unknown here tell nothing.
+            // Names of the knowledge base are skipped if it lacks all of the counted concepts.
             if uses.iter().any(|(concept, _)| concept.is_some()) || kb.find_form(name).is_none() {
                 of_name.insert(name.clone().into_boxed_str(), uses);
             }

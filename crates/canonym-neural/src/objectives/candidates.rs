@@ -1,9 +1,8 @@
 //! Marginal likelihood over retrieved candidates: the objective of BioSyn (Sung et al. 2020).
 //!
 //! The candidates of a query are the top results of a fixed sparse retrieval over character n-grams and of a dense retrieval that is
-//! refreshed
-//! in each mining interval. A score is the inner product of the embeddings plus a learned weight times the inner product of the TF-IDF
-//! vectors; the loss is `−ln Σ P` over the correct candidates, with P the softmax of the scores. Gradients flow through queries and
+//! refreshed in each mining interval. A score is the inner product of the embeddings plus a learned weight times the inner product of the
+//! TF-IDF vectors; the loss is `−ln Σ P` over the correct candidates, with P the softmax of the scores. Gradients flow through queries and
 //! candidates. Queries without a correct candidate are skipped.
 
 use canonym_core::Result;

@@ -1,8 +1,7 @@
 //! Contrastive training of the dual encoder (Bhowmik et al. 2021 and their code).
 //!
 //! The candidates of a mention are a name of its concept, random names, and hard negatives: at each mining interval all names and mentions
-//! are
-//! encoded, and names ranked above the correct one are added to the mention's hard negatives. The loss is the cross entropy of the
+//! are encoded, and names ranked above the correct one are added to the mention's hard negatives. The loss is the cross entropy of the
 //! correct candidate, averaged over mentions. If the model has a span search, its loss over all spans or tags is added, averaged over
 //! these.
 //!
@@ -51,8 +50,7 @@ pub struct LinkingConfig {
     /// Whether every mention is also compared with all names, as encoded at the last mining interval.
     pub all_names: bool,
     /// Name replay: number of names per batch that are read as mentions of their concepts, without context. This keeps concepts apart that
-    /// no
-    /// text mentions.
+    /// no text mentions.
     #[serde(alias = "rehearsed")]
     pub name_replay: usize,
     /// Factor of the inner products before the softmax.
@@ -439,8 +437,7 @@ impl Objective for Linking<'_> {
     }
 
     /// Mention embeddings, followed by three span scores per wordpiece if the model has a span search; or name embeddings. The scores are
-    /// in
-    /// the first columns of rows as wide as an embedding.
+    /// in the first columns of rows as wide as an embedding.
     fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
         let dim = self.model.bert.hidden_size;
         match &batch.parts[part] {

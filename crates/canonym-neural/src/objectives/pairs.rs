@@ -64,8 +64,7 @@ impl Questions {
     }
 
     /// Fraction of mentions whose correct candidate has the highest score; the first wins a tie. Mentions without a correct candidate count
-    /// as
-    /// errors.
+    /// as errors.
     pub fn accuracy(&self, scorer: &PairScorer) -> Result<f64> {
         let mut n_right = 0;
         for (at, mention) in self.mentions.iter().enumerate() {

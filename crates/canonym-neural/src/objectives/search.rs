@@ -10,8 +10,8 @@ use crate::models::dual_encoder::spans::{
 use crate::objectives::linking::BatchWindow;
 use crate::tensor::matrix::Matrix;
 
-/// Mean loss over all spans or words, times `weight`; accumulates the gradient. The scores of each window are in the first three columns
-/// of its `rows`.
+/// Mean loss over all spans or words, times `weight`; accumulates the gradient. The scores of each window are in the first three columns of
+/// its `rows`.
 pub(super) fn search_loss(
     search: SpanSearch,
     windows: &[BatchWindow],

@@ -72,8 +72,7 @@ struct DataConfig {
     /// Held-out documents for evaluation.
     dev_documents: PathBuf,
     /// If set, one in this many training documents, sampled by the seed, is split off to select a checkpoint; otherwise `dev_documents`
-    /// select
-    /// it.
+    /// select it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tune_share: Option<usize>,
     /// Run folder of the dual encoder that retrieves candidates, if `retrieval.linker` is one; relative to the current folder or the data
@@ -84,8 +83,7 @@ struct DataConfig {
     #[serde(default)]
     n_dev_mentions: usize,
     /// Whether a missing correct concept replaces the last candidate: the cross-encoder † of Bhowmik et al. 2021. This leaks the answer, so
-    /// the
-    /// scores are not end-to-end linking scores.
+    /// the scores are not end-to-end linking scores.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     insert_gold: bool,
 }

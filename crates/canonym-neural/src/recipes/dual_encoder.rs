@@ -76,8 +76,7 @@ pub struct Experiment {
 #[serde(deny_unknown_fields)]
 struct JudgeConfig {
     /// Mention detector for a model that detects none: a bundle, relative to the current folder or the data root, that was not trained on
-    /// the
-    /// held-out documents; `none` evaluates given mentions only. If missing, the embedded model.
+    /// the held-out documents; `none` evaluates given mentions only. If missing, the embedded model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mentions: Option<String>,
 }
@@ -108,8 +107,7 @@ struct EncoderConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dropout: Option<f32>,
     /// Run folder of a name encoder, such as ResCNN, to use as name scorer; relative to the current folder or the data root. If missing,
-    /// the
-    /// name scorer of `from` is kept.
+    /// the name scorer of `from` is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     voice: Option<PathBuf>,
     /// Learning-rate multiplier of layers that are not in the checkpoint.

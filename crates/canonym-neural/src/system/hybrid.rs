@@ -1,8 +1,7 @@
 //! Hybrid linking: candidates of lexical and dense retrieval, one fused score, one calibrated probability.
 //!
 //! BioSyn (Sung et al. 2020) adds a sparse score to a dense one with a learned weight. Here the sparse score is that of the lexical linker,
-//! a
-//! weighted sum of string features; the dense score is the cosine of the nearest name of a concept.
+//! a weighted sum of string features; the dense score is the cosine of the nearest name of a concept.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,8 +2,7 @@
 //!
 //! Everything is written without branches over slices, so that it vectorises for the widest registers of the machine (see
 //! [`crate::tensor::matrix::vectorised`]). Sums use sixteen lanes and no fused multiply-add, so results do not depend on the register
-//! width.
-//! Training graph and inference share these functions.
+//! width. Training graph and inference share these functions.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Weights in a layout for repeated multiplication, read sequentially.
 //!
 //! A weight is split into panels of adjacent columns, each stored row by row. This is fast for inputs with few rows, where reading the
-//! weight
-//! row by row would jump in memory. With several threads the panels are distributed, so results do not depend on the number of threads.
+//! weight row by row would jump in memory. With several threads the panels are distributed, so results do not depend on the number of
+//! threads.
 
 use rayon::prelude::*;
 

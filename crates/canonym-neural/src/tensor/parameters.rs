@@ -235,8 +235,7 @@ impl Parameters {
     }
 
     /// Deserialises a safetensors file; `path` is used in error messages. One-dimensional tensors become a single row; those with more than
-    /// two
-    /// dimensions are flattened to rows of the first.
+    /// two dimensions are flattened to rows of the first.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
         Parameters::some_from_bytes(bytes, path, |_| true)
     }

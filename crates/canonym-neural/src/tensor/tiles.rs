@@ -2,10 +2,8 @@
 //!
 //! A tile holds 16 rows of 64 bytes: 16 x 32 bfloat16 values of the left factor, as many of the right factor with adjacent depth values
 //! interleaved, or 16 x 16 single-precision sums. One instruction multiplies two tiles and accumulates into a third. Both factors are
-//! rounded
-//! to nearest and packed into strips of two tiles, in the order in which they are read; sums are in single precision. Results depend
-//! neither
-//! on the number of threads nor on the position of a row.
+//! rounded to nearest and packed into strips of two tiles, in the order in which they are read; sums are in single precision. Results
+//! depend neither on the number of threads nor on the position of a row.
 
 use std::cell::Cell;
 

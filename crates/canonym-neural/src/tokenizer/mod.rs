@@ -2,9 +2,8 @@
 //!
 //! Tokenisation follows BERT (Devlin et al. 2019), in detail as implemented by Hugging Face `tokenizers`: punctuation is split off, text is
 //! lower-cased and accents are stripped unless the model is cased, then the longest wordpieces are matched from the left. Special tokens
-//! such
-//! as `[SEP]` are never recognised in text; there they are brackets around letters. A vocabulary is learned by merging the most frequent
-//! adjacent pair (Sennrich et al. 2016); ties are broken by wordpiece order, so equal texts give equal vocabularies.
+//! such as `[SEP]` are never recognised in text; there they are brackets around letters. A vocabulary is learned by merging the most
+//! frequent adjacent pair (Sennrich et al. 2016); ties are broken by wordpiece order, so equal texts give equal vocabularies.
 //!
 //! ```
 //! let pieces = canonym_neural::tokenizer::Pieces::of(["[UNK]", "liver", "##wort"].map(str::to_owned).to_vec()).unwrap();

@@ -86,8 +86,7 @@ struct Settings {
 
 impl Pieces {
     /// Reads a BERT vocabulary from `vocab.txt`, or else from `tokenizer.json`. Normalisation is read from `tokenizer_config.json`, or else
-    /// from
-    /// `tokenizer.json`; without either, a vocabulary with capitals is taken as cased.
+    /// from `tokenizer.json`; without either, a vocabulary with capitals is taken as cased.
     pub fn read(folder: &Path) -> Result<Pieces> {
         let lines = folder.join(LINES);
         let path = folder.join(TOKENIZER);

@@ -102,8 +102,7 @@ impl Adam {
     }
 
     /// Makes one step with learning rate `rate`, and returns the gradient norm before clipping. Table rows with a zero gradient still
-    /// follow
-    /// their moments, as in the published optimiser.
+    /// follow their moments, as in the published optimiser.
     pub fn step(&mut self, parameters: &mut Parameters, gradients: &Gradients, rate: f32) -> f32 {
         self.n_made += 1;
         let norm = gradients.norm();

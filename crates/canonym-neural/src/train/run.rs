@@ -36,8 +36,7 @@ pub trait Objective: Sync {
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> Self::Batch;
 
     /// Number of parts of a batch with independent forward passes, which run in parallel. It must not depend on the machine, because
-    /// gradients
-    /// are summed part by part.
+    /// gradients are summed part by part.
     fn n_parts(&self, batch: &Self::Batch) -> usize;
 
     /// Records the forward pass of a part and returns its output.
@@ -75,8 +74,7 @@ pub struct RunConfig {
     /// Which weights are kept.
     pub select: Select,
     /// Gradient checkpointing: activations are recomputed in the backward pass, one part of the batch per thread. Memory is limited to a
-    /// few
-    /// parts whatever the batch size, at a third more time. Weights are the same.
+    /// few parts whatever the batch size, at a third more time. Weights are the same.
     #[serde(skip_serializing_if = "is_off")]
     pub recompute: bool,
     /// Optimiser settings.

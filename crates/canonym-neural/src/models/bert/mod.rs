@@ -1,9 +1,8 @@
 //! BERT: contextual vectors of wordpieces.
 //!
 //! Devlin, Chang, Lee and Toutanova, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", NAACL 2019, with
-//! the
-//! encoder of Vaswani et al. 2017. BioBERT, SciBERT, PubMedBERT, SapBERT and MiniLM have the same architecture. Shapes for packed sequences
-//! with `rows` wordpieces in total:
+//! the encoder of Vaswani et al. 2017. BioBERT, SciBERT, PubMedBERT, SapBERT and MiniLM have the same architecture. Shapes for packed
+//! sequences with `rows` wordpieces in total:
 //!
 //! ```text
 //! embeddings        [rows, hidden]        word + position + type, layer norm, dropout
@@ -16,8 +15,7 @@
 //! ```
 //!
 //! There is no padding. Weights are listed in [`BertConfig::weights`]; several encoders share one [`Parameters`] under different scopes,
-//! such
-//! as `mention.`. `checkpoint` converts from and to the names of Hugging Face.
+//! such as `mention.`. `checkpoint` converts from and to the names of Hugging Face.
 
 pub mod infer;
 

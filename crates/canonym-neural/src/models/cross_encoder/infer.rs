@@ -89,8 +89,7 @@ impl CrossEncoder {
 
 impl Reranker for CrossEncoder {
     /// Replaces candidate scores by a softmax over the cross-encoder scores of each mention. The sort is stable, no candidate is dropped,
-    /// and
-    /// `nil` does not change.
+    /// and `nil` does not change.
     fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()> {
         let fits = |(input, links): (&Marked<'_>, &Vec<Link>)| input.mentions.len() == links.len();
         if inputs.len() != links.len() || !inputs.iter().zip(links.iter()).all(fits) {

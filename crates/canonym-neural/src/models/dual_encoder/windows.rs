@@ -112,8 +112,7 @@ impl Windower {
     }
 
     /// Windows of a text for mention detection. `borders` become wordpiece boundaries; it is empty unless gold boundaries may leak, as in
-    /// the
-    /// published evaluation.
+    /// the published evaluation.
     pub fn without_mentions(&self, text: &str, borders: &[Span]) -> Windows {
         let pieces = divide(&self.pieces, text, borders);
         let ranges = self.ranges(text, &pieces);

@@ -1,10 +1,9 @@
 //! Linear-chain CRF over BILOU labels, and marginal probabilities of whole mentions.
 //!
 //! A token is outside of mentions (O), the first (B), inside (I), the last (L), or the only token (U) of a mention. Label sequences are
-//! valid
-//! if every mention that begins also ends. The score of a sequence is the sum of its token scores, normalised over all valid sequences: a
-//! conditional random field (Lafferty et al. 2001) whose transitions are allowed or forbidden and have no weights. The forward and backward
-//! sums are scaled at each token.
+//! valid if every mention that begins also ends. The score of a sequence is the sum of its token scores, normalised over all valid
+//! sequences: a conditional random field (Lafferty et al. 2001) whose transitions are allowed or forbidden and have no weights. The forward
+//! and backward sums are scaled at each token.
 
 /// Number of labels.
 pub const N_LABELS: usize = 5;

@@ -1,9 +1,8 @@
 //! Tagger: residual convolutions over words, with BILOU scores for each label set.
 //!
 //! The blocks follow ResCNN (Lai et al. 2021) without its wide kernels: layer norm, a dilated convolution over three tokens (Strubell et
-//! al.
-//! 2017), ReLU, projection, residual connection. A word vector combines embeddings of the word, its character n-grams (Bojanowski et al.
-//! 2017) and its shape, and can therefore be precomputed; embeddings of the text around it and of gazetteer matches are added. After
+//! al. 2017), ReLU, projection, residual connection. A word vector combines embeddings of the word, its character n-grams (Bojanowski et
+//! al. 2017) and its shape, and can therefore be precomputed; embeddings of the text around it and of gazetteer matches are added. After
 //! `share_after` blocks, states of equal words are mean-pooled over the text.
 
 pub mod crf;

@@ -60,8 +60,7 @@ pub struct DataConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_out: Option<usize>,
     /// Whether the lexical score is fused with the dense one; the weight is selected on held-out documents. If missing, as in the model
-    /// that is
-    /// fine-tuned, otherwise off, as published.
+    /// that is fine-tuned, otherwise off, as published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_words: Option<bool>,
     /// Whether a mention prior is counted on the training set and used in linking.

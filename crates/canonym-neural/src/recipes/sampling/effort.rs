@@ -55,8 +55,7 @@ impl Add for Effort {
 
 impl Effort {
     /// Decisions that turn predictions into the gold annotations. Several annotations of the same span count as one mention, correct with
-    /// any of
-    /// their concepts.
+    /// any of their concepts.
     pub fn of(document: &AnnotatedDocument, predicted: &[Annotation]) -> Effort {
         let mut golds: Vec<(&[Span], IdSet, bool)> = Vec::new();
         for annotation in &document.annotations {

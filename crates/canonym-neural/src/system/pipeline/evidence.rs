@@ -9,8 +9,7 @@ use crate::models::decision::{
 use crate::models::tagger::typed::LabelSet;
 
 /// Minimum tagger probability, by entity type, for linking a mention without a dictionary match. Each costs a search. Diseases and
-/// chemicals
-/// are often written in words that are not names in the terminology; organs, organisms and genes mostly appear under their names.
+/// chemicals are often written in words that are not names in the terminology; organs, organisms and genes mostly appear under their names.
 pub(super) fn min_proposed(layer_type: &str) -> f32 {
     match block_of(layer_type) {
         0 | 1 | OTHER => 0.3,

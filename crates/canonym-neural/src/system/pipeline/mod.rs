@@ -195,7 +195,7 @@ impl Pipeline {
             }
             self.choose(place);
             self.drop_lookalikes(place);
-            // Outside research articles, an unambiguous name keeps its concept, and the prior of an undefined short form tells little.
+            // Outside research articles, an unambiguous name keeps its concept, and the prior of an undefined short form is not used.
             let is_name = place.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
             let is_research = place.research >= LEAST_RESEARCH;
             if is_name && is_research {

@@ -314,8 +314,7 @@ fn strip_times(
     macro_rules! kernel {
         ([$($begin:literal)*] [$($below:literal)*] [$($keep:literal)*]) => {
             // SAFETY: the loops read `n_tiles` pairs of tiles of the left factor and as many for each of `n_strips` of the right, and read
-            // or write
-            // 32 rows of 32 values per strip, all within the slices, as asserted. Tiles are released at the end.
+            // or write 32 rows of 32 values per strip, all within the slices, as asserted. Tiles are released at the end.
             unsafe {
                 asm!(
                     "ldtilecfg [{shapes}]",
