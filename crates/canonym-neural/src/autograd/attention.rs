@@ -13,7 +13,7 @@ use crate::tensor::segments::Segments;
 /// Attention settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionConfig {
-    /// Number of heads; divides the number of columns.
+    /// Number of heads; divides the width.
     pub n_heads: usize,
     /// Dropout of attention probabilities, applied if a generator is given.
     pub dropout: f32,

@@ -93,8 +93,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
 }
 
 /// Writes the encoder under `scope` to a folder that Hugging Face and [`read_bert`] can read: `config.json`, `model.safetensors`,
-/// `vocab.txt`
-/// and `tokenizer_config.json`.
+/// `vocab.txt` and `tokenizer_config.json`.
 pub fn write_bert(
     folder: &Path,
     (config, pieces): (&BertConfig, &Pieces),

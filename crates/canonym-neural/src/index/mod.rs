@@ -103,7 +103,7 @@ impl FlatIndex {
         match self.coarse.get() {
             Some(coarse) => coarse,
             None => {
-                // Computed before taking the lock: while its threads wait for each other, they may call this function as well.
+                // Computed before taking the lock: its threads may re-enter this function while they wait for each other.
                 let made = Coarse::of(&self.rows);
                 self.coarse.get_or_init(|| made)
             }

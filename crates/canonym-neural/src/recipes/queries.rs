@@ -1,7 +1,7 @@
 //! Reads names with gold concepts, for training and evaluation.
 //!
-//! The format is detected: PubTator and tables by file name, AskAPatient by two tabs in a row; anything else is read in the format of
-//! BioSyn.
+//! The format is detected: PubTator and tables by file name, AskAPatient by the two tabs of its rows; anything else is read in the format
+//! of BioSyn.
 
 use std::path::Path;
 

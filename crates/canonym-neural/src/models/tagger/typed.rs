@@ -28,7 +28,7 @@ pub struct LabelSet {
     pub name: Option<String>,
     /// Minimum mean tagger probability, over the concept names of a knowledge base, for the type to count as covered.
     pub covers: f32,
-    /// Whether the label set marks mentions of any type; its probability is a feature of dictionary matches.
+    /// Whether the label set marks mentions of any type; its probability is a feature of every span proposal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_type: bool,
 }

@@ -305,7 +305,8 @@ impl Pipeline {
         });
     }
 
-    /// Adds the concepts of the dictionary match to the candidates. If the two sides disagree, the dictionary's concept comes first.
+    /// Adds the concepts of the dictionary match to the candidates. They come first unless both sides agree on the best one, or the match
+    /// is ambiguous and unlikely.
     fn choose(&self, place: &mut SpanProposal) {
         if place.is_other_sense {
             place.link = Link { candidates: Vec::new(), nil: true };

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{DEPTH, LINES, Line, Right, STRIP};
 use crate::tensor::matrix::{Into, Threads, View, ViewMut};
 
-/// Rows of packed right factor that stay in the cache while the left factor is streamed.
+/// Lines of the packed right factor that stay in the cache while the left factor is streamed.
 const NEAR: usize = 1 << 13;
 
 /// Rows per thread.
