@@ -1,7 +1,7 @@
 //! Gazetteer: fingerprints of terminology names by semantic class.
 //!
-//! A name is stored as 32 bits of the sum of its word hashes, so word order and inflection do not matter and names cannot be recovered.
-//! With a hundred thousand names, the false-positive rate is one in forty thousand windows of text.
+//! A name is stored as 32 bits of the sum of its word hashes, so word order and inflection do not matter and the names themselves are not
+//! stored. With a hundred thousand names, the false-positive rate is one in forty thousand windows of text.
 
 use std::collections::BTreeMap;
 
