@@ -1,4 +1,4 @@
-//! Self-attention of several heads within each sequence (Vaswani et al. 2017), and its way back.
+//! Multi-head self-attention within each sequence (Vaswani et al. 2017), and its backward pass.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multi
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
-/// The settings of an attention.
+/// Attention settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionConfig {
-    /// Heads; they share the columns among them.
+    /// Number of heads; divides the width.
     pub n_heads: usize,
-    /// The probability with which a share is left out, where there is a generator.
+    /// Dropout of attention probabilities, applied if a generator is given.
     pub dropout: f32,
 }
 
-/// What the way back needs of an attention.
+/// What the backward pass needs.
 #[derive(Debug)]
 pub(super) struct Attention {
     pub(super) input: Var,
     n_heads: usize,
     compute: Compute,
     segments: Arc<Segments>,
-    /// Of each sequence and head, before dropout, `[length, length]`, one behind the other.
+    /// Attention probabilities of each sequence and head before dropout, `[length, length]`, concatenated.
     probabilities: Vec<f32>,
     dropout: Option<Dropout>,
 }
 
-/// What is left out is drawn again on the way back instead of being kept.
+/// The dropout mask is drawn again in the backward pass instead of being stored.
 #[derive(Debug, Clone, Copy)]
 struct Dropout {
     rate: f32,
     seed: u64,
 }
 
-/// One sequence: its place, and the numbers of it.
+/// One sequence of the batch.
 struct Sequence<'a> {
     at: usize,
-    /// Queries, keys and values beside each other, `[length, 3 * width]`.
+    /// Queries, keys and values in adjacent columns, `[length, 3 * width]`.
     input: &'a [f32],
     length: usize,
     width: usize,
@@ -49,11 +49,11 @@ struct Sequence<'a> {
 }
 
 impl Tape<'_> {
-    /// Each row as a mean of the rows of its sequence, head by head: `softmax(queries · keysᵀ / √d) · values` with `d = width / n_heads`.
-    /// Queries, keys and values stand beside each other: `[rows, 3 * width]` to `[rows, width]`.
+    /// Multi-head attention within each sequence: `softmax(queries · keysᵀ / √d) · values` per head, with `d = width / n_heads`. Queries,
+    /// keys and values are in adjacent columns: `[rows, 3 * width]` to `[rows, width]`.
     ///
     /// # Panics
-    /// If the columns cannot be shared among the heads, or sequences have other rows than the input.
+    /// If `n_heads` does not divide the width, or `segments` does not match the rows of the input.
     pub fn attention(
         &mut self,
         input: Var,
@@ -110,7 +110,7 @@ impl Attention {
         self.probabilities = probabilities;
     }
 
-    /// Adds to `to` what `gradient` is of the queries, keys and values `x`.
+    /// Adds the gradient with respect to queries, keys and values `x` to `to`.
     pub(super) fn backward(&self, x: &Matrix, gradient: &Matrix, to: &mut Matrix, threads: Threads) {
         let parts = self.sequences(x).zip(self.split(&mut to.values, to.n_cols)).zip(self.cut_shares());
         let each = |((sequence, to), probabilities): ((Sequence<'_>, &mut [f32]), &[f32])| {
@@ -166,14 +166,14 @@ impl Attention {
         self.segments.iter().enumerate().map(part)
     }
 
-    /// The rows of each sequence.
+    /// Splits values by the rows of each sequence.
     fn split<'a>(&self, mut values: &'a mut [f32], n_cols: usize) -> impl Iterator<Item = &'a mut [f32]> {
         self.segments
             .iter()
             .map(move |rows| values.split_off_mut(..rows.len() * n_cols).expect("rows of all sequences"))
     }
 
-    /// The probabilities of each sequence.
+    /// Splits attention probabilities by sequence.
     fn split_shares<'a>(&self, mut probabilities: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
         let n = |rows: std::ops::Range<usize>| self.n_heads * rows.len() * rows.len();
         self.segments.iter().map(move |rows| probabilities.split_off_mut(..n(rows)).expect("shares of all sequences"))
@@ -185,7 +185,7 @@ impl Attention {
         self.segments.iter().map(move |rows| probabilities.split_off(..n(rows)).expect("shares of all sequences"))
     }
 
-    /// What the probabilities of a head are multiplied with.
+    /// Dropout mask of a head.
     fn mask(&self, sequence: &Sequence<'_>, head: usize) -> Option<Vec<f32>> {
         let Dropout { rate, seed } = self.dropout?;
         let mut rng = random::for_step(seed, (sequence.at * self.n_heads + head) as u64);
@@ -226,7 +226,7 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// Runs `each` on all parts, side by side where other threads are free.
+/// Runs `each` on all parts, in parallel if other threads may be used.
 fn run<T: Send>(parts: Vec<T>, each: impl Fn(T) + Sync + Send, threads: Threads) {
     match threads {
         Threads::One => parts.into_iter().for_each(each),
@@ -240,7 +240,7 @@ mod tests {
     use crate::autograd::differences::{check, drawn};
     use crate::tensor::parameters::Parameters;
 
-    /// Attention of one head by its definition.
+    /// Attention of one head, computed from its definition.
     fn plain(x: &Matrix, rows: std::ops::Range<usize>, (first, depth, width): (usize, usize, usize)) -> Vec<f32> {
         let at = |row: usize, part: usize| &x.row(row)[part * width + first..][..depth];
         let mut out = Vec::new();
@@ -295,7 +295,7 @@ mod tests {
         let parameters = Parameters::default();
         let segments = Arc::new(Segments::of_lengths([200]));
         let mut tape = Tape::new(&parameters);
-        // Equal scores, values of one: without dropout every result is 1.
+        // Equal scores and values of 1: without dropout every output is 1.
         let mut x = Matrix::zeros(200, 3);
         (0..200).for_each(|row| x.row_mut(row)[2] = 1.0);
         let input = tape.input(x);

@@ -1,17 +1,17 @@
-//! The walk back: what each operation does to a gradient.
+//! Backward pass of each operation.
 
 use super::gradients::{Gradient, Gradients};
 use super::packs::Side;
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
 use crate::tensor::matrix::{Compute, Into, Matrix, dot, multiply_in, sum};
 
-/// Gradients of the values of a tape while it is walked.
+/// Gradients of the values of a tape during the backward pass.
 struct Walk {
     of_node: Vec<Option<Matrix>>,
 }
 
 impl Walk {
-    /// Adds `gradient` to that of `var`.
+    /// Accumulates `gradient` into that of `var`.
     fn add(&mut self, var: Var, gradient: Matrix) {
         match &mut self.of_node[var.0] {
             Some(known) => add_to(&mut known.values, &gradient.values),
@@ -19,14 +19,14 @@ impl Walk {
         }
     }
 
-    /// The gradient of `var` so far, made of zeros where there is none.
+    /// The gradient of `var` so far, initialised with zeros.
     fn entry(&mut self, var: Var, n_rows: usize, n_cols: usize) -> &mut Matrix {
         self.of_node[var.0].get_or_insert_with(|| Matrix::zeros(n_rows, n_cols))
     }
 }
 
 impl Tape<'_> {
-    /// The gradients of the parameters, where `gradient` is that of `output`.
+    /// Gradients of the parameters, given the gradient of `output`.
     pub fn backward(mut self, output: Var, gradient: Matrix) -> Gradients {
         let mut walk = Walk { of_node: (0..self.nodes.len()).map(|_| None).collect() };
         walk.add(output, gradient);
@@ -46,7 +46,7 @@ impl Tape<'_> {
                 }
                 _ => self.step_back(at, gradient, &mut walk),
             }
-            // What comes later on the tape was walked already.
+            // All later nodes are done, so the value is no longer needed.
             self.nodes[at].value = Matrix::default();
         }
         gradients
@@ -141,7 +141,7 @@ impl Tape<'_> {
                 let (n_rows, n_cols) = (output.n_rows, output.n_cols);
                 let to = walk.entry(*input, n_rows, n_cols);
                 for (row, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0.0) {
-                    // What points along the row changes its length alone.
+                    // The component parallel to the row changes only its norm.
                     let (direction, from) = (output.row(row), gradient.row(row));
                     let along = dot(direction, from);
                     let gradients =
@@ -227,7 +227,7 @@ impl Tape<'_> {
     ) {
         let n_cols = output.n_cols;
         let (gains, biases) = (&self.value(gain).values, &self.value(bias).values);
-        // Where a gain is 0 the normal value is lost in the output, so it is computed again.
+        // Recomputed, since it cannot be recovered from the output where a gain is 0.
         let mut normal = self.value(input).clone();
         for row in normal.values.chunks_exact_mut(n_cols) {
             let mean = sum(row) / n_cols as f32;

@@ -1,19 +1,19 @@
-//! Gradients of weights: of all rows, or of those rows of a table that were read.
+//! Gradients of weights: dense, or sparse over the rows of a table that were read.
 
 use rayon::prelude::*;
 
 use super::add_to;
 use crate::tensor::matrix::{Matrix, dot};
 
-/// Values that are squared and summed at a time.
+/// Chunk size when squares are summed.
 const PIECE: usize = 4096;
 
 /// The gradient of a weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
-    /// The rows that it is of, in order; `None` for all. Other rows have none.
+    /// Sorted rows with a gradient; `None` for all rows. The gradient of other rows is zero.
     rows: Option<Vec<u32>>,
-    /// A row for each.
+    /// One row of values for each of `rows`.
     matrix: Matrix,
 }
 
@@ -22,7 +22,7 @@ impl Gradient {
         Gradient { rows: None, matrix }
     }
 
-    /// Of the rows of a table, from the gradient of each row that was read; a row may have been read more than once.
+    /// Sparse gradient of a table from the gradient of each row that was read; rows may repeat.
     pub(super) fn of_rows(read: &[u32], each: &Matrix) -> Gradient {
         let mut rows = read.to_vec();
         rows.sort_unstable();
@@ -32,17 +32,17 @@ impl Gradient {
         Gradient { rows: Some(rows), matrix: values }
     }
 
-    /// The rows that it is of, in order, and a row of values for each; `None` where it is of all.
+    /// Sorted rows with a gradient; `None` for all rows.
     pub fn rows(&self) -> Option<&[u32]> {
         self.rows.as_deref()
     }
 
-    /// As many rows as [`Gradient::rows`] names.
+    /// Gradient values, one row for each of [`Gradient::rows`].
     pub fn matrix(&self) -> &Matrix {
         &self.matrix
     }
 
-    /// That of a weight of `n_rows`, zeros included.
+    /// Dense gradient of a weight with `n_rows` rows.
     pub fn to_matrix(&self, n_rows: usize) -> Matrix {
         let Some(rows) = &self.rows else { return self.matrix.clone() };
         let mut all = Matrix::zeros(n_rows, self.matrix.n_cols);
@@ -76,7 +76,7 @@ impl Gradient {
     }
 }
 
-/// Adds each to the row of `to` that stands for it; `rows` are in order.
+/// Scatter-add of each row into the corresponding row of `to`; `rows` is sorted.
 fn add_rows<'a>(to: &mut Matrix, rows: &[u32], each: impl Iterator<Item = (u32, &'a [f32])>) {
     for (row, values) in each {
         if let Ok(at) = rows.binary_search(&row) {
@@ -85,7 +85,7 @@ fn add_rows<'a>(to: &mut Matrix, rows: &[u32], each: impl Iterator<Item = (u32, 
     }
 }
 
-/// The gradient of each parameter that has one, by its row in the parameters.
+/// The gradients of all parameters, by parameter row.
 #[derive(Debug, Clone, Default)]
 pub struct Gradients {
     by_row: Vec<Option<Gradient>>,
@@ -96,7 +96,7 @@ impl Gradients {
         Gradients { by_row: vec![None; n_parameters] }
     }
 
-    /// The gradient of a parameter, if it took part and is not frozen.
+    /// The gradient of a parameter; `None` if it was not used or is frozen.
     pub fn of(&self, row: usize) -> Option<&Gradient> {
         self.by_row.get(row)?.as_ref()
     }
@@ -108,7 +108,7 @@ impl Gradients {
         }
     }
 
-    /// Adds those of another part of the batch.
+    /// Accumulates the gradients of another part of the batch.
     pub fn add(&mut self, other: Gradients) {
         if self.by_row.is_empty() {
             *self = other;
@@ -121,12 +121,12 @@ impl Gradients {
         });
     }
 
-    /// The length of all gradients together.
+    /// Global L2 norm.
     pub fn norm(&self) -> f32 {
         let squares = |gradient: &Gradient| {
             gradient.matrix.values.chunks(PIECE).map(|piece| f64::from(dot(piece, piece))).sum::<f64>()
         };
-        // Summed in order, so that the number of threads does not matter.
+        // Summed in order, so that the result does not depend on the number of threads.
         let each: Vec<f64> = self.by_row.par_iter().map(|gradient| gradient.as_ref().map_or(0.0, squares)).collect();
         each.into_iter().sum::<f64>().sqrt() as f32
     }
@@ -150,7 +150,7 @@ mod tests {
         let mut sum = first.clone();
         sum.add(second.clone());
         assert_eq!((sum.rows(), whole(&sum).as_slice()), (Some([0, 1, 4].as_slice()), expected.as_slice()));
-        // With one of all rows, from either side.
+        // Sparse plus dense, in either order.
         let all = Gradient::of_all(second.to_matrix(5));
         for (mut sum, other) in [(first.clone(), all.clone()), (all, first)] {
             sum.add(other);

@@ -1,7 +1,7 @@
-//! What names were used for in annotated texts: how often each name meant which concept.
+//! Mention-entity prior p(e | m), counted in annotated texts.
 //!
-//! Annotators call a concept what no terminology does, and mean one of several concepts of a name nearly always. A count of the training part
-//! says so. It joins what a linker says as observations join a prior: as if the linker had seen one use of its own.
+//! Annotators use names that no terminology has, and an ambiguous name nearly always means the same concept in a corpus. The counts of the
+//! training set are combined with the linker: p = (p_linker + count) / (1 + total).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,16 +10,16 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::Candidate;
 use canonym_core::text::normalise::fold;
 
-/// How many uses the word of the linker is worth.
+/// Pseudo-count of the linker's probability.
 const PRIOR: f32 = 1.0;
 
-/// The share of uses whose concepts a knowledge base has, below which it is about something else.
+/// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ and the prior is empty.
 const LEAST_KNOWN: f64 = 0.2;
 
-/// The id of mentions without a concept.
+/// Id of unlinked mentions.
 const NONE: &str = "-";
 
-/// Counts of concepts by name.
+/// Counts of concept ids by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MentionPrior {
     // Private: names are folded.
@@ -27,7 +27,7 @@ pub struct MentionPrior {
 }
 
 impl MentionPrior {
-    /// Counts one use of a name; no id where it had no concept.
+    /// Counts one mention; `None` for an unlinked one.
     pub fn add(&mut self, name: &str, id: Option<&str>) {
         let folded = fold(name);
         if !folded.is_empty() {
@@ -36,17 +36,17 @@ impl MentionPrior {
         }
     }
 
-    /// The number of names.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.of_name.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.of_name.is_empty()
     }
 
-    /// A line a name: the name, and each id with its count, divided by tabs.
+    /// One line per name: the name and each id with its count, separated by tabs.
     pub fn to_lines(&self) -> String {
         let mut lines = String::new();
         for (name, ids) in &self.of_name {
@@ -57,7 +57,7 @@ impl MentionPrior {
         lines
     }
 
-    /// From lines; `None` where one is damaged.
+    /// Parses the lines of [`MentionPrior::to_lines`]; `None` if a line is malformed.
     pub fn from_lines(lines: &str) -> Option<MentionPrior> {
         let mut usages = MentionPrior::default();
         for line in lines.lines() {
@@ -71,7 +71,7 @@ impl MentionPrior {
         Some(usages)
     }
 
-    /// The same counts for the concepts of one knowledge base. Ids are looked for with their source, as in `MESH:D003924`, and without.
+    /// Resolves the ids in a knowledge base, with their prefix, as in `MESH:D003924`, or without.
     pub fn on(&self, kb: &KnowledgeBase) -> KbMentionPrior {
         let concept = |id: &str| kb.find(id).or_else(|| kb.find(id.split_once(':').map_or(id, |(_, bare)| bare)));
         let mut of_name = HashMap::with_capacity(self.of_name.len());
@@ -82,7 +82,7 @@ impl MentionPrior {
         }
         for (name, ids) in &self.of_name {
             let uses: Vec<(Option<ConceptId>, u32)> = ids.iter().map(|(id, n)| (concept(id), *n)).collect();
-            // Names of which nothing is known here say nothing.
+            // Names of the knowledge base are skipped if it lacks all of the counted concepts.
             if uses.iter().any(|(concept, _)| concept.is_some()) || kb.find_form(name).is_none() {
                 of_name.insert(name.clone().into_boxed_str(), uses);
             }
@@ -98,7 +98,7 @@ pub struct KbMentionPrior {
 }
 
 impl KbMentionPrior {
-    /// The same where concepts outside of `subset` are not given: uses for them speak against the others, as uses for no concept do.
+    /// Restricts the prior to `subset`. Counts of other concepts stay in the total, like those of unlinked mentions.
     #[must_use]
     pub fn within(mut self, subset: Option<&Subset>) -> KbMentionPrior {
         if let Some(subset) = subset {
@@ -109,17 +109,17 @@ impl KbMentionPrior {
         self
     }
 
-    /// Whether nothing was counted.
+    /// Whether there are no counts.
     pub fn is_empty(&self) -> bool {
         self.of_name.is_empty()
     }
 
-    /// Weighs candidates, best first, by how the name was used; concepts that it was used for join them.
+    /// Combines candidates, best first, with the counts of the name, and adds candidates that occur only in the counts.
     pub fn weigh(&self, name: &str, candidates: &mut Vec<Candidate>) {
         self.weigh_against(PRIOR, name, candidates);
     }
 
-    /// As [`UsagesOf::weigh`], where the word of the linker is worth `prior` uses.
+    /// As [`KbMentionPrior::weigh`], with `prior` as the pseudo-count of the linker.
     pub fn weigh_against(&self, prior: f32, name: &str, candidates: &mut Vec<Candidate>) {
         let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };
         let total: u32 = uses.iter().map(|(_, n)| n).sum();
@@ -173,7 +173,7 @@ mod tests {
         let mut candidates = vec![candidate(first, 0.9)];
         of_kb.weigh("DIABETES", &mut candidates);
         assert_eq!(candidates, [candidate(second, 0.6), candidate(first, 0.9 / 5.0)]);
-        // Outside of a subset a concept is not given, and its uses speak against the others as before.
+        // Counts of concepts outside the subset stay in the total.
         let subset = Subset::of(&kb, |concept| concept == first);
         let mut of_subset = vec![candidate(first, 0.9)];
         of_kb.clone().within(Some(&subset)).weigh("diabetes", &mut of_subset);

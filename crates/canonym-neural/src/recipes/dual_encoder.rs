@@ -1,4 +1,4 @@
-//! The dual encoder: mentions in their text beside the names of concepts, on a BERT checkpoint.
+//! Recipe of the dual encoder on a BERT checkpoint.
 
 mod data;
 mod joint;
@@ -57,10 +57,10 @@ pub struct Experiment {
     seed: u64,
     data: DataConfig,
     encoder: EncoderConfig,
-    /// That of the bundle that is learned on from where it is not given.
+    /// If missing, that of the bundle that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelConfig>,
-    /// Likewise.
+    /// If missing, those of the bundle that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     windows: Option<WindowConfig>,
     #[serde(default)]
@@ -71,12 +71,12 @@ pub struct Experiment {
     judge: JudgeConfig,
 }
 
-/// How held-out documents are judged.
+/// How held-out documents are evaluated.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JudgeConfig {
-    /// What finds mentions for a model that finds none: a bundle, relative to the current folder or the data root, that has not learned from the
-    /// held-out documents; `none` judges given mentions alone. The embedded model where it is not given.
+    /// Mention detector for a model that detects none: a bundle, relative to the current folder or the data root, that was not trained on
+    /// the held-out documents; `none` evaluates given mentions only. If missing, the embedded model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mentions: Option<String>,
 }
@@ -87,36 +87,36 @@ impl JudgeConfig {
     }
 }
 
-/// Where both encoders begin.
+/// Initialisation of both encoders.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EncoderConfig {
-    /// A checkpoint of BERT: a folder, relative to the data root or to the one in `CANONYM_MODELS`.
+    /// BERT checkpoint: a folder relative to the data root or to `CANONYM_MODELS`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bert: Option<PathBuf>,
-    /// In its place: the folder of a dual encoder that was trained before, to learn on from; relative to the current folder or the data root.
+    /// Instead of a checkpoint, the run folder of a dual encoder to fine-tune; relative to the current folder or the data root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<PathBuf>,
-    /// Whether the embeddings of pieces are trained, too.
+    /// Whether wordpiece embeddings are trained.
     #[serde(default = "yes")]
     train_embeddings: bool,
-    /// Whether the encoder of names is trained, too. Where it is not, `batch.all_names` costs little.
+    /// Whether the name encoder is trained. If it is frozen, `batch.all_names` costs little.
     #[serde(default = "yes")]
     train_names: bool,
-    /// Dropout; that of the checkpoint where it is not given.
+    /// Dropout; if missing, that of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dropout: Option<f32>,
-    /// The folder of an encoder of names, such as ResCNN, that is a further voice beside words and context; relative to the current folder or the
-    /// data root. One that `from` has stays where none is given.
+    /// Run folder of a name encoder, such as ResCNN, to use as name scorer; relative to the current folder or the data root. If missing,
+    /// the name scorer of `from` is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     voice: Option<PathBuf>,
-    /// What the steps of layers that no checkpoint has are multiplied with.
+    /// Learning-rate multiplier of layers that are not in the checkpoint.
     #[serde(alias = "head_pace", default = "one")]
     head_lr_multiplier: f32,
-    /// What the steps of a layer are multiplied with, compared with the layer above it.
+    /// Layer-wise learning-rate decay: the multiplier of a layer relative to the layer above it.
     #[serde(default = "one")]
     layer_decay: f32,
-    /// In what products are computed; as the model before where it is not given.
+    /// Precision of matrix products; if missing, that of the model that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compute: Option<Compute>,
 }
@@ -138,7 +138,7 @@ struct ModelConfig {
     search: Option<SpanSearch>,
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -147,36 +147,36 @@ struct Report {
     n_names: usize,
     train: CorpusReport,
     dev: CorpusReport,
-    /// Held-out mentions that are given, among all concepts, by vectors alone.
+    /// Linking of given held-out mentions among all concepts, by embeddings alone.
     linking: Option<Ranks>,
-    /// Those of them whose concept is mentioned in what was trained on, and the others.
+    /// The same for mentions whose concept occurs in the training set, and for the others.
     linking_seen: Option<Ranks>,
     linking_unseen: Option<Ranks>,
-    /// The share of them whose best concept is right, by words alone and by words and vectors.
+    /// Accuracy@1 of lexical and of hybrid linking.
     fused: BTreeMap<&'static str, f64>,
-    /// The weight of the logarithm of shares beside the lexical score, and the accuracy of each.
+    /// Accuracy by weight of the dense score.
     by_weight: Vec<(f32, f64)>,
-    /// The same for the further voice by names, where the model has one, beside the weight of shares that was chosen.
+    /// Accuracy by weight of the name scorer, if there is one, at the selected dense weight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     by_name_weight: Vec<(f32, f64)>,
-    /// The same share where mentions of the same words in a document vote, by the weight of the vote, with words where the model has them.
+    /// Accuracy by one-sense-per-discourse weight, with lexical fusion if the model has it.
     by_same_sense: Vec<(f32, f64)>,
-    /// Held-out mentions that are searched for.
+    /// Detection and linking of held-out mentions.
     search: Option<SearchReport>,
-    /// In the place of that, where the model finds none: those that another one finds.
+    /// Linking of mentions detected by another model, if this one detects none.
     search_by_default_model: Option<JointReport>,
-    /// What the figures above were chosen and measured on: `dev`, or `tune` where a part was held apart to choose on.
+    /// The set that settings were selected on and that the scores above refer to: `dev`, or `tune` if there is such a split.
     chosen_on: &'static str,
-    /// The held-out documents with everything chosen elsewhere, where a part was held apart.
+    /// Scores on held-out documents that nothing was selected on, if there is a `tune` split.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_out: Option<Measured>,
-    /// Held-out documents that a part had learned from or was tuned on.
+    /// Held-out documents that a part of the system was trained or tuned on.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
-/// Tells how many mentions mean no concept of the terminology; where all do, nothing can be learned.
+/// Reports how many mentions have a concept that the terminology lacks; if none is known, training is not possible.
 fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> canonym_core::Result<()> {
     let CorpusReport { n_mentions, n_nil, n_unknown, .. } = corpus.report;
     let n_meant = n_mentions - n_nil;
@@ -203,10 +203,10 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into())
 }
 
-/// The terminology before the model is complete.
+/// File of the terminology until the model is complete.
 const NEW_TERMINOLOGY: &str = "terminology.new.kb";
 
-/// The one training of this system.
+/// Name of its single training stage.
 const STAGE: &str = "train";
 
 /// Runs an experiment.
@@ -234,7 +234,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         of_judging.join("mentions", Some(&finder.learned(MentionSource::Detect)?));
     }
     let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
-    // The terminology of a model that is there already stays until the new one is complete.
+    // The terminology of an existing model is kept until the new one is complete.
     let new_terminology = out.join(NEW_TERMINOLOGY);
     let kb = experiment.data.compile(root, &new_terminology, &train)?;
     let (model, concepts) = (manifest.model.clone(), manifest.concepts);
@@ -294,7 +294,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     bundle.parameters = stage.train(bundle.parameters, &mut objective, train.readings.len(), &mut log)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
-    // What is judged is what is written: weights of 16 bits.
+    // Evaluates the model as written, with f16 weights.
     bundle = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
     let judge_started = Instant::now();
     let mut report = Report {
@@ -346,7 +346,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     remove_kept(out, &[STAGE])
 }
 
-/// What finds mentions for a model that finds none; `None` where they are not judged.
+/// The mention detector for a model that detects none; `None` if detection is not evaluated.
 fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Models>> {
     match config.mentions.as_deref() {
         None => parts::models(parts::DEFAULT).map(Some),
@@ -359,7 +359,7 @@ fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Mode
     }
 }
 
-/// What the model learns from: corpora that train it, and those on which its weights and thresholds are chosen.
+/// Record of the training documents, and of those that checkpoint, weights and thresholds are selected on.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Experiment { data, encoder, .. } = experiment;
     let Parts { train, tune, dev } = read_corpora(data, experiment.seed, root)?;
@@ -369,7 +369,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
         Some(from) => {
             all.join_whole(SYSTEM, DualBundle::open(&existing(from, root))?.learned.as_ref());
             if !chosen_on.is_empty() {
-                // What the model before chose is chosen anew.
+                // Selections of the earlier model are replaced.
                 all.sources.retain(|source| source.part != SYSTEM || source.role == Trained);
             }
         }
@@ -391,7 +391,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     Ok(all)
 }
 
-/// The ranks of mentions of which a concept is mentioned in `known`, and those of the others.
+/// Splits the ranks of mentions by whether one of their concepts occurs in `known`.
 fn apart(
     ranks: &[Option<usize>],
     readings: &[TrainingText],
@@ -408,7 +408,7 @@ fn apart(
     (seen, unseen)
 }
 
-/// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
+/// Initial model and windower: both encoders from a checkpoint, or everything from a bundle.
 fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Result<Beginning> {
     let EncoderConfig {
         bert,
@@ -459,18 +459,18 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
         let is_embedding = inner.is_some_and(|inner| inner.starts_with("embedding."));
         if (!train_embeddings && is_embedding) || (!train_names && name.starts_with(NAME)) {
             parameters.freeze(&name)?;
-            // What is kept of it has 16 bits, and so have vectors of names that models share.
+            // Frozen weights are stored as f16, and so are the name embeddings that models share.
             parameters.round(&name)?;
         }
     }
     Ok(Beginning { manifest, windower, parameters })
 }
 
-/// What a training begins with.
+/// Initial state of a training.
 struct Beginning {
-    /// What the model says of itself; held-out documents will set some of it.
+    /// Settings; evaluation on held-out documents fills in some of them.
     manifest: DualManifest,
-    /// What divides texts for it.
+    /// The windower.
     windower: Windower,
     parameters: Parameters,
 }
@@ -528,7 +528,7 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
     Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
 }
 
-/// The settings by which a model learns on from documents: what the server writes when it trains. Paths are relative to the data root.
+/// Experiment for fine-tuning a model on documents, as the server runs it. Paths are relative to the data root.
 pub fn fine_tuning(
     from: &Path,
     kb: &Path,

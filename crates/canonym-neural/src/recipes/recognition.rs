@@ -1,7 +1,7 @@
-//! Fits which names found in text are meant: `system = "recognition"` in an experiment.
+//! Fits the acceptance of dictionary matches: `system = "recognition"` in an experiment.
 //!
-//! Every corpus comes with the terminology that its annotators used. The folder that is written holds `model.json`,
-//! `config.toml` (as resolved), `report.json` and `provenance.json`.
+//! Every corpus comes with the terminology that its annotators used. The run folder contains `model.json`, `config.toml` (the resolved
+//! experiment), `report.json` and `provenance.json`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ use crate::system::parts::RECOGNITION_PART;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// `recognition`.
+    /// Always `recognition`.
     system: String,
-    /// The weight of the squared norm of the weights in the loss.
+    /// L2 regularisation strength.
     penalty: f64,
-    /// How often places are found again with the weights so far, over all windows and then over those that are left.
+    /// Number of fitting iterations over all matches, and then over those that survive overlap suppression.
     rounds: [usize; 2],
-    /// What to fit to and judge on.
+    /// Training and dev corpora.
     corpus: Vec<CorpusConfig>,
 }
 
@@ -43,21 +43,21 @@ pub struct Experiment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CorpusConfig {
-    /// What reports call it.
+    /// Name in the report.
     name: String,
-    /// Whether weights are fitted to it, or judged on it.
+    /// Whether weights are fitted or evaluated on it.
     role: Role,
     /// The documents, relative to the data root.
     documents: PathBuf,
     /// The terminology, relative to the data root.
     terminology: PathBuf,
-    /// The prefix for ids that have none.
+    /// Prefix for ids that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prefix: Option<String>,
-    /// A table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
+    /// Table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-    /// How often it counts in the fit, against the others.
+    /// Weight in the fit relative to the other corpora.
     #[serde(default = "one")]
     weight: usize,
 }
@@ -78,14 +78,14 @@ struct CorpusReport {
     role: Role,
     n_documents: usize,
     n_gold: usize,
-    /// Strict, over contiguous mentions, at the threshold of the model.
+    /// Strict scores over contiguous mentions, at the threshold of the model.
     precision: f64,
     recall: f64,
     f1: f64,
-    /// The threshold that would be best here, and its F1.
+    /// The threshold with the best F1 on this corpus, and that F1.
     own_threshold: f32,
     own_f1: f64,
-    /// Expected calibration error of the scores of what was found, in ten bins.
+    /// Expected calibration error of the matches' scores, in ten bins.
     calibration_error: f64,
 }
 
@@ -95,7 +95,7 @@ struct RecognitionReport {
     corpora: Vec<CorpusReport>,
 }
 
-/// Runs the experiment that `table` holds.
+/// Runs the experiment in `table`.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
@@ -119,7 +119,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     write_text(&arguments.out, "model.json", &learned(&experiment, arguments.root())?.into_json(&model.to_json())?)
 }
 
-/// What the weights learn from; corpora of the role `dev` are judged on alone.
+/// Record of the training documents; corpora with role `dev` are only evaluated.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let mut all = Learned::default();
     for corpus in experiment.corpus.iter().filter(|corpus| corpus.role == Role::Fit) {
@@ -134,7 +134,7 @@ fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
     for _ in 0..experiment.rounds[0] {
         model.weights = fit(&places(to_fit.iter().copied(), &model, true), experiment.penalty);
     }
-    // Places that are less likely than half of this do not compete for their words.
+    // Matches below half of this threshold do not take part in overlap suppression.
     model.threshold = 0.1;
     for _ in 0..experiment.rounds[1] {
         model.weights = fit(&places(to_fit.iter().copied(), &model, false), experiment.penalty);
@@ -144,7 +144,7 @@ fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
     model
 }
 
-/// The places found in each corpus: all windows, or those that are left after overlaps are resolved.
+/// The matches in each corpus: all, or those that survive overlap suppression.
 fn places<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel, all: bool) -> Vec<Examples> {
     let config = RecogniseConfig { nested: all, min_score: all.then_some(0.0), ..RecogniseConfig::default() };
     sets.into_iter()

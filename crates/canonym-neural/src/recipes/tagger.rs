@@ -1,4 +1,4 @@
-//! The tagger: trained on corpora that annotate some types each.
+//! Recipe of the tagger, trained on corpora that each annotate some entity types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -53,12 +53,12 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// What each layer is for; `others` say otherwise of some, by the name of the layer.
+    /// Label sets in order; `others` override some of them by name.
     pub fn layers(&self, others: &BTreeMap<String, LabelSet>) -> Vec<LabelSet> {
         self.layer.iter().map(|layer| others.get(&layer.name).unwrap_or(&layer.of).clone()).collect()
     }
 
-    /// The same without some corpora, and without the layers that no other corpus teaches.
+    /// Removes corpora, and label sets that no remaining corpus trains.
     pub fn without(mut self, names: &[String]) -> canonym_core::Result<Experiment> {
         if let Some(unknown) = names.iter().find(|name| self.corpus.iter().all(|corpus| corpus.name != **name)) {
             let error = canonym_core::Error::invalid(format!("there is no corpus `{unknown}` to leave out"));
@@ -72,7 +72,7 @@ impl Experiment {
         Ok(self)
     }
 
-    /// The same training on held-out corpora, too.
+    /// The same experiment, with held-out corpora in the training set.
     #[must_use]
     pub fn on_everything(&self) -> Experiment {
         let mut all = self.clone();
@@ -84,23 +84,23 @@ impl Experiment {
     }
 }
 
-/// Which words have embeddings of their own.
+/// Which words have an embedding.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VocabularyConfig {
-    /// How often a word has to stand in the texts that are trained on.
+    /// Minimum count in the training set.
     least: usize,
-    /// How many there are at most.
+    /// Maximum number of words.
     most: usize,
 }
 
-/// Labels for one type as some corpora annotate it.
+/// A label set: one entity type, as some corpora annotate it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayerConfig {
-    /// Its name.
+    /// Name.
     name: String,
-    /// The type of its mentions, and from which share of concepts on a knowledge base covers it.
+    /// Entity type, and the threshold above which a knowledge base covers it.
     of: LabelSet,
 }
 
@@ -113,18 +113,18 @@ struct CorpusConfig {
     documents: PathBuf,
     #[serde(default = "one")]
     weight: f32,
-    /// For each layer that it teaches, the types that its annotators gave; `*` is any.
+    /// For each label set that it trains, the annotated types; `*` for any type.
     teaches: BTreeMap<String, Vec<String>>,
-    /// Which corpus the documents are of, for the record of what was learned from, where that is not the name of their folder.
+    /// Name of the corpus in the record of training documents, if it is not that of its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     of: Option<String>,
-    /// The source of its concept ids, such as `MESH`, where what names are used for is learned from it, too.
+    /// Prefix of its concept ids, such as `MESH`, if it contributes to the mention prior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ids: Option<String>,
-    /// Documents that stand in one of these, too, are left out.
+    /// Documents that also occur in one of these files are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_in: Vec<PathBuf>,
-    /// Only documents that stand in one of these, too, are kept.
+    /// Only documents that also occur in one of these files are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     only_in: Vec<PathBuf>,
 }
@@ -133,28 +133,28 @@ fn one() -> f32 {
     1.0
 }
 
-/// Names of one class.
+/// Gazetteer names of one class.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GazetteerConfig {
     class: String,
     /// A terminology, relative to the data root.
     terminology: PathBuf,
-    /// Its tree numbers, and the trees whose concepts are meant.
+    /// Tree numbers, and the trees to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-    /// Semantic types to keep; all where empty.
+    /// Semantic types to keep; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     types: Vec<String>,
-    /// Names with more characters than this are left out.
+    /// Maximum length of a name in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     longest: Option<usize>,
-    /// The columns of a table, from 1, that hold names; where given, the terminology is read as a plain table.
+    /// Columns with names, from 1; if set, the terminology is read as a plain table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<usize>,
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -162,7 +162,7 @@ struct Report {
     n_words: usize,
     n_names: usize,
     corpora: BTreeMap<String, CorpusReport>,
-    /// Strict scores of held-out corpora, by layer.
+    /// Strict scores on held-out corpora, by label set.
     dev: BTreeMap<String, BTreeMap<String, LayerReport>>,
     seconds: BTreeMap<&'static str, f64>,
 }
@@ -171,7 +171,7 @@ struct Report {
 struct CorpusReport {
     n_documents: usize,
     n_mentions: usize,
-    /// Mentions that do not begin and end where tokens do.
+    /// Mentions whose boundaries are not token boundaries.
     n_between_tokens: usize,
 }
 
@@ -183,7 +183,7 @@ struct LayerReport {
     f1: f64,
 }
 
-/// What was trained.
+/// A trained tagger.
 pub struct Trained {
     pub viewer: FeatureExtractor,
     pub usages: MentionPrior,
@@ -201,7 +201,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     Ok(())
 }
 
-/// A corpus as it was read.
+/// A corpus that has been read.
 struct Read<'a> {
     config: &'a CorpusConfig,
     documents: Vec<AnnotatedDocument>,
@@ -224,7 +224,7 @@ impl Experiment {
     }
 }
 
-/// Trains a tagger; log, checkpoint and report go to `out`.
+/// Trains a tagger; log, checkpoint and report are written to `out`.
 pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::Result<Trained> {
     experiment.check()?;
     let started = Instant::now();
@@ -283,7 +283,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
     let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
     let started = Instant::now();
     let mut bare = experiment.clone();
-    // What a corpus is called changes no training.
+    // The recorded name of a corpus does not affect training.
     bare.corpus.iter_mut().for_each(|corpus| corpus.of = None);
     let of = to_toml(&bare)?;
     let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
@@ -309,7 +309,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
     Ok(Trained { viewer, usages: usages(&corpora), parameters })
 }
 
-/// What names are used for in the corpora that are trained on.
+/// Counts the mention prior on the training corpora.
 fn usages(corpora: &[Read<'_>]) -> MentionPrior {
     let mut usages = MentionPrior::default();
     for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
@@ -325,7 +325,7 @@ fn usages(corpora: &[Read<'_>]) -> MentionPrior {
                 let name = expanded(text, &annotation.spans, &uses);
                 match annotation.ids.as_slice() {
                     [] => usages.add(&name, None),
-                    // Of a composite mention it is not known which part has which id.
+                    // In a composite mention it is unknown which part has which id.
                     [id] if id.contains(['|', '+']) => {}
                     [id] if id == "-1" || id == "-" => usages.add(&name, None),
                     [id] if id.contains(':') => usages.add(&name, Some(id)),
@@ -347,7 +347,7 @@ fn layer_report(score: Score) -> LayerReport {
     }
 }
 
-/// What the tagger learns from. Held-out corpora choose a checkpoint where the experiment lets them.
+/// Record of the training documents, including held-out corpora if they select the checkpoint.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
     let mut all = Learned::default();
@@ -387,7 +387,7 @@ fn read<'a>(config: &'a CorpusConfig, root: &Path) -> canonym_core::Result<Read<
     Ok(Read { config, documents })
 }
 
-/// For each layer that the corpus teaches the first and last tokens of its mentions.
+/// For each label set that the corpus trains, the first and last token of its mentions.
 fn mentions(
     experiment: &Experiment,
     config: &CorpusConfig,

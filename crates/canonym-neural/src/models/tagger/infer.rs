@@ -1,4 +1,4 @@
-//! The tagger without gradients: words are tabulated, the rest is a few products a text.
+//! Tagger inference without gradients: word vectors are precomputed, which leaves a few matrix products per text.
 
 use canonym_core::Result;
 
@@ -11,7 +11,7 @@ use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
-/// A product with a bias.
+/// A linear layer.
 #[derive(Debug, Clone)]
 struct Linear {
     weight: Matrix,
@@ -32,7 +32,7 @@ impl Linear {
     }
 }
 
-/// Gain and bias of a normalisation.
+/// Gain and bias of a layer norm.
 #[derive(Debug, Clone)]
 struct Norm {
     gain: Vec<f32>,
@@ -55,7 +55,7 @@ impl Norm {
     }
 }
 
-/// A tagger that is ready to read.
+/// A tagger ready for inference.
 #[derive(Debug, Clone)]
 pub struct Tagger {
     config: TaggerConfig,
@@ -68,35 +68,35 @@ pub struct Tagger {
     labels: Linear,
 }
 
-/// Words that are tabulated together.
+/// Words whose vectors are computed together.
 const WORDS: usize = 16;
 
-/// Tokens of a text that are read at a time, so that memory does not grow with its length.
+/// Tokens per window, which bounds memory on long texts.
 const WINDOW: usize = 4096;
 
-/// Tokens on either side that are read along: farther than the blocks see, and longer than a mention.
+/// Context tokens on either side of a window: more than the receptive field of the blocks, and more than a mention.
 const MARGIN: usize = 64;
 
-/// What the tagger says of one text.
+/// Tagger output of a text.
 #[derive(Debug, Clone, Default)]
 pub struct Tagged {
-    // Private: in text order, their own tokens one behind the other.
+    // Private: in text order; their own tokens are contiguous.
     windows: Vec<Window>,
 }
 
-/// A part of a text, with its margins.
+/// A window of a text with its context.
 #[derive(Debug, Clone)]
 struct Window {
-    /// The tokens that mentions of this window begin with.
+    /// Tokens whose mentions belong to this window, by their first token.
     own: std::ops::Range<usize>,
-    /// The first token that was read.
+    /// First token that was read.
     start: usize,
-    /// The sums of the layers that were asked for.
+    /// The CRF of each requested label set.
     layers: Vec<Option<LinearChainCrf>>,
 }
 
 impl Tagged {
-    /// How likely it is that exactly these tokens are a mention of a layer; 0 where the layer was not asked for.
+    /// Marginal probability of exactly this mention in a label set; 0 if the label set was not requested.
     pub fn mention(&self, layer: usize, first: usize, last: usize) -> f32 {
         let at = self.windows.partition_point(|window| window.own.end <= first);
         let Some(window) = self.windows.get(at) else { return 0.0 };
@@ -104,7 +104,7 @@ impl Tagged {
         lattice.map_or(0.0, |lattice| lattice.mention(first - window.start, last - window.start))
     }
 
-    /// Adds every mention of a layer that is at least as likely as `least`, in the order of their first and last tokens.
+    /// Adds every mention of a label set with a probability of at least `least`, ordered by first, then last token.
     pub fn mentions(&self, layer: usize, least: f32, found: &mut Vec<Marked>) {
         for window in &self.windows {
             let Some(lattice) = &window.layers[layer] else { continue };
@@ -119,7 +119,7 @@ impl Tagged {
         }
     }
 
-    /// Mentions of a layer that are at least as likely as `least`, of those that overlap the likelier one, in text order.
+    /// Mentions of a label set with a probability of at least `least`, overlaps suppressed, in text order.
     pub fn likeliest(&self, layer: usize, least: f32) -> Vec<Marked> {
         let mut found = Vec::new();
         self.mentions(layer, least, &mut found);
@@ -127,14 +127,14 @@ impl Tagged {
     }
 }
 
-/// The words that were met so far as the first block reads them.
+/// Precomputed vectors of the words seen so far, as input to the first block.
 #[derive(Debug, Clone, Default)]
 pub struct WordRows {
     values: Vec<f32>,
 }
 
 impl Tagger {
-    /// The tagger of these weights, which must fit the config.
+    /// Builds a tagger; the weights must fit the config.
     pub fn new(config: &TaggerConfig, parameters: &Parameters, n_layers: usize) -> Result<Tagger> {
         let block = |block: usize| {
             let name = |part: &str| format!("block.{block}.{part}");
@@ -158,7 +158,7 @@ impl Tagger {
         })
     }
 
-    /// Tags a text that was seen with `words`, on one thread, in the layers that are `wanted`; `rows` are those of [`Tagger::tabulate`].
+    /// Tags a text on one thread, for the `wanted` label sets. `words` are those of the features, `rows` those of [`Tagger::tabulate`].
     pub fn tag(
         &self,
         view: &TokenFeatures,
@@ -185,7 +185,7 @@ impl Tagger {
         Tagged { windows: (0..n).step_by(WINDOW).map(window).collect() }
     }
 
-    /// Scores of labels, `[tokens, layers * labels]`.
+    /// Label scores, `[tokens, label sets * labels]`.
     pub fn scores(&self, view: &TokenFeatures, words: &Words, known: &WordRows) -> Matrix {
         let mut rows = self.embed(view, known);
         let segments = Segments::of_lengths([view.tokens.len()]);
@@ -223,12 +223,12 @@ impl Tagger {
         rows
     }
 
-    /// Adds the rows of words that are new to `known`, which belongs to `words` and to this tagger.
+    /// Computes the vectors of new words and appends them to `known`, which belongs to `words` and this tagger.
     pub fn tabulate(&self, words: &Words, known: &mut WordRows) {
         let n_known = known.values.len() / self.config.width;
         let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
         let (own, gram, shape) = (table("embedding.word"), table("embedding.gram"), table("embedding.shape"));
-        // Products of one size round alike, so the row of a word does not depend on the words that are new with it.
+        // Products of a fixed size round alike, so the vector of a word does not depend on the other new words.
         for first in (n_known..words.len()).step_by(WORDS) {
             let mut input = Matrix::zeros(WORDS, own.n_cols + gram.n_cols + shape.n_cols);
             let n = WORDS.min(words.len() - first);
@@ -331,7 +331,7 @@ mod tests {
             assert!(tagged.mention(1, 0, 0) > 0.0 && tagged.mention(0, 0, 0) == 0.0);
         }
         assert_eq!(first, expected.n_rows);
-        // To the last bit, whatever was read before.
+        // Bit-identical, whatever was read before.
         let (mut alone, mut few) = (Words::default(), WordRows::default());
         let view = viewer.view(TEXTS[2], &mut alone);
         tagger.tabulate(&alone, &mut few);
@@ -351,7 +351,7 @@ mod tests {
             shape_dim: 4,
             width: 12,
             distances: vec![1, 2],
-            // Uses of a word learn from each other within a window; a text without repeats is read as a whole would be.
+            // Word states are shared within a window; a text without repeated words gives the same as one window would.
             share_after: 9,
             ..TaggerConfig::default()
         };

@@ -4,7 +4,7 @@ use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 use crate::train::optimise::{AdamConfig, Schedule};
 use crate::train::{Progress, Run, RunConfig};
 
-/// Ten concepts of two names each: a name is `[0, concept, other]`, its mention the piece of the concept.
+/// Eight concepts with two names each: a name is `[concept, other]`, a mention is the wordpiece of the concept.
 fn names() -> Names {
     let mut names = Names::default();
     for concept in 0..8u32 {
@@ -55,7 +55,7 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
         let n_confused: usize = objective.hard_negatives.iter().map(Vec::len).sum();
         assert!(n_confused > 0 && objective.hard_negatives.iter().all(|names| names.len() <= 4));
         objective.begin_round(&parameters, 1).unwrap();
-        // The same search finds nothing new.
+        // Mining again finds nothing new.
         assert_eq!(objective.hard_negatives.iter().map(Vec::len).sum::<usize>(), n_confused);
         let mut n_asked = 0;
         for step in 0..6 {
@@ -65,7 +65,7 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
             let most = if shared { batch.n_names } else { 1 + 2 + 3 };
             assert!(sizes.clone().all(|n| n > 1 && n <= most), "{sizes:?}");
         }
-        // An epoch asks of every mention once, but for those without a concept that has a name.
+        // An epoch contains every mention once, except for those whose concept has no name.
         assert_eq!(n_asked, 46);
         let memory = objective.memory();
         let mut other = Linking::new(&model, config(shared), (&readings, &names), 11);
@@ -128,7 +128,7 @@ fn training_links_and_finds_mentions() {
 fn mentions_come_near_names_that_are_kept_as_they_are() {
     let (names, mut readings) = (names(), readings());
     readings[0].mentions[1].concepts.clear();
-    // A mention of two concepts.
+    // A mention with two concepts.
     let other = (readings[1].mentions[0].concepts[0] + 1) % 8;
     readings[1].mentions[0].concepts.push(other);
     let (mut model, mut parameters) = drawn(MentionVector::Ends, NameVector::Mean, None);
@@ -162,7 +162,7 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
     let mut killed = begin(parameters.clone(), 24);
     let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
         Progress::Round { .. } => run.save(&path, "this"),
-        // In the middle of a round.
+        // Inside a mining interval.
         Progress::Step { step: 15, .. } => Err(canonym_core::Error::invalid("killed")),
         Progress::Step { .. } => Ok(()),
     });
@@ -184,6 +184,6 @@ fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
     let linking = Linking::new(&model, LinkingConfig { batch: 1, ..config(false) }, (&readings, &names), 3);
     let batch = linking.batch(0, &mut SplitMix64::new(1));
     assert_eq!(batch.windows[0].mentions, [(1, 1), (4, 4), (4, 5)]);
-    // It is linked where it has its home alone.
+    // It is linked only in the window with the most context.
     assert_eq!(batch.n_mentions, 2);
 }

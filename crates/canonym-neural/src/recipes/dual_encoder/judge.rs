@@ -1,4 +1,4 @@
-//! What held-out documents say of a dual encoder, and what they set.
+//! Evaluates a dual encoder on held-out documents and selects its settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,20 +28,20 @@ use crate::system::detect_then_link::DetectThenLink;
 use crate::system::linked::{MentionSource, System, SystemConfig};
 use crate::system::parts::{Models, name_evidence};
 
-/// Least probabilities of spans that are tried.
+/// Candidate values of the minimum span probability.
 pub const LEAST_SPANS: [f32; 19] =
     [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
-/// Weights of the logarithm of shares that are tried beside a lexical weight of 1.
+/// Candidate values of the dense weight; the lexical weight is 1.
 const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
 
-/// The weight that multiplies shares as if words and context knew nothing of each other.
+/// Weight under conditional independence of name and context.
 const USUAL_SHARE_WEIGHT: f32 = 1.0;
 
-/// Weights of the vote of mentions of the same words that are tried.
+/// Candidate values of the one-sense-per-discourse weight.
 const SAME_SENSES: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
 
-/// Strict scores: places and concepts have to be right.
+/// Strict scores: span and concept have to be correct.
 #[derive(Debug, Serialize)]
 pub struct SearchReport {
     pub min_span: f32,
@@ -49,14 +49,14 @@ pub struct SearchReport {
     pub precision: f64,
     pub recall: f64,
     pub f1: f64,
-    /// The same where ends of gold mentions leak into the division of the text, as published.
+    /// F1 when gold mention boundaries leak into the tokenisation, as published.
     pub leaky_f1: f64,
-    /// For each least probability of a span.
+    /// F1 by minimum span probability.
     pub by_least_span: Vec<(f32, f64)>,
     pub joint: JointReport,
 }
 
-/// Sets what is set on held-out documents: the weight of vectors beside words, the calibration, the least probability of spans.
+/// Selects dense weight, calibration and minimum span probability on held-out documents, and fills in the report.
 pub fn judge(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
@@ -136,17 +136,17 @@ pub fn judge(
     Ok(())
 }
 
-/// Figures of documents on which nothing was chosen, as `canonym eval` counts them.
+/// Scores on documents that nothing was selected on, as computed by `canonym eval`.
 #[derive(Debug, Serialize)]
 pub struct Measured {
     pub n_documents: usize,
-    /// The share of given mentions with a concept whose first candidate is right.
+    /// Accuracy@1 on given linked mentions.
     pub accuracy: f64,
-    /// Of found mentions, strict; `None` where they are not judged.
+    /// Strict scores of detected mentions; `None` if detection is not evaluated.
     pub found: Option<Score>,
 }
 
-/// Links documents with the settings that a model has, and compares.
+/// Links documents with the settings of the model and evaluates the result.
 pub fn measure(
     bundle: &DualBundle,
     kb: &Arc<KnowledgeBase>,
@@ -175,7 +175,7 @@ pub fn measure(
     Ok(Measured { n_documents: documents.len(), accuracy, found })
 }
 
-/// Finds and links mentions for each least probability of spans, and keeps the best.
+/// Detects and links mentions for each minimum span probability, and keeps the best.
 fn search(
     bundle: &mut DualBundle,
     linker: &DualLinker,
@@ -213,7 +213,7 @@ fn search(
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
     let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
     let joint = judge_joint(&all, &gold);
-    // What does not help on documents that it was not fitted to does not help.
+    // The joint model is kept only if it also helps under cross-validation.
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
         min_span,

@@ -98,7 +98,7 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     assert!(first.contributions.iter().any(|part| part.feature == "name" && part.log_odds > 1.0), "{first:?}");
     let sum: f64 = first.contributions.iter().map(|part| part.log_odds).sum();
     assert!((sum - first.log_odds).abs() < 1e-2, "{first:?}");
-    // What is no name is not heard, and no candidate is lost.
+    // An empty name has no name score, and no candidate is lost.
     assert_eq!(hears.link_names(&["", "zebra"]).unwrap().len(), 2);
 }
 
@@ -215,7 +215,7 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
             }
         }
     }
-    // Given mentions have no such part.
+    // Given mentions have no mention probability to explain.
     let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
     let marked: Vec<Marked<'_>> =
         documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();

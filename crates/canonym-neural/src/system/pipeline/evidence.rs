@@ -8,8 +8,8 @@ use crate::models::decision::{
 };
 use crate::models::tagger::typed::LabelSet;
 
-/// Mentions of the tagger that are no names of the knowledge base are linked from this probability on, by their type. Each costs a search;
-/// what people write of diseases and chemicals is often no name, while organs, organisms and genes are mostly called by their names.
+/// Minimum tagger probability, by entity type, for linking a mention without a dictionary match. Each costs a search. Diseases and
+/// chemicals are often written in words that are not names in the terminology; organs, organisms and genes mostly appear under their names.
 pub(super) fn min_proposed(layer_type: &str) -> f32 {
     match block_of(layer_type) {
         0 | 1 | OTHER => 0.3,
@@ -18,35 +18,35 @@ pub(super) fn min_proposed(layer_type: &str) -> f32 {
 }
 
 impl Decision {
-    /// Whether a place is given, with a concept or without.
+    /// Whether a proposal is output, linked or not.
     pub(super) fn gives(&self, place: &SpanProposal) -> bool {
         let typed = place.tagged.1 >= LEAST_NAMELESS;
         self.link(place) >= self.least(place)
             || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.min_mention)
     }
 
-    /// The minimum probability of a link at a place. Exact names of several words that one concept has are never below it.
+    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it.
     pub fn least(&self, place: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
         let least = self.min_link + place.research * (in_research - self.min_link);
         if place.is_name_of_words() { least.min(LEAST_PHRASE) } else { least }
     }
 
-    /// The probability that place and concept are right.
+    /// Probability that span and concept are both correct.
     pub fn link(&self, place: &SpanProposal) -> f32 {
         if place.link.candidates.is_empty() {
             return 0.0;
         }
         let weighed = probability(&self.link, &place.evidence).max(place.stated);
-        // No reading of the context speaks against an exact name of several words.
+        // The context does not outweigh an exact match of several words.
         if place.is_phrase() { weighed.max(LEAST_PHRASE) } else { weighed }
     }
 }
 
-/// Exact names of several words are at least as probable.
+/// Minimum link probability of exact names of several words.
 const LEAST_PHRASE: f32 = 0.5;
 
-/// A mention without a concept has to be at least as likely to the tagger.
+/// Minimum tagger probability of an unlinked mention.
 const LEAST_NAMELESS: f32 = 0.3;
 
 pub(super) fn logit(probability: f32) -> f32 {
@@ -54,7 +54,7 @@ pub(super) fn logit(probability: f32) -> f32 {
     (kept / (1.0 - kept)).ln()
 }
 
-/// The features of a place whose concept has a name that the tagger marks by `marks` in each of its layers.
+/// Feature vector of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
 pub(super) fn evidence(place: &SpanProposal, marks: &[f32], layers: &[LabelSet]) -> Evidence {
     let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
     let read = place.spotted.as_ref().map(DictionaryMatch::best);

@@ -1,4 +1,4 @@
-//! Why the pipeline gives a mention and its concept: what each feature of the evidence adds to the log-odds.
+//! Explanations of the pipeline: the contribution of each feature to the log-odds of a mention and its concept.
 
 use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym_core::link::recognise::short_forms;
@@ -11,7 +11,7 @@ use super::{Pipeline, SpanProposal};
 use crate::models::decision::{FEATURES, N_SPOKEN};
 
 impl Pipeline {
-    /// As [`canonym_core::link::Annotator::annotate`], each mention with its reasons.
+    /// Like [`canonym_core::link::Annotator::annotate`], with an explanation of each mention.
     pub(super) fn explain_all(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
         let proposals = self.proposals(documents);
         let of_document = |(document, proposals): (&Document, Vec<SpanProposal>)| {
@@ -31,7 +31,7 @@ impl Pipeline {
         place: &SpanProposal,
     ) -> (LinkedMention, Explanation) {
         let linked = self.linked(place);
-        // A sense is compared by its long form, as an abbreviation is that the text defines.
+        // A short form from the sense inventory is compared by its long form, like an abbreviation defined in the text.
         let is_sense = place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some());
         let long_form = linked.link.candidates.first().and_then(|best| best.name).filter(|_| is_sense);
         let compared = long_form.map_or(place.name.as_str(), |name| self.kb.name(name)).to_owned();

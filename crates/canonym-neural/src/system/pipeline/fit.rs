@@ -1,4 +1,4 @@
-//! Fits how evidence is weighed to corpora that neither the tagger nor the encoder of names was trained on.
+//! Fits the pipeline's decision weights on corpora that neither tagger nor name encoder was trained on.
 
 use canonym_core::link::fit::logistic;
 use serde::Serialize;
@@ -6,16 +6,16 @@ use serde::Serialize;
 use super::{SpanProposal, suppress_overlaps};
 use crate::models::decision::{Decision, Evidence};
 
-/// What was proposed in a corpus, and what of it is right.
+/// Span proposals of a corpus with gold labels.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// How often it counts, against other corpora.
+    /// Weight of the corpus relative to the others.
     pub weight: usize,
-    /// Whether all mentions of the types that are looked for are annotated, those without a concept, too.
+    /// Whether the corpus annotates all mentions of the target types, including unlinked ones.
     pub judges_mentions: bool,
-    /// Of each document the mentions that are there, and those of them that have a concept.
+    /// For each document the number of gold mentions, and of those with a concept.
     pub counts: Vec<(usize, usize)>,
-    /// The proposals of each document: whether there is a mention, and whether its concept is right, too.
+    /// The proposals of each document: whether the span is a gold mention, and whether the concept is correct as well.
     pub documents: Vec<Vec<(SpanProposal, (bool, bool))>>,
 }
 
@@ -28,7 +28,7 @@ impl Judged {
         self.counts.iter().map(|(_, n_links)| n_links).sum()
     }
 
-    /// Every second document, from the first or the second on.
+    /// Every second document, starting with the first (0) or the second (1).
     fn half(&self, half: usize) -> Judged {
         Judged {
             counts: self.counts.iter().skip(half).step_by(2).copied().collect(),
@@ -38,30 +38,30 @@ impl Judged {
     }
 }
 
-/// Strict figures of one corpus under the fitted weights.
+/// Strict precision, recall and F1 on one corpus under the fitted weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Mentions that are there.
+    /// Gold mentions.
     pub n_mentions: usize,
-    /// Mentions: precision, recall and their harmonic mean.
+    /// Mention detection: precision, recall and F1.
     pub mentions: [f64; 3],
-    /// Mentions with a concept that are there.
+    /// Gold mentions with a concept.
     pub n_links: usize,
-    /// Mentions with their concepts: precision, recall and their harmonic mean.
+    /// Detection and linking: precision, recall and F1.
     pub links: [f64; 3],
 }
 
-/// Places of a corpus: whether there is a mention, and whether its concept is right, too.
+/// Proposals of a corpus: whether the span is a gold mention, and whether the concept is correct as well.
 type Left<'a> = Vec<(&'a SpanProposal, (bool, bool))>;
 
-/// The weight of the squared norm of the weights in the loss.
+/// L2 regularisation strength.
 const PENALTY: f64 = 1e-4;
 
-/// Fits weights and thresholds; recall counts `beta` times as much as precision where the threshold of links is chosen (F-beta), and as
-/// much as precision where that of texts that read like research articles is. The figures are of the corpora in order.
+/// Fits weights and thresholds. The link threshold maximises F-beta; that of texts in the style of research articles maximises F1. Returns
+/// the figures of each corpus, in order.
 pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
-    // Over all proposals first, and then over those that are left after overlaps are resolved.
+    // Fitted on all proposals first, then on those that survive overlap suppression.
     let mut left: Vec<Left<'_>> = corpora
         .iter()
         .map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect())
@@ -126,7 +126,7 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     (decision, figures)
 }
 
-/// Figures of documents that nothing was fitted to: weights and thresholds are those of the other half of the documents.
+/// Two-fold cross-validation: the figures of each half of the documents use weights and thresholds fitted on the other half.
 pub fn figures_by_halves(corpora: &[Judged], beta: f64) -> Vec<Figures> {
     let halves: [Vec<Judged>; 2] = [0, 1].map(|half| corpora.iter().map(|corpus| corpus.half(half)).collect());
     let decisions = [1, 0].map(|other| fit_decision(&halves[other], beta).0);
@@ -147,7 +147,7 @@ fn sum(left: (usize, usize), right: (usize, usize)) -> (usize, usize) {
     (left.0 + right.0, left.1 + right.1)
 }
 
-/// The proposals of a corpus that are left after overlaps are resolved, those in pieces left out.
+/// The proposals of a corpus after overlap suppression.
 fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
     let of_document = |document: &'a Vec<(SpanProposal, (bool, bool))>| {
         suppress_overlaps(
@@ -159,13 +159,13 @@ fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
     corpus.documents.iter().flat_map(of_document).collect()
 }
 
-/// Links that are given, and the right ones among them.
+/// Number of linked proposals, and of correct ones.
 fn given_links(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
     let given = proposals.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
     given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)))
 }
 
-/// Mentions that are given, and the right ones among them.
+/// Number of output mentions, and of correct ones.
 fn given_mentions(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
     let given = proposals.iter().filter(|(place, _)| decision.gives(place));
     given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)))

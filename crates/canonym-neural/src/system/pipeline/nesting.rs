@@ -1,4 +1,4 @@
-//! Span proposals inside longer ones. Every function takes time that is linear in the length of the text, sorting apart.
+//! Nested span proposals. Every function is linear in the length of the text, apart from sorting.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use canonym_core::text::tokens::Token;
 use super::SpanProposal;
 use crate::models::tagger::crf::{MAX_TOKENS, Marked};
 
-/// Words that the tagger adds to a form do not give it a sense that it does not have: `rash decision`. `sensed` is in text order.
+/// Marks tagger-only spans that contain a word used in another sense, as in `rash decision`. `sensed` is in text order.
 pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[Sensed]) {
     let means_other = |sensed: &&Sensed| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
     let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
@@ -19,15 +19,15 @@ pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[Sensed
     }
 }
 
-/// Finds for each place the most probable mention of the tagger that is longer and holds it, and the most probable of those that are dictionary
-/// matches, too.
+/// For each proposal, finds the highest probability of a longer tagger mention that contains it, and the highest among those with a
+/// dictionary match.
 pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut marked: Vec<Marked>) {
     marked.sort_unstable_by_key(|mark| mark.first);
     let names: HashSet<Span> =
         proposals.iter().filter(|place| place.spotted.is_some()).map(|place| place.span).collect();
     for place in proposals {
         let token = tokens.partition_point(|token| token.span.end <= place.span.start);
-        // A mention has a limited number of tokens, so those that hold the place begin shortly before it.
+        // Mentions have at most `MAX_TOKENS` tokens, so those that contain the proposal start shortly before it.
         let from = marked.partition_point(|mark| mark.first + MAX_TOKENS < token);
         for mark in marked[from..].iter().take_while(|mark| mark.first <= token) {
             let span = Span { start: tokens[mark.first].span.start, end: tokens[mark.last].span.end };
@@ -42,8 +42,7 @@ pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut 
     }
 }
 
-/// Drops proposals of the tagger alone that stand inside an exact name of several words, or that hold a coordination which the dictionary takes
-/// apart.
+/// Drops tagger-only proposals inside an exact name of several words, and those that contain a coordination split by the dictionary.
 pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
     let spans = |wanted: &dyn Fn(&SpanProposal) -> bool| {
         let mut spans: Vec<Span> = proposals.iter().filter(|place| wanted(place)).map(|place| place.span).collect();
@@ -52,7 +51,7 @@ pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
     };
     let phrases = Phrases::of(proposals, SpanProposal::is_phrase);
     let mut hulls = spans(&|place| place.spans.len() > 1);
-    // The end of a hull becomes the nearest from there on.
+    // The end of each hull becomes the minimum of all following ends.
     for at in (1..hulls.len()).rev() {
         hulls[at - 1].end = hulls[at - 1].end.min(hulls[at].end);
     }
@@ -65,13 +64,13 @@ pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
     });
 }
 
-/// Drops what stands inside an exact name of several words that has one concept, but for the cause that it begins with.
+/// Drops proposals inside an unambiguous exact name of several words, except for a cause at its start.
 pub(super) fn drop_inside_names(proposals: &mut Vec<SpanProposal>) {
     let names = Phrases::of(proposals, SpanProposal::is_name_of_words);
     proposals.retain(|place| place.spans.len() > 1 || place.is_cause() || !names.hold_inside(place.span));
 }
 
-/// The spans of some proposals, sorted, and for each the furthest end so far.
+/// Sorted spans of selected proposals, each with the maximum end so far.
 struct Phrases(Vec<(Span, u32)>);
 
 impl Phrases {
@@ -87,13 +86,13 @@ impl Phrases {
         Phrases(spans)
     }
 
-    /// Whether one of them holds a span.
+    /// Whether one of them contains `span`.
     fn hold(&self, span: Span) -> bool {
         let n = self.0.partition_point(|(phrase, _)| phrase.start <= span.start);
         n > 0 && self.0[n - 1].1 >= span.end
     }
 
-    /// Whether one of them that is longer holds a span.
+    /// Whether a longer one contains `span`.
     fn hold_inside(&self, span: Span) -> bool {
         let n_before = self.0.partition_point(|(phrase, _)| phrase.start < span.start);
         let n = self.0.partition_point(|(phrase, _)| phrase.start <= span.start);
