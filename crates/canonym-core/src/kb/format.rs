@@ -1,8 +1,8 @@
-//! The compiled file: which sections it has, and what it says of itself.
+//! Sections and metadata of the compiled file.
 //!
-//! All numbers are little-endian. `N` concepts are sorted by id; the names of a concept stand together, the
-//! preferred one first. A `*.at` section holds `n + 1` offsets into its neighbour. The lexical sections
-//! describe *forms*: the distinct folded names, sorted.
+//! All numbers are little-endian. The `N` concepts are sorted by id; the names of a concept are consecutive, the
+//! preferred one first. A `*.at` section holds `n + 1` offsets into the section after it. The lexical sections describe
+//! *forms*: the distinct folded names, sorted.
 //!
 //! | section | content |
 //! | --- | --- |
@@ -32,54 +32,54 @@ use crate::artifact::Kind;
 /// The kind and format number of compiled knowledge bases.
 pub const KIND: Kind = Kind { tag: *b"KNOW", name: "knowledge base", format: 1 };
 
-/// What a knowledge base says of itself.
+/// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
-    /// A short name, such as `mesh-descriptors-2019`.
+    /// Short name, such as `mesh-descriptors-2019`.
     pub name: String,
-    /// The source format, such as `obo`.
+    /// Source format, such as `obo`.
     pub source_format: String,
-    /// The files it was compiled from: name and content hash.
+    /// Source files with their hashes.
     pub files: Vec<SourceFile>,
-    /// The release the source names, where it does.
+    /// Release given by the source or the user; may be empty.
     pub version: String,
-    /// What the user is told about the licence of the content.
+    /// Licence note shown to users.
     pub licence: String,
-    /// Prefixes that the import added to ids, such as `MESH`; raw ids leave them out.
+    /// Prefixes that the import added to ids, such as `MESH`; not part of raw ids.
     pub added_prefixes: Vec<String>,
-    /// The import options, as the user would write them.
+    /// Import options as given by the user.
     pub options: Vec<String>,
-    /// How many concepts.
+    /// Number of concepts.
     pub n_concepts: u32,
-    /// How many names.
+    /// Number of names.
     pub n_names: u32,
-    /// How many distinct folded names.
+    /// Number of distinct folded names.
     pub n_forms: u32,
-    /// How many names have a narrow, broad or related scope: none where the source knows no scopes.
+    /// Number of names with narrow, broad or related scope; 0 if the source has no scopes.
     pub n_scoped_names: u32,
     /// Semantic types, sorted.
     pub types: Vec<String>,
     /// Source vocabularies, sorted.
     pub sources: Vec<String>,
-    /// Parents that the file does not hold; `None` in files of builders that did not write it down.
+    /// Parents that are missing in the file; `None` if written by a version that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_parents: Option<UnknownParents>,
 }
 
-/// Parents that concepts name and the knowledge base does not hold, because the source or a filter leaves them out.
+/// Parents missing in the knowledge base because the source or a filter omits them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownParents {
-    /// How many.
+    /// Their number.
     pub n: u64,
-    /// The first of them: the concept and its parent.
+    /// The first of them: concept and parent.
     pub first: Vec<(String, String)>,
 }
 
-/// A file that went into a knowledge base.
+/// A source file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
-    /// Its name without folders.
+    /// File name without folders.
     pub name: String,
-    /// XXH3-128 of its bytes, in hexadecimal.
+    /// XXH3-128 of the content, in hexadecimal.
     pub xxh3: String,
 }

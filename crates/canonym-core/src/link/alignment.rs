@@ -15,7 +15,7 @@ pub struct Token {
     pub root: u64,
     /// Hashes of the roots of its parts: organ and disorder (`nephropathy`: kidney, disease).
     pub parts: Option<[u64; 2]>,
-    /// Inverse document frequency; zero for stop words.
+    /// Inverse document frequency; zero for function words.
     pub weight: f32,
     /// Its role in the name.
     pub kind: Kind,

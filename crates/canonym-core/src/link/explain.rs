@@ -87,7 +87,7 @@ pub enum Agreement {
     Fold,
     /// Equal word by word after removal of spelling variants and inflection.
     Canonical,
-    /// The same word roots in any order, without stop words such as `of`.
+    /// The same word roots in any order, without function words such as `of`.
     Root,
     /// Similar character n-grams.
     NGram,

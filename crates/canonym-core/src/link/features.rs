@@ -393,7 +393,7 @@ fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
     }
 }
 
-/// Inverse document frequency of a token; zero for stop words.
+/// Inverse document frequency of a token; zero for function words.
 fn token_weight(kb: &KnowledgeBase, linking: bool, row: Option<u32>) -> f32 {
     if linking {
         return 0.0;

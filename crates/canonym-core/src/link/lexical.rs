@@ -145,8 +145,8 @@ const PLACEHOLDERS: [&str; 15] = [
 ];
 
 /// Whether a text can name a concept of `kb`. It needs a letter and a word that is not a stop word. Placeholders such
-/// as `n/a`, single letters and doses are rejected unless they are names of `kb`. Upper-case text that is a name of
-/// `kb` as written counts as a short form, so `NEC` is accepted and `nec` is not.
+/// as `n/a`, single letters and doses are rejected unless `kb` has them as preferred names. Stop words in upper case are
+/// accepted if `kb` has that name as written, so `NEC` may be a short form and `nec` is not.
 pub fn may_name(kb: &KnowledgeBase, text: &str) -> bool {
     if !text.chars().any(char::is_alphabetic) {
         return false;
@@ -195,7 +195,7 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
             Candidate { concept: scored.concept, name: Some(scored.name), score }
         })
         .collect();
-    // Equal scores have margin zero, so probabilities decrease along the list.
+    // Equal scores have margin zero; probabilities never increase along the list.
     for rank in 1..candidates.len() {
         candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
     }

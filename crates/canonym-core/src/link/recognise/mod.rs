@@ -71,7 +71,7 @@ pub struct Spotted {
     pub span: Span,
     /// The pieces; more than one only in a coordination.
     pub spans: Vec<Span>,
-    /// Number of words without stop words.
+    /// Number of words without function words.
     pub n_words: usize,
     /// Whether it names a cause, such as the drug in `lithium-induced tremor`.
     pub is_cause: bool,

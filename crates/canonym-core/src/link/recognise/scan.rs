@@ -1,6 +1,6 @@
 //! Tokenises a text and finds every window whose words are a name of the knowledge base.
 //!
-//! The key of a window is the bag of the roots of its tokens without stop words, so the lookup ignores word order and
+//! The key of a window is the bag of the roots of its tokens without function words, so the lookup ignores word order and
 //! inflection. The agreement of window and name is determined afterwards, as a [`Tier`].
 
 use std::collections::HashMap;
@@ -29,9 +29,9 @@ const MAX_REMEMBERED: usize = 1 << 18;
 pub enum Tier {
     /// The same roots.
     Root,
-    /// The same canonical tokens in another order, or with other stop words.
+    /// The same canonical tokens in another order, or with other function words.
     Permuted,
-    /// The same canonical tokens in the same order, stop words ignored.
+    /// The same canonical tokens in the same order, function words ignored.
     Ordered,
     /// The same folded text.
     Folded,
@@ -59,7 +59,7 @@ pub struct Found {
     pub first: usize,
     /// Index of the last word.
     pub last: usize,
-    /// Number of words without stop words.
+    /// Number of words without function words.
     pub n_counted: usize,
     /// The forms that agree best, with their tier: all forms in order, or else those of the best lower tier.
     pub forms: Vec<(FormId, Tier)>,
