@@ -2,8 +2,8 @@
 //!
 //! An annotation line has the tab-separated columns `id start end text type ids parts`. `ids` may be absent; it is kept
 //! as one string, whatever its separator (`D003110|D009369`, `D004829+D003294`, `7037,7036`). The optional `parts`
-//! contains the names of a composite mention, separated by `|`. Any other tab-separated line, such as `id CID D003042
-//! D012640`, is a relation, kept as is.
+//! contains the names of a composite mention, separated by `|`. Any other tab-separated line, such as
+//! `id CID D003042 D012640`, is a relation, kept as is.
 //!
 //! Offsets are code points of title, one separator and abstract. A document with the id of an earlier one, and one
 //! without a title, are counted as oddities. When writing, discontinuous mentions become their hull, only the first

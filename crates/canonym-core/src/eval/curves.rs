@@ -119,7 +119,7 @@ pub struct WantedPrecision {
 /// Calibration of the scores.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Bins of equal width on [0, 1], including empty ones.
+    /// Bins of equal width from 0 to 1, including empty ones.
     pub bins: Vec<ReliabilityBin>,
     /// Expected calibration error: mean over answers of |confidence - accuracy| of their bin.
     pub ece: f64,

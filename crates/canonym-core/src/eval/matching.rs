@@ -154,7 +154,7 @@ impl Sum for Counts {
     }
 }
 
-/// Precision, recall and F1 in [0, 1].
+/// Precision, recall and F1 from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Correct predictions / predictions.

@@ -1,6 +1,6 @@
 //! The report of an evaluation: subject, policy and scores.
 //!
-//! Written as JSON and as a [`table`](Report::table). Scores are shares in [0, 1], not rounded.
+//! Written as JSON and as a [`table`](Report::table). Scores are shares from 0 to 1, not rounded.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub struct Bm25Config {
     /// Term-frequency saturation.
     pub k1: f32,
-    /// Length normalisation, in [0, 1].
+    /// Length normalisation, 0 to 1.
     pub b: f32,
 }
 

@@ -140,7 +140,7 @@ pub struct GramIndexView<'a> {
 pub struct GramHit {
     /// Row of the name.
     pub row: u32,
-    /// Cosine of the TF-IDF vectors, in [0, 1].
+    /// Cosine of the TF-IDF vectors, 0 to 1.
     pub cosine: f32,
 }
 

@@ -72,7 +72,7 @@ pub struct SearchHit {
     pub name: NameId,
     /// How it matched.
     pub found: Found,
-    /// Similarity of the folded name and the query, in [0, 1].
+    /// Similarity of the folded name and the query, 0 to 1.
     pub similarity: f32,
 }
 

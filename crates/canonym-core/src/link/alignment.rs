@@ -173,7 +173,7 @@ fn sum_up(tokens: &[Token], found: &[f32]) -> Side {
     side
 }
 
-/// Spelling similarity in [0, 0.95]: long common prefix, long common suffix, or few edits (Damerau-Levenshtein).
+/// Spelling similarity from 0 to 0.95: long common prefix, long common suffix, or few edits (Damerau-Levenshtein).
 fn resemblance(one: &str, other: &str) -> f32 {
     let (long, short) = (one.len().max(other.len()), one.len().min(other.len()));
     if short < 4 {

@@ -1,7 +1,7 @@
 //! Negation, temporality and experiencer of mentions, by the ConText algorithm.
 //!
-//! A *trigger* such as `denies` or `history of` applies to the text after it in its sentence; one such as `was ruled
-//! out` applies to the text before it. Its scope ends at a *termination* such as `but`, at a semicolon, or at the end
+//! A *trigger* such as `denies` or `history of` applies to the text after it in its sentence; one such as
+//! `was ruled out` applies to the text before it. Its scope ends at a *termination* such as `but`, at a semicolon, or at the end
 //! of the sentence. A *pseudo-trigger* such as `no increase in` contains the words of a trigger but has no effect. A
 //! heading such as `Family history:` applies to its whole section. An *aside* such as `on metformin` suspends a trigger
 //! or heading up to the next comma. Signs and answers in notes (`(-) fever`, `Rash: no`) are distinguished from bullets

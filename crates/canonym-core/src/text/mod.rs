@@ -82,7 +82,7 @@ pub struct Mention {
     pub spans: Vec<Span>,
     /// The semantic type given by a recogniser or a corpus.
     pub semantic_type: Option<String>,
-    /// Confidence of the recogniser, in [0, 1].
+    /// Confidence of the recogniser, 0 to 1.
     pub score: f32,
 }
 

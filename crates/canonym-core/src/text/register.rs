@@ -43,7 +43,7 @@ const UNSEEN: f32 = 25.0;
 /// Weight of an everyday word against a research word.
 const TAKES_BACK: f32 = 1.5;
 
-/// Research-article score in [0, 1]. Short texts score lower, because a sentence or two is little evidence.
+/// Research-article score from 0 to 1. Short texts score lower, because a sentence or two is little evidence.
 pub fn research(text: &str) -> f32 {
     static LISTS: OnceLock<[HashSet<&str>; 2]> = OnceLock::new();
     let lists = || [RESEARCH, EVERYDAY].map(|list| list.split_ascii_whitespace().collect());

@@ -1,7 +1,7 @@
 //! Tokenisation into words, numbers and Greek letters, with the kind of gap between tokens.
 //!
-//! A token is a run of letters, of digits, or of Greek letters, with following combining marks; `IL-2`, `IL2` and `IL
-//! 2` have the same two tokens. A possessive `s` and punctuation are not tokens; punctuation determines the [`Gap`]
+//! A token is a run of letters, of digits, or of Greek letters, with following combining marks; `IL-2`, `IL2` and
+//! `IL 2` have the same two tokens. A possessive `s` and punctuation are not tokens; punctuation determines the [`Gap`]
 //! before the next token.
 //!
 //! ```

@@ -10,7 +10,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 
-/// A plot of shares over x values in [0, 1].
+/// A plot of shares over x values from 0 to 1.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plot {
     /// Title for screen readers.

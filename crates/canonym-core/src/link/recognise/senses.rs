@@ -26,7 +26,7 @@ const TOPICS: &str = include_str!("../../../assets/topics.tsv");
 /// A sense in the inventory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sense {
-    /// Its share of all uses of the form, in [0, 1].
+    /// Its share of all uses of the form, 0 to 1.
     pub prior: f32,
     /// Whether it comes from the user's file.
     pub is_own: bool,
