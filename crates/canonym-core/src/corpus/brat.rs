@@ -5,7 +5,7 @@
 //! | `T1⇥Disease 0 4;9 12⇥text` | an annotation with key `T1` |
 //! | `N1⇥Reference T1 MESH:D003920⇥name` | an id of the annotation |
 //! | `A1⇥Category T1 Modifier`, `M1⇥Negation T1` | an attribute of the annotation, relation or event; without value it is empty |
-//! | `#1⇥AnnotatorNotes T1⇥text` | an attribute, too |
+//! | `#1⇥AnnotatorNotes T1⇥text` | an attribute as well |
 //! | `R1⇥Cause Arg1:T1 Arg2:T2`, `E1⇥Bind:T1 Theme:T2` | a relation with key and roles; the trigger is the first argument |
 //! | `*⇥Equiv T1 T2` | a relation with key `*` |
 //!

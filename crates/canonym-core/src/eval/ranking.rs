@@ -239,9 +239,10 @@ fn is_left_out(mention: &RankedMention, config: &RankingConfig) -> bool {
     mention.gold.is_nil() || config.composite == Composite::Drop && mention.parts.len() > 1
 }
 
-/// The first answers as outcomes. A link of a mention without a gold concept is wrong; an empty answer is none.
+/// Outcomes of the first candidates, for risk-coverage curves. A link of a mention without a gold concept is wrong; a
+/// mention without candidates is unanswered.
 ///
-/// Empty if the mentions have no scores.
+/// Nothing counts as answered if the mentions have no scores.
 pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes {
     let mut outcomes = Outcomes::default();
     for mention in mentions.iter().filter(|mention| mention.gold.is_nil() || !is_left_out(mention, config)) {

@@ -62,9 +62,11 @@ pub struct KnowledgeBaseBuilder {
     ids: Arena,
     sources: Vec<u16>,
     source_rows: HashMap<String, u16>,
-    /// Index of the source of the current records; then, for each index, the first name row from that source.
+    /// Index of the current source.
     origin: u16,
+    /// Names of the sources.
     origins: Vec<String>,
+    /// `(first name row, source)` of each run of names from one source, ascending.
     origin_starts: Vec<(u32, u16)>,
     /// Origin of the first name of each concept.
     owners: Vec<u16>,

@@ -14,13 +14,13 @@
 //! | `def.at`, `def.text` | definitions |
 //! | `parent.at`, `parent.row` | broader concepts |
 //! | `source.row` | rows of [`Meta::sources`] |
-//! | `alt.at`, `alt.text`, `alt.concept` | alternative ids, sorted, and whose they are |
+//! | `alt.at`, `alt.text`, `alt.concept` | alternative ids, sorted, and their concepts |
 //! | `alt.of.at`, `alt.of.row` | the alternative ids of each concept |
 //! | `form.at`, `form.text` | forms |
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
-//! | `vocab.hash`, `vocab.root`, `vocab.df` | canonical tokens by hash, sorted, the hashes of their roots, and in how many forms each stands |
-//! | `root.hash` | the roots of the vocabulary, sorted |
-//! | `literal.start` | how names begin that go on across commas, brackets or full stops, or are long: hashes of the roots of their first two tokens, sorted; files of older builders lack it, and their names with such signs are found by their words alone |
+//! | `vocab.hash`, `vocab.root`, `vocab.df` | hashes of the canonical tokens, sorted, hashes of their roots, and document frequencies in forms |
+//! | `root.hash` | hashes of the roots of the vocabulary, sorted |
+//! | `literal.start` | starts of names that are matched literally (long, or with commas, brackets or full stops): hashes of the roots of their first two tokens, sorted; missing in old files, whose names are matched by words only |
 //! | `form.token.at`, `form.token.row` | the canonical tokens of each form, in order |
 //! | `key.*`, `root.*` | [`KeyTable`](crate::index::keys::KeyTable)s from token bags to forms |
 //! | `gram.*` | the [`GramIndex`](crate::index::grams::GramIndex) |

@@ -6,7 +6,7 @@
 //! are broken by concept row.
 //!
 //! BM25 scores are not probabilities. The score of a link is a softmax over the [`N_RANKED`] best concepts and NIL,
-//! whose score is 0. It lies from 0 to 1, is comparable within a list, and is not calibrated.
+//! whose score is 0. It is between 0 and 1, comparable within a list, and not calibrated.
 
 use std::collections::HashMap;
 use std::sync::Arc;

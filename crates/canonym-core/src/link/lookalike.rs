@@ -178,7 +178,7 @@ pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
 }
 
 /// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
-/// Distances above `most` are returned as infinity.
+/// Returns `f32::MAX` as soon as the distance must exceed `most`.
 pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
     let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
     let n = meant.len();

@@ -71,7 +71,7 @@ const MAX_HEADING: usize = 60;
 /// Maximum number of words of an unknown heading before its colon.
 const MAX_HEADING_WORDS: usize = 5;
 
-/// Shorter lines were not broken because of the line width.
+/// A line shorter than this, in bytes, is not wrapped.
 const SHORT_LINE: usize = 50;
 
 /// Words after which a line continues.
@@ -202,8 +202,8 @@ fn heading(text: &str, place: Place) -> Option<Heading> {
     is_heading.then_some(Heading { context: PLAIN, is_alone })
 }
 
-/// Starts of units inside sentences: after semicolons, at list items, at capitalised headings with a colon, after lines
-/// not broken because of the width, and at sections of the document.
+/// Starts of units inside sentences: after semicolons, at list items, at capitalised headings with a colon, after line
+/// breaks that do not wrap a line, and at sections of the document.
 fn cuts(document: &Document) -> BTreeSet<u32> {
     let text = document.text.as_str();
     let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
