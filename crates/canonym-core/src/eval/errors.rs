@@ -161,7 +161,7 @@ impl Default for ErrorConfig {
 /// The result of an error analysis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorAnalysis {
-    /// Whether a terminology was given; the classes that depend on one are empty otherwise.
+    /// Whether a terminology was given; without one, missing names and missing concepts are not detected.
     pub has_terminology: bool,
     /// Number of distinct gold annotations with a concept.
     pub n_gold: u64,

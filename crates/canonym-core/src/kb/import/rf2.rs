@@ -124,7 +124,7 @@ impl Languages {
     }
 }
 
-/// For each description, the best reference sets in which it is acceptable and in which it is preferred.
+/// For each description, the best reference set that contains it and the best in which it is preferred.
 struct Choices {
     ranks: HashMap<u64, (u8, u8)>,
     /// Whether the release has language reference sets.

@@ -61,7 +61,7 @@ pub struct Found {
     pub last: usize,
     /// Number of words without function words.
     pub n_counted: usize,
-    /// The forms that agree best, with their tier: all forms in order, or else those of the best lower tier.
+    /// The best forms with their tiers: those with the same words in order, or else those of the best lower tier.
     pub forms: Vec<(FormId, Tier)>,
     /// Whether a short form in the window was expanded.
     pub expanded: bool,
@@ -264,8 +264,8 @@ pub fn lookup(view: View<'_>, text: &str, words: &[Word]) -> Option<Found> {
     (!forms.is_empty()).then(|| Found { first: 0, last: words.len() - 1, n_counted, forms, expanded })
 }
 
-/// The forms that agree best with a window: all forms in order, or else those of the best lower tier. Forms without a
-/// concept in the view are ignored.
+/// The forms that agree best with a window: those with the same words in order, or else those of the best lower tier.
+/// Forms without a concept in the view are ignored.
 fn agreeing(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
     let of_view = rows.iter().map(FormId).filter(|form| view.has_form(*form));
     let mut forms: Vec<(FormId, Tier)> =

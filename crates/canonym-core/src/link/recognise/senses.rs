@@ -108,7 +108,7 @@ const SPELLED_OUT: f32 = 4.0;
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
 /// Weight of unlisted senses in a general-language document.
 const GENERAL: f32 = 6.0;
-/// Document lengths, in words, between which that weight rises from none to all.
+/// Document lengths in words between which this weight rises linearly from zero to its full value.
 const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
 /// Number of topic words that reduces this weight to 1/e.
 const FEW_SPECIFIC: f32 = 1.0;
