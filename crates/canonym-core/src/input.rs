@@ -273,7 +273,7 @@ impl Source {
         tar::skip(&mut whole, entry.start).map_err(|error| self.opening_error(error))?;
         let opened = stream::open(Box::new(tar::Whole::new(whole, entry.n_bytes)), &self.limits);
         let opened = opened.map_err(|error| self.opening_error(error))?;
-        // If truncated or damaged, it is the archive that is.
+        // `packed`, because truncated or damaged data means that the archive is.
         self.wrap(Opened { packed: true, ..opened })
     }
 

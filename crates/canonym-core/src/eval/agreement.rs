@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Cohen's kappa: agreement of two annotators corrected for chance, at most 1. `both` contains the two labels of each
-/// item.
+/// Cohen's kappa, `(p_o - p_e) / (1 - p_e)`: agreement of two annotators corrected for chance, at most 1.
+/// `both` contains the two labels of each item.
 ///
 /// `None` without items, or if all labels are equal, because expected agreement is then 1.
 pub fn cohen_kappa<T: Ord>(both: &[(T, T)]) -> Option<f64> {
@@ -24,7 +24,8 @@ pub fn cohen_kappa<T: Ord>(both: &[(T, T)]) -> Option<f64> {
     (!both.is_empty() && expected < 1.0).then(|| (observed - expected) / (1.0 - expected))
 }
 
-/// Krippendorff's alpha for nominal labels: one row per item with the label of each annotator, `None` if missing.
+/// Krippendorff's alpha for nominal labels, `1 - D_o / D_e`. One row per item with the label of each annotator, `None`
+/// if missing.
 ///
 /// Items with fewer than two labels are excluded. `None` if no items remain, or if all labels are equal.
 pub fn krippendorff_alpha<T: Ord>(ratings: &[Vec<Option<T>>]) -> Option<f64> {

@@ -121,7 +121,7 @@ pub struct WantedPrecision {
 pub struct Calibration {
     /// Bins of equal width from 0 to 1, including empty ones.
     pub bins: Vec<ReliabilityBin>,
-    /// Expected calibration error: mean over answers of |confidence - accuracy| of their bin.
+    /// Expected calibration error (Guo et al. 2017): mean over answers of |confidence - accuracy| of their bin.
     pub ece: f64,
     /// Maximum calibration error: the largest |confidence - accuracy| of a bin.
     pub mce: f64,

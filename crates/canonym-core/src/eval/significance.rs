@@ -36,8 +36,8 @@ pub struct Difference {
     pub ci: Option<Interval>,
     /// Two-sided bootstrap p-value: twice the smaller share of resamples on either side of 0, at most 1.
     pub p_bootstrap: Option<f64>,
-    /// Approximate-randomisation p-value: share of random swaps of whole documents with a difference at least as large,
-    /// the observed one included.
+    /// Approximate-randomisation p-value (Noreen 1989): share of random swaps of whole documents with a difference at
+    /// least as large, the observed one included.
     pub p_randomisation: Option<f64>,
 }
 

@@ -18,12 +18,15 @@
 //! | `alt.of.at`, `alt.of.row` | the alternative ids of each concept |
 //! | `form.at`, `form.text` | forms |
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
-//! | `vocab.hash`, `vocab.root`, `vocab.df` | hashes of the canonical tokens, sorted, hashes of their roots, and document frequencies in forms |
+//! | `vocab.hash`, `vocab.root`, `vocab.df` | hashes of canonical tokens, sorted; hashes of their roots; document frequencies |
 //! | `root.hash` | hashes of the roots of the vocabulary, sorted |
-//! | `literal.start` | starts of names that are matched literally (long, or with commas, brackets or full stops): hashes of the roots of their first two tokens, sorted; missing in old files, whose names are matched by words only |
+//! | `literal.start` | hashes of the starts of names that are matched literally, sorted |
 //! | `form.token.at`, `form.token.row` | the canonical tokens of each form, in order |
 //! | `key.*`, `root.*` | [`KeyTable`](crate::index::keys::KeyTable)s from token bags to forms |
 //! | `gram.*` | the [`GramIndex`](crate::index::grams::GramIndex) |
+//!
+//! Long names, and names with commas, brackets or full stops, are matched literally. `literal.start` hashes the roots of
+//! their first two tokens. Files without that section, from earlier versions, match these names by words only.
 
 use serde::{Deserialize, Serialize};
 

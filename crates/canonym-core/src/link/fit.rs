@@ -184,7 +184,7 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
     bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
-/// Platt scaling of score and margin, by Newton's method.
+/// Platt scaling (Platt 1999) of score and margin, fitted by Newton's method.
 pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
     let mut weights = [0.0f64; 3];
     for _ in 0..50 {

@@ -47,7 +47,7 @@ pub type Features = [f32; N];
 /// The embedded weights, made by `experiments/lexical.toml`.
 pub const EMBEDDED: &str = include_str!("../../assets/lexical.json");
 
-/// Platt scaling of a score and its margin.
+/// Platt scaling: logistic function of a linear combination of the score and its margin, clipped to ±10.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Weight of the score.
