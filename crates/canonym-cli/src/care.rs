@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym_serve::care::{self, Help};
+use canonym_serve::maintenance::{self, Help};
 
 use crate::{output, progress};
 

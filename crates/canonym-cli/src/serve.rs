@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym_serve::guard::PublicUrl;
-use canonym_serve::{ApiError, App, ServeConfig};
+use canonym_serve::{ApiError, PublicUrl, ServeConfig};
 
 use self::trainer::ProcessTrainer;
 use crate::errors::usage;
@@ -64,7 +63,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let trainer =
         ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model() };
     let app =
-        App::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("the folder of data cannot be used")?;
+        canonym_serve::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("the folder of data cannot be used")?;
     if let Some(name) = &arguments.add_admin {
         app.put_admin(name, &password()?).map_err(of_server)?;
         progress::say(&format!("{name} is an admin in {}", arguments.data.display()));

@@ -1,4 +1,4 @@
-//! What people said differently and nobody has settled.
+//! Unresolved conflicts between annotators.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,25 +7,23 @@ use axum::extract::State;
 use canonym_core::text::offsets::OffsetMap;
 
 use super::documents::PageQuery;
-use super::show::names;
 use super::{Ask, At, within};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::disagree::{Answer, Place};
 use crate::spans::to_pairs;
+use crate::state::App;
 use crate::store::documents::{self, Kept};
-use crate::store::people::Person;
-use crate::store::{events, projects};
+use crate::store::{events, people, projects};
 use crate::times::rfc3339;
-use crate::wire::{AnswerOut, ClaimOut, Disagreement, Disagreements, Speaker};
+use crate::wire::{AnswerOut, ClaimOut, Disagreement, Disagreements, Person, Speaker};
 
-/// Characters that are shown on either side of a place.
+/// Characters of context on either side.
 const CONTEXT: usize = 220;
 
-/// Where a place stands in the list: document, first byte, first mark.
+/// The sort key of a conflict: document, first byte, first mark.
 type Key = (i64, u32, i64);
 
-/// `GET /projects/{p}/disagreements`: the queue of those who settle.
+/// `GET /projects/{p}/disagreements`: the conflicts to resolve.
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Person,
@@ -53,7 +51,7 @@ pub async fn list(
                 .last()
                 .filter(|_| has_more)
                 .map(|((document, start, mark), _)| format!("{document}.{start}.{mark}"));
-            let names = names(connection)?;
+            let names = people::names(connection)?;
             let mut disagreements = Vec::with_capacity(wanted.len());
             for of_document in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
                 let kept = documents::get(connection, of_document[0].0.0)?;
@@ -75,9 +73,7 @@ fn read_cursor(cursor: &str) -> ApiResult<Key> {
         }
         _ => None,
     };
-    key.ok_or_else(|| {
-        ApiError::bad("the cursor is not one that was given").hint("use `next_cursor` of the page before")
-    })
+    key.ok_or_else(|| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))
 }
 
 fn shown(kept: &Kept, map: &OffsetMap<'_>, place: &Place, names: &HashMap<i64, String>) -> Disagreement {
@@ -115,7 +111,7 @@ fn shown(kept: &Kept, map: &OffsetMap<'_>, place: &Place, names: &HashMap<i64, S
     }
 }
 
-/// So many characters of the text before and behind a place.
+/// Up to `n_characters` characters before and after a range of bytes.
 pub fn around(text: &str, (start, end): (usize, usize), n_characters: usize) -> (&str, &str) {
     let before = &text[..start];
     let from = before.char_indices().rev().nth(n_characters - 1).map_or(0, |(at, _)| at);

@@ -1,4 +1,4 @@
-//! What was done in a project, by whom, how fast, and how far people agree.
+//! Project statistics: counts, decisions per day, time per document, agreement and models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,14 +7,13 @@ use axum::extract::State;
 use canonym_core::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
 
 use super::At;
-use crate::app::App;
 use crate::error::ApiResult;
 use crate::marks::Source;
+use crate::state::App;
 use crate::store::derived::{self, Said};
-use crate::store::people::Person;
 use crate::store::{models, projects};
 use crate::times::{DAY, day};
-use crate::wire::{Agreement, DayCount, ModelFigures, Seconds, Stats};
+use crate::wire::{Agreement, DayCount, ModelFigures, Person, Seconds, Stats};
 
 /// `GET /projects/{p}/stats`.
 pub async fn stats(
@@ -60,7 +59,7 @@ pub async fn stats(
     Ok(axum::Json(stats.await?))
 }
 
-/// How long people worked on documents, in the middle and on the average.
+/// Median and mean of the time spent on documents.
 pub fn seconds(mut spent: Vec<f64>) -> Option<Seconds> {
     spent.sort_by(f64::total_cmp);
     let n = spent.len();
@@ -72,7 +71,7 @@ pub fn seconds(mut spent: Vec<f64>) -> Option<Seconds> {
     Some(Seconds { median, mean: spent.iter().sum::<f64>() / n as f64 })
 }
 
-/// How far people agree on marks on which several decided; what one person said of a mark stands beside what others said of it.
+/// Inter-annotator agreement on marks that several annotators reviewed.
 fn agreement(said: &[Said]) -> Option<Agreement> {
     let by_mark: Vec<&[Said]> = said.chunk_by(|one, next| one.mark == next.mark).collect();
     let mut common: BTreeMap<(i64, i64), usize> = BTreeMap::new();

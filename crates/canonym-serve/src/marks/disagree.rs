@@ -1,34 +1,33 @@
-//! Places of a document of which people said different things.
+//! Conflicts between the annotators of a document.
 //!
-//! What somebody last said of a mark is read off the events; what they took back does not count. Two people disagree where they said different things
-//! of one mark, or where each marked overlapping text in a way that the other did not. Settling is the word of the one who settles: all who had said
-//! something abide by it, and whoever says otherwise later opens the place again. Nothing that was said is lost, since events stay.
+//! The last decision of each annotator on each mark is read from the events; undone decisions do not count. Two annotators conflict if they decided
+//! differently on one mark, or if each has overlapping mentions that the other has not. A settle event overrides earlier decisions; later decisions
+//! reopen the conflict. All original decisions stay in the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use canonym_core::text::Span;
 
-use super::{MarkState, Named, State};
+use super::{Event, MarkState, Named, State};
 use crate::spans::overlap;
-use crate::store::events::Event;
 use crate::times::Millis;
 
-/// The word under which settling is kept.
+/// The kind of settle events.
 pub const SETTLE: &str = "settle";
 
-/// Events that say nothing of a mark.
+/// Kinds of events that are not decisions on a mark.
 const SILENT: [&str; 6] = ["import", "predict", "comment", "undo", "redo", "unsure"];
 
-/// What is said to stand somewhere.
+/// A mention that an annotator decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The mark.
     pub mark: i64,
-    /// Its spans, in bytes.
+    /// Spans in bytes.
     pub spans: Vec<Span>,
-    /// The text under them.
+    /// The text of the spans.
     pub text: String,
-    /// The concept; `None` where none is meant or chosen.
+    /// The concept; `None` if there is none.
     pub concept: Option<Named>,
 }
 
@@ -40,41 +39,41 @@ impl Claim {
     }
 }
 
-/// What somebody last said of a mark.
+/// The last decision of an annotator on a mark.
 #[derive(Debug, Clone)]
 struct Said {
     claim: Claim,
-    /// Whether it is a mention.
+    /// Whether it is kept as a mention.
     is_kept: bool,
     at: Millis,
     is_settled: bool,
-    /// Who said it: the person, or the one who settled it.
+    /// Who decided: the annotator, or whoever settled the conflict.
     by: i64,
 }
 
-/// An answer to what stands in a place, and those who gave it.
+/// An answer in a conflict, and the annotators who gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Who, and when.
+    /// The annotators, and when they decided.
     pub people: Vec<(i64, Millis)>,
-    /// What stands there; nothing where it is no mention.
+    /// The mentions; empty for "not a mention".
     pub claims: Vec<Claim>,
 }
 
-/// A place of which people said different things.
+/// A conflict between annotators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The marks there, in order.
+    /// The marks involved, in order.
     pub marks: Vec<i64>,
-    /// From the first to the last byte of them.
+    /// The span from the first to the last byte of them.
     pub hull: Span,
-    /// The answers, the one of most people first.
+    /// The answers, most frequent first.
     pub answers: Vec<Answer>,
-    /// Whether it was settled and somebody said otherwise since.
+    /// Whether it was settled and reopened by a later decision.
     pub is_reopened: bool,
 }
 
-/// The places of a document of which people said different things, in the order of the text.
+/// The conflicts of a document, in text order.
 pub fn places(events: &[Event]) -> Vec<Place> {
     let said = last_said(events);
     let kept: BTreeMap<i64, BTreeSet<Key<'_>>> = said
@@ -102,7 +101,7 @@ pub fn places(events: &[Event]) -> Vec<Place> {
     places
 }
 
-/// What each person last said of each mark.
+/// The last decision of each annotator on each mark.
 fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
     let mut undone = BTreeSet::new();
     for event in events {
@@ -117,7 +116,7 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
     for event in events.iter().filter(counts) {
         let Some(person) = event.person else { continue };
         let is_settled = event.kind == SETTLE;
-        // A document that is opened again has the predictions back that finishing accepted.
+        // Reopening a document restores the predictions that finishing accepted.
         for change in event.changes.marks.iter().filter(|change| change.is_open_again()) {
             said.values_mut().for_each(|of| {
                 of.remove(&change.id);
@@ -152,7 +151,7 @@ fn claim(mark: i64, state: &MarkState) -> Claim {
     Claim { mark, spans: state.spans(), text: state.text.clone(), concept: state.concept.clone() }
 }
 
-/// The words of two people that are about one mark, or about overlapping marks of which neither saw that of the other.
+/// Decisions of two annotators on one mark, or on overlapping marks that only one of them has.
 fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> Vec<(&'a Said, &'a Said)> {
     let mut pairs: Vec<(&Said, &Said)> = one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
     let alone = |of: &'a BTreeMap<i64, Said>, beside: &'a BTreeMap<i64, Said>| -> Vec<&'a Said> {
@@ -166,7 +165,7 @@ fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> V
     pairs
 }
 
-/// Whether two words are not the same; `kept` is all that each of the two says stands in the document.
+/// Whether two decisions differ; `kept` holds all mentions of each of the two annotators.
 fn differ(one: &Said, other: &Said, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
     let (a, b) = (one.claim.key(), other.claim.key());
     let is_same_mark = one.claim.mark == other.claim.mark;
@@ -222,7 +221,7 @@ fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
     Place { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
 }
 
-/// How well a mark can become what is claimed, greatest best.
+/// How close a mark is to a wanted mention; the greatest is best.
 pub fn fitness(mark: &MarkState, spans: &[(u32, u32)], concept: Option<&str>) -> (bool, bool, bool) {
     (mark.spans == spans, mark.concept_id() == concept, mark.state != State::Rejected)
 }

@@ -1,16 +1,16 @@
-//! New predictions in the place of old ones.
+//! Replaces old predictions with new ones.
 //!
-//! What people made, confirmed or rejected stays. An old prediction that the model still makes keeps its id. A new one that says of a place what a
-//! person said there, or what a person rejected there, is left out; one that says otherwise is kept as a disagreement.
+//! Reviewed annotations stay as they are. A prediction that the model makes again keeps its number. A new one that repeats an annotation or a
+//! rejection of a person is dropped; one that contradicts an annotation is kept as a conflict.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Change, MarkState, Source, State};
 use crate::spans::overlap;
 
-/// What changes when `predicted` takes the place of the open predictions among `marks`; new marks are counted from `next_mark`.
+/// The changes that replace the unreviewed predictions in `marks` with `predicted`; new marks are numbered from `next_mark`.
 pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next_mark: &mut i64) -> Vec<Change> {
-    // Where somebody has said that they are not sure, a person has had a hand in it.
+    // A prediction marked as unsure has been reviewed in part.
     let is_old = |mark: &MarkState| mark.is_open() && !mark.is_unsure;
     let mut old: BTreeMap<i64, &MarkState> =
         marks.iter().filter(|(_, mark)| is_old(mark)).map(|(id, mark)| (*id, mark)).collect();
@@ -38,19 +38,19 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     changes
 }
 
-/// Spans and the concept there.
+/// Spans and concept.
 type Place<'a> = (&'a [(u32, u32)], Option<&'a str>);
 
-/// What marks that stay say, by concept: a prediction that says the same is needless.
+/// The annotations and rejections that stay, by concept; predictions that repeat them are dropped.
 pub struct Said<'a> {
-    /// Where a person rejected a concept, or is not sure of it: there alone.
+    /// Spans where a person rejected a concept or is unsure: matched exactly.
     there: HashSet<Place<'a>>,
-    /// Where a person said a concept: whatever lies across it. In order, and none across another.
+    /// Spans where a person annotated a concept: matched by overlap. Sorted and disjoint.
     across: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
 }
 
 impl<'a> Said<'a> {
-    /// What these marks say.
+    /// Collects the marks.
     pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Said<'a> {
         let mut said = Said { there: HashSet::new(), across: HashMap::new() };
         for mark in marks.filter(|mark| !mark.is_deleted) {
@@ -73,7 +73,7 @@ impl<'a> Said<'a> {
         said
     }
 
-    /// Whether they say what a prediction says.
+    /// Whether they repeat a prediction.
     pub fn has(&self, mark: &MarkState) -> bool {
         let is_across = |spans: &Vec<(u32, u32)>| {
             mark.spans.iter().any(|(start, end)| {
@@ -86,7 +86,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Whether a prediction stands across what a person said and says otherwise.
+/// Whether a prediction overlaps an annotation and contradicts it.
 pub fn disagrees(human: &MarkState, predicted: &MarkState) -> bool {
     human.is_human()
         && predicted.is_open()

@@ -118,7 +118,7 @@ async fn the_whole_flow_of_an_annotator() {
         .collect();
     // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
-    assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 or Confusion .79");
+    assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 vs Confusion .79");
     assert_eq!(queue["documents"][0]["n_open"], 2);
 
     // Accept one, correct the other, and reject a third.
@@ -183,11 +183,11 @@ async fn the_whole_flow_of_an_annotator() {
     assert_eq!(
         what,
         [
-            "imported the document with 2 marks",
-            "predicted: 1 mark changed",
+            "imported with 2 annotations",
+            "1 prediction changed",
             "rejected “pepcid”",
-            "took a decision on 1 mark back",
-            "finished the document and accepted 1 mark",
+            "undid a decision on 1 annotation",
+            "finished the document and accepted 1 annotation",
         ]
     );
 }
@@ -387,7 +387,7 @@ async fn documents_and_projects_are_renamed_and_deleted() {
     assert_eq!(renamed["external_id"], "ward-1");
     let body = json!({"external_id": "2"}).to_string();
     let (status, answer) = server.fail(Method::PATCH, &format!("/documents/{}", ids[0]), body).await;
-    assert_eq!((status, &answer["error"]["message"]), (409, &json!("document `2` already exists in this project")));
+    assert_eq!((status, &answer["error"]["message"]), (409, &json!("document “2” already exists in this project")));
     // The last document goes; its number is not given again, and what is counted is as if it had never been there.
     server.delete(&format!("/documents/{}", ids[2])).await;
     assert_eq!(server.fail(Method::GET, &format!("/documents/{}", ids[2]), "").await.0, 404);

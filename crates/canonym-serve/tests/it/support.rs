@@ -235,7 +235,7 @@ impl Server {
     }
 
     pub fn with(engine: Arc<dyn Engine>, trainer: Option<Arc<dyn Trainer>>, config: ServeConfig) -> Server {
-        let app = App::open(engine, trainer, config).unwrap();
+        let app = canonym_serve::open(engine, trainer, config).unwrap();
         let router = canonym_serve::api::router(&app);
         Server { app, router, headers: vec![("x-canonym", "1".to_owned())] }
     }
