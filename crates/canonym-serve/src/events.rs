@@ -8,7 +8,7 @@ const CAPACITY: usize = 256;
 
 /// A published event.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct PublishedEvent {
     /// The project.
     pub project: i64,
     /// The kind: `job`, `document`, `import` or `deleted`.
@@ -19,7 +19,7 @@ pub struct Told {
 
 /// The event bus.
 #[derive(Debug)]
-pub struct EventBus(broadcast::Sender<Told>);
+pub struct EventBus(broadcast::Sender<PublishedEvent>);
 
 impl Default for EventBus {
     fn default() -> EventBus {
@@ -29,14 +29,14 @@ impl Default for EventBus {
 
 impl EventBus {
     /// Publishes an event.
-    pub fn tell(&self, project: i64, event: &'static str, data: &impl Serialize) {
+    pub fn publish(&self, project: i64, event: &'static str, data: &impl Serialize) {
         let data = serde_json::to_string(data).unwrap_or_default();
         // Sending fails if nobody listens.
-        let _ = self.0.send(Told { project, event, data });
+        let _ = self.0.send(PublishedEvent { project, event, data });
     }
 
     /// Subscribes to events.
-    pub fn listen(&self) -> broadcast::Receiver<Told> {
+    pub fn subscribe(&self) -> broadcast::Receiver<PublishedEvent> {
         self.0.subscribe()
     }
 }

@@ -69,7 +69,7 @@ pub fn run_next(app: &App) -> bool {
             return false;
         }
     };
-    app.bus.tell(job.project_id, "job", &job);
+    app.bus.publish(job.project_id, "job", &job);
     let work = std::panic::AssertUnwindSafe(|| match job.kind.as_str() {
         "train" => train(app, &job, settings),
         _ => predict_all(app, &job, 0.0),
@@ -98,7 +98,7 @@ fn keep_ends(app: &App) -> bool {
         match kept {
             Ok(job) => {
                 if let Some(job) = job {
-                    app.bus.tell(job.project_id, "job", &job);
+                    app.bus.publish(job.project_id, "job", &job);
                 }
                 ended.remove(0);
             }
@@ -124,7 +124,7 @@ fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
         jobs::progress(transaction, job.id, progress)?;
         jobs::get(transaction, job.id, now)
     })?;
-    app.bus.tell(job.project_id, "job", &job);
+    app.bus.publish(job.project_id, "job", &job);
     Ok(())
 }
 
@@ -216,7 +216,7 @@ fn predict_batch(
         Ok(versions)
     })?;
     for version in &versions {
-        app.bus.tell(job.project_id, "document", version);
+        app.bus.publish(job.project_id, "document", version);
     }
     Ok(versions.len())
 }

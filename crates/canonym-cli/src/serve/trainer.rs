@@ -68,8 +68,8 @@ impl Settings {
         match settings.is_null() {
             true => Ok(Settings::default()),
             false => serde_json::from_value(settings.clone()).map_err(|error| {
-                Error::invalid(format!("these settings are not known: {error}"))
-                    .with_hint("settings are `steps` and `hold_out`, both numbers")
+                Error::invalid(format!("invalid settings: {error}"))
+                    .with_hint("valid settings are `steps` and `hold_out`, both numbers")
             }),
         }
     }
@@ -212,7 +212,7 @@ impl Trainer for ProcessTrainer {
         let n_steps = self.prepare(training)?;
         let mut running = self.start(&training.output)?;
         let mut log = LogTail { path: training.output.join("log.jsonl"), n_read: 0 };
-        let mut progress = Progress { message: "reads the documents".to_owned(), ..Progress::default() };
+        let mut progress = Progress { message: "reading documents".to_owned(), ..Progress::default() };
         let ended = loop {
             // Asked before the log is read, so that no round is missed.
             let ended =
@@ -225,7 +225,7 @@ impl Trainer for ProcessTrainer {
                     progress.done = (0.85 * point.step as f64 / n_steps as f64).min(0.85);
                     progress.message = match point.step < n_steps {
                         true => format!("step {} of {n_steps}", point.step),
-                        false => "measuring and writing the model".to_owned(),
+                        false => "evaluating and saving the model".to_owned(),
                     };
                 }
                 progress.point = point;
@@ -246,7 +246,7 @@ impl Trainer for ProcessTrainer {
                 let _ = stderr.take(1 << 16).read_to_string(&mut said);
             }
             let reason = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
-            let reason = if reason.is_empty() { format!("the training ended with {ended}") } else { reason };
+            let reason = if reason.is_empty() { format!("training ended with {ended}") } else { reason };
             remove(&training.output)?;
             return Err(Error::invalid(reason));
         }
@@ -371,7 +371,7 @@ fn card(report: &Report) -> String {
 
 /// A training that nobody waits for leaves no model.
 fn cancelled(folder: &Path) -> Error {
-    remove(folder).err().unwrap_or_else(|| Error::invalid("the training was cancelled"))
+    remove(folder).err().unwrap_or_else(|| Error::invalid("training was cancelled"))
 }
 
 fn remove(folder: &Path) -> Result<()> {

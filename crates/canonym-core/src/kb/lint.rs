@@ -74,19 +74,19 @@ impl Check {
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             Check::DuplicateLabels => ("duplicate-labels", "preferred names shared within a source"),
-            Check::Homonyms => ("homonyms", "names of several concepts"),
-            Check::OneLetter => ("one-letter", "names of one letter or digit"),
-            Check::StopWords => ("stop-words", "names of words such as `of` and `the`"),
-            Check::DigitsOnly => ("digits-only", "names of digits alone"),
-            Check::NoLetters => ("no-letters", "names without letters and digits, which no text can match"),
-            Check::LongNames => ("long-names", "names of more than 12 words, which are not found in text"),
+            Check::Homonyms => ("homonyms", "names shared by several concepts"),
+            Check::OneLetter => ("one-letter", "names of one character"),
+            Check::StopWords => ("stop-words", "stop words used as names, such as `of` and `the`"),
+            Check::DigitsOnly => ("digits-only", "names of digits only"),
+            Check::NoLetters => ("no-letters", "names without letters or digits (never matched)"),
+            Check::LongNames => ("long-names", "names longer than 12 words (not found in text)"),
             Check::VariantNames => {
-                ("variant-names", "names that repeat another of their concept but for case or signs")
+                ("variant-names", "names duplicated except for case or punctuation")
             }
-            Check::DanglingParents => ("dangling-parents", "parents that the file does not hold"),
-            Check::CyclicParents => ("cyclic-parents", "concepts above themselves, each loop with its members"),
-            Check::Obsolete => ("obsolete", "concepts whose name or definition says that they are obsolete"),
-            Check::ObsoleteParents => ("obsolete-parents", "concepts in use below obsolete ones"),
+            Check::DanglingParents => ("dangling-parents", "missing parents"),
+            Check::CyclicParents => ("cyclic-parents", "cycles in the hierarchy"),
+            Check::Obsolete => ("obsolete", "obsolete concepts"),
+            Check::ObsoleteParents => ("obsolete-parents", "active concepts with obsolete parents"),
             Check::NoDefinition => ("no-definition", "concepts without a definition"),
             Check::NoType => ("no-type", "concepts without a semantic type"),
         }

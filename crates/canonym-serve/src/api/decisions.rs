@@ -180,7 +180,7 @@ fn once(
     })?;
     if is_new {
         let version = answer["version"].as_i64().unwrap_or_default();
-        app.bus.tell(project, "document", &DocumentVersion { id, version });
+        app.bus.publish(project, "document", &DocumentVersion { id, version });
     }
     Ok(answer)
 }
@@ -297,7 +297,7 @@ pub async fn alike(
             false => (app.store.read(|connection| find_alike(connection, (&request, &among)))?.0, Vec::new()),
         };
         for version in &versions {
-            app.bus.tell(project, "document", version);
+            app.bus.publish(project, "document", version);
         }
         Ok(alike)
     });

@@ -193,7 +193,7 @@ pub async fn delete(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) ->
             events::rebuild_project(transaction, project)?;
             Ok(project)
         })?;
-        app.bus.tell(project, "deleted", &serde_json::json!({ "document": id }));
+        app.bus.publish(project, "deleted", &serde_json::json!({ "document": id }));
         Ok(())
     })
     .await?;
@@ -303,7 +303,7 @@ pub async fn comment(
             };
             Ok((kept.project, version, comment))
         })?;
-        app.bus.tell(project, "document", &DocumentVersion { id, version });
+        app.bus.publish(project, "document", &DocumentVersion { id, version });
         Ok(comment)
     });
     Ok((StatusCode::CREATED, axum::Json(comment.await?)))

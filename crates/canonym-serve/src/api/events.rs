@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Ask;
-use crate::events::Told;
+use crate::events::PublishedEvent;
 use crate::guard::{Key, who};
 use crate::state::App;
 use crate::store::members;
@@ -40,7 +40,7 @@ pub async fn stream(
 
 /// Streams events until the client disconnects, its session ends, or the server stops.
 fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Response {
-    let mut told = app.bus.listen();
+    let mut events = app.bus.subscribe();
     let (mut stopping, mut keys) = (app.stopping(), app.permissions());
     let app = Arc::downgrade(app);
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::convert::Infallible>>(16);
@@ -48,12 +48,12 @@ fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Res
         let mut line = ": listening\n\n".to_owned();
         // Also sent while there are many events.
         let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
-        let Some(mut seen) = may_hear(&app, (person, &key), project).await else { return };
+        let Some(mut seen) = visible_projects(&app, (person, &key), project).await else { return };
         loop {
             if sender.send(Ok(Bytes::from(std::mem::take(&mut line)))).await.is_err() {
                 return;
             }
-            let heard = tokio::select! {
+            let event = tokio::select! {
                 // Check permissions before sending events.
                 biased;
                 _ = stopping.wait_for(|stops| *stops) => return,
@@ -61,14 +61,14 @@ fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Res
                 _ = keys.changed() => None,
                 // Sessions expire, and other processes may revoke them.
                 _ = heartbeat.tick() => None,
-                heard = next(&mut told, project, &seen) => match heard {
+                event = next(&mut events, project, &seen) => match event {
                     Some(line) => Some(line),
                     None => return,
                 },
             };
-            line = match heard {
+            line = match event {
                 Some(line) => line,
-                None => match may_hear(&app, (person, &key), project).await {
+                None => match visible_projects(&app, (person, &key), project).await {
                     Some(now) => {
                         seen = now;
                         ": alive\n\n".to_owned()
@@ -83,7 +83,7 @@ fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Res
 }
 
 /// The visible projects, `Some(None)` for all; `None` if the person may not listen any more.
-async fn may_hear(app: &Weak<App>, (person, key): (i64, &Key), project: Option<i64>) -> Option<Seen> {
+async fn visible_projects(app: &Weak<App>, (person, key): (i64, &Key), project: Option<i64>) -> Option<Seen> {
     let app = app.upgrade()?;
     let key = key.clone();
     let seen = app.blocking(move |app| {
@@ -101,13 +101,13 @@ fn is_seen(seen: &Seen, project: i64) -> bool {
 }
 
 /// The next event of a project. A stream that has missed events ends; browsers reconnect and reload.
-async fn next(told: &mut broadcast::Receiver<Told>, project: Option<i64>, seen: &Seen) -> Option<String> {
+async fn next(events: &mut broadcast::Receiver<PublishedEvent>, project: Option<i64>, seen: &Seen) -> Option<String> {
     loop {
-        match told.recv().await {
-            Ok(told) if project.map_or(is_seen(seen, told.project), |project| project == told.project) => {
+        match events.recv().await {
+            Ok(event) if project.map_or(is_seen(seen, event.project), |project| project == event.project) => {
                 // A stream of all projects has the project as the ID of each event.
-                let of = if project.is_none() { format!("id: {}\n", told.project) } else { String::new() };
-                return Some(format!("{of}event: {}\ndata: {}\n\n", told.event, told.data));
+                let of = if project.is_none() { format!("id: {}\n", event.project) } else { String::new() };
+                return Some(format!("{of}event: {}\ndata: {}\n\n", event.event, event.data));
             }
             Ok(_) => {}
             Err(_) => return None,

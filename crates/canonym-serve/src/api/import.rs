@@ -100,7 +100,7 @@ pub async fn import(
         if report.n_annotations > MANY || report.n_documents > MANY {
             app.store.cut_log();
         }
-        app.bus.tell(project, "import", &report);
+        app.bus.publish(project, "import", &report);
         Ok(report)
     });
     Ok(axum::Json(report.await?))

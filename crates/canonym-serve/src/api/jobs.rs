@@ -50,7 +50,7 @@ pub async fn add(
             let id = jobs::add(transaction, project.id, (kind, &settings), now)?;
             jobs::get(transaction, id, now)
         })?;
-        app.bus.tell(project, "job", &job);
+        app.bus.publish(project, "job", &job);
         app.jobs.wake();
         Ok(job)
     });
@@ -128,7 +128,7 @@ pub async fn cancel(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) ->
             }
             jobs::get(transaction, id, now)
         })?;
-        app.bus.tell(job.project_id, "job", &job);
+        app.bus.publish(job.project_id, "job", &job);
         Ok(job)
     });
     Ok(axum::Json(job.await?))

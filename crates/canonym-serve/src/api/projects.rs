@@ -85,7 +85,7 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> A
         })?;
         trained.iter().for_each(|kept| super::models::remove(app, kept));
         app.store.cut_log();
-        app.bus.tell(id, "deleted", &serde_json::json!({ "project": id }));
+        app.bus.publish(id, "deleted", &serde_json::json!({ "project": id }));
         Ok(())
     })
     .await?;

@@ -51,7 +51,7 @@ struct By {
 }
 
 impl By {
-    /// An error where the one who asks has logged out meanwhile, or does not see the project any more.
+    /// Fails if the user has signed out since, or does not see the project any more.
     async fn check(&self, app: &Arc<App>) -> ApiResult<()> {
         let (person, key, project) = (self.person, self.key.clone(), self.project);
         app.blocking(move |app| {
@@ -65,7 +65,7 @@ impl By {
 
 type Out = mpsc::Sender<Result<Bytes, Infallible>>;
 
-/// `POST /link/stream`: a line that cannot be linked is answered with its error, and the next one goes on.
+/// `POST /link/stream`: a line that cannot be linked gets an error, and the stream continues.
 pub async fn stream(
     State(app): State<Arc<App>>,
     person: Person,
@@ -114,7 +114,7 @@ async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
     let _ = link_lines(app, &buffer, by, (&mut row, out)).await;
 }
 
-/// Links whole lines and sends the answers; an error where the client left.
+/// Links complete lines and sends the results; fails if the client has disconnected.
 async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usize, &Out)) -> Result<(), ()> {
     let mut batch = Vec::new();
     let mut n_bytes = 0;
@@ -172,7 +172,7 @@ async fn send(
     out.send(Ok(Bytes::from(lines))).await.map_err(|_| ())
 }
 
-/// A stream waits where a single request is told to come again: its client is already waiting.
+/// Retries while the queue is full: a streaming client is already waiting.
 async fn link_when_free(
     app: &Arc<App>,
     batch: Vec<canonym_core::corpus::AnnotatedDocument>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::disagree::{SETTLE, fitness};
-use super::predict::Said;
+use super::predict::Reviewed;
 use super::{Change, Changes, MarkState, Named, Source, State, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
@@ -277,7 +277,7 @@ impl DocumentState<'_> {
     /// Removes unreviewed predictions that a human annotation now repeats, as the next prediction would.
     fn drop_repeated(&self, changes: &mut Changes) {
         let made = changes.marks.iter().filter_map(|change| change.after.as_ref());
-        let said = Said::by(made.filter(|mark| mark.is_human()));
+        let said = Reviewed::by(made.filter(|mark| mark.is_human()));
         let changed: HashSet<i64> = changes.marks.iter().map(|change| change.id).collect();
         let is_repeated = |(id, mark): &(&i64, &MarkState)| {
             mark.is_open() && !mark.is_unsure && !changed.contains(id) && said.has(mark)

@@ -41,7 +41,7 @@ impl Claim {
 
 /// The last decision of an annotator on a mark.
 #[derive(Debug, Clone)]
-struct Said {
+struct LastDecision {
     claim: Claim,
     /// Whether it is kept as a mention.
     is_kept: bool,
@@ -62,7 +62,7 @@ pub struct Answer {
 
 /// A conflict between annotators.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Conflict {
     /// The marks involved, in order.
     pub marks: Vec<i64>,
     /// The span from the first to the last byte of them.
@@ -74,8 +74,8 @@ pub struct Place {
 }
 
 /// The conflicts of a document, in text order.
-pub fn places(events: &[Event]) -> Vec<Place> {
-    let said = last_said(events);
+pub fn conflicts(events: &[Event]) -> Vec<Conflict> {
+    let said = last_decisions(events);
     let kept: BTreeMap<i64, BTreeSet<Key<'_>>> = said
         .iter()
         .map(|(person, said)| (*person, said.values().filter(|one| one.is_kept).map(|one| one.claim.key()).collect()))
@@ -96,13 +96,13 @@ pub fn places(events: &[Event]) -> Vec<Place> {
     for mark in marks {
         groups.entry(first(&joined, mark)).or_default().push(mark);
     }
-    let mut places: Vec<Place> = groups.into_values().map(|marks| place(&said, marks)).collect();
-    places.sort_by_key(|place| (place.hull.start, place.marks[0]));
-    places
+    let mut conflicts: Vec<Conflict> = groups.into_values().map(|marks| conflict(&said, marks)).collect();
+    conflicts.sort_by_key(|conflict| (conflict.hull.start, conflict.marks[0]));
+    conflicts
 }
 
 /// The last decision of each annotator on each mark.
-fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
+fn last_decisions(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, LastDecision>> {
     let mut undone = BTreeSet::new();
     for event in events {
         match (event.kind.as_str(), event.undoes) {
@@ -111,7 +111,7 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
             _ => false,
         };
     }
-    let mut said: BTreeMap<i64, BTreeMap<i64, Said>> = BTreeMap::new();
+    let mut said: BTreeMap<i64, BTreeMap<i64, LastDecision>> = BTreeMap::new();
     let counts = |event: &&Event| !SILENT.contains(&event.kind.as_str()) && !undone.contains(&event.batch);
     for event in events.iter().filter(counts) {
         let Some(person) = event.person else { continue };
@@ -122,13 +122,13 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
                 of.remove(&change.id);
             });
         }
-        let words: Vec<Said> = event
+        let words: Vec<LastDecision> = event
             .changes
             .marks
             .iter()
             .filter(|change| !change.is_open_again())
             .filter_map(|change| Some((change.id, change.after.as_ref()?)))
-            .map(|(id, mark)| Said {
+            .map(|(id, mark)| LastDecision {
                 claim: claim(id, mark),
                 is_kept: mark.is_listed(),
                 at: event.at,
@@ -137,7 +137,7 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
             })
             .collect();
         if is_settled {
-            let spoke = |of: &BTreeMap<i64, Said>| words.iter().any(|word| of.contains_key(&word.claim.mark));
+            let spoke = |of: &BTreeMap<i64, LastDecision>| words.iter().any(|word| of.contains_key(&word.claim.mark));
             for others in said.values_mut().filter(|of| spoke(of)) {
                 others.extend(words.iter().map(|word| (word.claim.mark, word.clone())));
             }
@@ -152,11 +152,16 @@ fn claim(mark: i64, state: &MarkState) -> Claim {
 }
 
 /// Decisions of two annotators on one mark, or on overlapping marks that only one of them has.
-fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> Vec<(&'a Said, &'a Said)> {
-    let mut pairs: Vec<(&Said, &Said)> = one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
-    let alone = |of: &'a BTreeMap<i64, Said>, beside: &'a BTreeMap<i64, Said>| -> Vec<&'a Said> {
-        of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, said)| said).collect()
-    };
+fn across<'a>(
+    one: &'a BTreeMap<i64, LastDecision>,
+    other: &'a BTreeMap<i64, LastDecision>,
+) -> Vec<(&'a LastDecision, &'a LastDecision)> {
+    let mut pairs: Vec<(&LastDecision, &LastDecision)> =
+        one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
+    let alone =
+        |of: &'a BTreeMap<i64, LastDecision>, beside: &'a BTreeMap<i64, LastDecision>| -> Vec<&'a LastDecision> {
+            of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, said)| said).collect()
+        };
     let others = alone(other, one);
     for said in alone(one, other) {
         let over = others.iter().filter(|beside| overlap(&said.claim.spans, &beside.claim.spans));
@@ -166,7 +171,7 @@ fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> V
 }
 
 /// Whether two decisions differ; `kept` holds all mentions of each of the two annotators.
-fn differ(one: &Said, other: &Said, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
+fn differ(one: &LastDecision, other: &LastDecision, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
     let (a, b) = (one.claim.key(), other.claim.key());
     let is_same_mark = one.claim.mark == other.claim.mark;
     match (one.is_kept, other.is_kept) {
@@ -192,11 +197,11 @@ fn join(joined: &mut BTreeMap<i64, i64>, one: i64, other: i64) {
     joined.insert(a.max(b), a.min(b));
 }
 
-fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
+fn conflict(said: &BTreeMap<i64, BTreeMap<i64, LastDecision>>, marks: Vec<i64>) -> Conflict {
     let mut answers: Vec<Answer> = Vec::new();
     let (mut is_reopened, mut hull): (bool, Option<Span>) = (false, None);
     for (person, of) in said {
-        let words: Vec<&Said> =
+        let words: Vec<&LastDecision> =
             marks.iter().filter_map(|mark| of.get(mark)).filter(|word| word.by == *person).collect();
         let Some(at) = words.iter().map(|word| word.at).max() else { continue };
         let mut claims: Vec<Claim> = Vec::new();
@@ -218,7 +223,7 @@ fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
         }
     }
     answers.sort_by_key(|answer| (std::cmp::Reverse(answer.people.len()), answer.claims.is_empty()));
-    Place { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
+    Conflict { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
 }
 
 /// How close a mark is to a wanted mention; the greatest is best.
@@ -273,9 +278,9 @@ mod tests {
     fn check(rows: &[Row], expected: Expect) {
         let events: Vec<Event> = rows.iter().enumerate().map(|(row, one)| event(row, *one)).collect();
         let mut text = String::new();
-        for place in places(&events) {
-            text += &format!("{:?}{}", place.marks, if place.is_reopened { " again" } else { "" });
-            for answer in &place.answers {
+        for conflict in conflicts(&events) {
+            text += &format!("{:?}{}", conflict.marks, if conflict.is_reopened { " again" } else { "" });
+            for answer in &conflict.answers {
                 let people: Vec<String> = answer.people.iter().map(|(person, _)| person.to_string()).collect();
                 let claim = |claim: &Claim| {
                     let concept = claim.concept.as_ref().map_or("-", |concept| concept.id.as_str());

@@ -18,7 +18,7 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     for (id, mark) in old.iter().rev() {
         in_place.entry(&mark.spans).or_default().push(*id);
     }
-    let kept = Said::by(marks.values().filter(|mark| !is_old(mark)));
+    let kept = Reviewed::by(marks.values().filter(|mark| !is_old(mark)));
     let mut changes = Vec::new();
     for mark in predicted {
         if kept.has(&mark) {
@@ -39,28 +39,28 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
 }
 
 /// Spans and concept.
-type Place<'a> = (&'a [(u32, u32)], Option<&'a str>);
+type Key<'a> = (&'a [(u32, u32)], Option<&'a str>);
 
 /// The annotations and rejections that stay, by concept; predictions that repeat them are dropped.
-pub struct Said<'a> {
+pub struct Reviewed<'a> {
     /// Spans where a person rejected a concept or is unsure: matched exactly.
-    there: HashSet<Place<'a>>,
+    there: HashSet<Key<'a>>,
     /// Spans where a person annotated a concept: matched by overlap. Sorted and disjoint.
     across: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Reviewed<'a> {
     /// Collects the marks.
-    pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Said<'a> {
-        let mut said = Said { there: HashSet::new(), across: HashMap::new() };
+    pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Reviewed<'a> {
+        let mut reviewed = Reviewed { there: HashSet::new(), across: HashMap::new() };
         for mark in marks.filter(|mark| !mark.is_deleted) {
             if mark.state == State::Rejected || mark.source == Source::Pred {
-                said.there.insert((&mark.spans, mark.concept_id()));
+                reviewed.there.insert((&mark.spans, mark.concept_id()));
             } else {
-                said.across.entry(mark.concept_id()).or_default().extend(&mark.spans);
+                reviewed.across.entry(mark.concept_id()).or_default().extend(&mark.spans);
             }
         }
-        for spans in said.across.values_mut() {
+        for spans in reviewed.across.values_mut() {
             spans.sort_unstable();
             spans.dedup_by(|next, before| {
                 let is_across = next.0 < before.1;
@@ -70,7 +70,7 @@ impl<'a> Said<'a> {
                 is_across
             });
         }
-        said
+        reviewed
     }
 
     /// Whether they repeat a prediction.
@@ -173,8 +173,8 @@ mod tests {
     fn what_lies_across_a_decision_of_a_person_is_found_by_its_concept() {
         let human = |span, concept| mark(Source::User, State::Accepted, span, concept);
         let marks = [human((0, 10), "A"), human((2, 4), "A"), human((20, 30), "A"), human((12, 18), "B")];
-        let said = Said::by(marks.iter());
-        let has = |span, concept| said.has(&mark(Source::Pred, State::Open, span, concept));
+        let reviewed = Reviewed::by(marks.iter());
+        let has = |span, concept| reviewed.has(&mark(Source::Pred, State::Open, span, concept));
         assert!(has((9, 12), "A") && has((5, 6), "A") && has((29, 40), "A") && has((17, 19), "B"));
         assert!(!has((10, 20), "A") && !has((12, 18), "A") && !has((0, 12), "B") && !has((0, 40), "C"));
     }

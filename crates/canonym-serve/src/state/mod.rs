@@ -26,7 +26,7 @@ use crate::batcher::Batcher;
 use crate::engine::{Engine, Trainer, check_kb};
 use crate::error::{ApiError, ApiResult};
 use crate::events::EventBus;
-use crate::marks::disagree::{Place, places};
+use crate::marks::disagree::{Conflict, conflicts};
 use crate::metrics::Metrics;
 use crate::store::folder::{self, MODELS};
 use crate::store::members::{self, Named};
@@ -59,7 +59,7 @@ pub enum Lint {
 }
 
 /// The conflicts of a document at a version.
-type Places = (i64, Arc<Vec<Place>>);
+type Conflicts = (i64, Arc<Vec<Conflict>>);
 
 /// What all requests share.
 pub struct App {
@@ -98,7 +98,7 @@ pub struct App {
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
     /// Conflicts by document.
-    places: Mutex<HashMap<i64, Places>>,
+    conflicts: Mutex<HashMap<i64, Conflicts>>,
     stopping: watch::Sender<bool>,
     permissions: watch::Sender<()>,
     /// The audit log.
@@ -157,7 +157,7 @@ impl App {
             lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
-            places: Mutex::default(),
+            conflicts: Mutex::default(),
             stopping: watch::Sender::new(false),
             permissions: watch::Sender::new(()),
             audit,
@@ -296,16 +296,20 @@ impl App {
     }
 
     /// The conflicts between the annotators of a document.
-    pub fn places_of(&self, connection: &Connection, (document, version): (i64, i64)) -> ApiResult<Arc<Vec<Place>>> {
-        let known = || self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, places)) = known().get(&document)
+    pub fn conflicts_of(
+        &self,
+        connection: &Connection,
+        (document, version): (i64, i64),
+    ) -> ApiResult<Arc<Vec<Conflict>>> {
+        let known = || self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, conflicts)) = known().get(&document)
             && *of == version
         {
-            return Ok(places.clone());
+            return Ok(conflicts.clone());
         }
-        let places = Arc::new(places(&events::of_document(connection, document)?));
-        known().insert(document, (version, places.clone()));
-        Ok(places)
+        let conflicts = Arc::new(conflicts(&events::of_document(connection, document)?));
+        known().insert(document, (version, conflicts.clone()));
+        Ok(conflicts)
     }
 
     /// Stops jobs, event streams and the server.

@@ -149,7 +149,7 @@ pub fn times(connection: &Connection, project: i64) -> ApiResult<Vec<Millis>> {
 
 /// The last decision of one person on one mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Rating {
     /// The mark.
     pub mark: i64,
     /// The person.
@@ -161,7 +161,7 @@ pub struct Said {
 }
 
 /// The decisions on marks that several annotators reviewed, by mark.
-pub fn said_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec<Said>> {
+pub fn ratings_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec<Rating>> {
     let sql = "SELECT mark_id, person_id, label, document_id, spans FROM said WHERE project_id = ?1 AND is_shared
         ORDER BY mark_id, person_id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -172,7 +172,7 @@ pub fn said_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec<Sa
         let has_spans = row.get::<_, Option<String>>(4)?.is_some();
         let spans = if has_spans { Some(stored::<Vec<(u32, u32)>>(row, 4, ("said", mark))?) } else { None };
         let spans = spans.map(|spans| spans.into_iter().map(|(start, end)| Span { start, end }).collect());
-        all.push(Said { mark, person: row.get(1)?, label: row.get(2)?, place: spans.map(|spans| (document, spans)) });
+        all.push(Rating { mark, person: row.get(1)?, label: row.get(2)?, place: spans.map(|spans| (document, spans)) });
     }
     Ok(all)
 }

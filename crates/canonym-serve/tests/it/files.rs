@@ -117,7 +117,7 @@ async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
     assert!(all_marks(&server, again).await.iter().all(|line| line.starts_with("PRED open")));
     let (status, answer) =
         server.fail(Method::POST, &format!("/projects/{again}/import?annotations=silver"), "x").await;
-    assert_eq!((status, &answer["error"]["hint"]), (400, &json!("give auto, pred or gold")));
+    assert_eq!((status, &answer["error"]["hint"]), (400, &json!("use auto, pred or gold")));
 }
 
 #[tokio::test]

@@ -91,6 +91,6 @@ async fn what_can_be_repaired_is_and_what_cannot_is_told() {
     drop(server);
     let damage = examine(&data, true).unwrap();
     assert!(damage.iter().all(|finding| finding.help == Help::Restore), "{damage:?}");
-    assert!(damage[0].what.contains("row 1 of `events`"), "{damage:?}");
+    assert!(damage[0].what.contains("row 1 of table `events`"), "{damage:?}");
     assert!(damage[1].what.contains("is missing"), "{damage:?}");
 }
