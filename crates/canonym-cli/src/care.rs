@@ -20,7 +20,7 @@ pub struct BackupArguments {
 
 /// Runs `canonym backup`.
 pub fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
-    let n_models = care::backup(&arguments.data, &arguments.out).context("no copy was made")?;
+    let n_models = maintenance::backup(&arguments.data, &arguments.out).context("backup failed")?;
     let models = output::counted(n_models as u64, "trained model");
     progress::say(&format!("copied {} to {}, with {models}", arguments.data.display(), arguments.out.display()));
     Ok(())
@@ -39,7 +39,7 @@ pub struct DoctorArguments {
 
 /// Runs `canonym doctor`: a line for each fault; status 1 where some are left.
 pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
-    let findings = care::examine(&arguments.data, arguments.repair).context("the folder of data cannot be examined")?;
+    let findings = maintenance::examine(&arguments.data, arguments.repair).context("cannot check the data folder")?;
     for finding in &findings {
         let word = match finding.help {
             Help::Repaired => "repaired",
@@ -55,8 +55,8 @@ pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let hint = match findings.iter().any(|finding| finding.help == Help::Restore) {
-        true => "bring back a copy made with `canonym backup`; `--repair` does the rest",
-        false => "`canonym doctor --repair` mends them",
+        true => "restore a backup made with `canonym backup`; `--repair` fixes the rest",
+        false => "run `canonym doctor --repair`",
     };
     let message = format!("{} has {}", arguments.data.display(), output::counted(left as u64, "fault"));
     Err(canonym_core::Error::invalid(message).with_hint(hint).into())

@@ -63,20 +63,20 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let trainer =
         ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model() };
     let app =
-        canonym_serve::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("the folder of data cannot be used")?;
+        canonym_serve::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("cannot use the data folder")?;
     if let Some(name) = &arguments.add_admin {
         app.put_admin(name, &password()?).map_err(of_server)?;
         progress::say(&format!("{name} is an admin in {}", arguments.data.display()));
         return Ok(());
     }
     if (!address.ip().is_loopback() || arguments.public_url.is_some()) && !app.has_admin() {
-        let message = format!("{address} can be reached by others, and nobody has an account");
-        let hint = "add an admin with `canonym serve --add-admin NAME`, or leave `--bind` and `--public-url` out";
+        let message = format!("{address} is reachable from other machines, and there are no accounts");
+        let hint = "add an admin with `canonym serve --add-admin NAME`, or omit `--bind` and `--public-url`";
         return Err(usage(message, hint));
     }
     let stopping = Arc::downgrade(&app);
     interrupt::instead(move || {
-        progress::say("stops; a second interrupt ends it at once");
+        progress::say("shutting down; press Ctrl+C again to force");
         if let Some(app) = stopping.upgrade() {
             app.stop();
         }
@@ -85,8 +85,8 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
         progress::say(&format!("canonym is at http://{address}/ and keeps projects in {}", arguments.data.display()));
     };
     canonym_serve::run(&app, address, listening).map_err(|error| {
-        let hint = "another program may be there; give another port with `--bind 127.0.0.1:0`";
-        canonym_core::Error::invalid(format!("cannot listen at {address}: {error}")).with_hint(hint).into()
+        let hint = "the port may be in use; try another one with `--bind`";
+        canonym_core::Error::invalid(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
     })
 }
 
@@ -95,9 +95,10 @@ fn public_url(text: &str) -> Result<PublicUrl, String> {
 }
 
 fn address(text: &str) -> anyhow::Result<SocketAddr> {
-    let hint = "give an address and a port, such as 127.0.0.1:7878";
-    let mut found = text.to_socket_addrs().map_err(|error| usage(format!("`{text}` is no address: {error}"), hint))?;
-    found.next().ok_or_else(|| usage(format!("`{text}` is no address"), hint))
+    let hint = "use an address and a port, such as 127.0.0.1:7878";
+    let mut found =
+        text.to_socket_addrs().map_err(|error| usage(format!("invalid address `{text}`: {error}"), hint))?;
+    found.next().ok_or_else(|| usage(format!("invalid address `{text}`"), hint))
 }
 
 fn password() -> anyhow::Result<String> {
@@ -105,7 +106,7 @@ fn password() -> anyhow::Result<String> {
         return Ok(password);
     }
     let mut text = String::new();
-    std::io::stdin().take(4096).read_to_string(&mut text).context("the password cannot be read")?;
+    std::io::stdin().take(4096).read_to_string(&mut text).context("cannot read the password")?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 

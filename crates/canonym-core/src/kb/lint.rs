@@ -80,9 +80,7 @@ impl Check {
             Check::DigitsOnly => ("digits-only", "names of digits only"),
             Check::NoLetters => ("no-letters", "names without letters or digits (never matched)"),
             Check::LongNames => ("long-names", "names longer than 12 words (not found in text)"),
-            Check::VariantNames => {
-                ("variant-names", "names duplicated except for case or punctuation")
-            }
+            Check::VariantNames => ("variant-names", "names duplicated except for case or punctuation"),
             Check::DanglingParents => ("dangling-parents", "missing parents"),
             Check::CyclicParents => ("cyclic-parents", "cycles in the hierarchy"),
             Check::Obsolete => ("obsolete", "obsolete concepts"),
