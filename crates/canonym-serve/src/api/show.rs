@@ -59,8 +59,8 @@ pub fn marks(
         .collect()
 }
 
-/// The marks across each mark that `differ` from it: what people said, and an open prediction. The text is walked once, and only marks that lie across
-/// each other are compared.
+/// For each mark, the overlapping marks that `differ` from it: human annotations against unreviewed predictions. A sweep over the text, so that only
+/// overlapping marks are compared.
 fn across(
     listed: &[(i64, &MarkState)],
     mut differ: impl FnMut(&MarkState, &MarkState) -> bool,
