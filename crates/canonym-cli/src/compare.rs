@@ -16,6 +16,7 @@ use canonym_core::eval::table::percent;
 
 use crate::errors;
 use crate::eval::inputs::{self, EvalFormat, Gold, Predictions, ReadAs, parse_format};
+use crate::eval::seen;
 use crate::output::{self, counted};
 use crate::reading::ReadArguments;
 
@@ -78,6 +79,7 @@ pub struct CompareArgs {
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let read_as = |format| ReadAs { format, reading: args.reading };
     let gold = Gold::read(&args.gold, read_as(args.format)).context("cannot read gold")?;
+    seen::of_files();
     let pred_format = args.pred_format.unwrap_or(args.format);
     let [first, second] = [&args.first, &args.second].map(|path| Predictions::File(path, read_as(pred_format)));
     let config = SignificanceConfig {

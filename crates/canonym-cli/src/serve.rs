@@ -62,7 +62,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
     let engine = engine::open(arguments.kb.as_deref(), model)?;
     let trainer =
-        ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model() };
+        ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model()? };
     let app =
         App::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("the folder of data cannot be used")?;
     if let Some(name) = &arguments.add_admin {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::learned::left_out;
 use canonym_core::text::Document;
 use rusqlite::Connection;
 
@@ -342,8 +343,9 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         }
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
+    let n_judged = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
     if let Some((new, old)) = worse_than {
-        let n = counted(held_out.len());
+        let n = counted(n_judged);
         let message = format!(
             "trained {}, which is not in use: its linking F1 on {n} is {new:.2}, that of {parent_name} {old:.2}",
             trained.name
@@ -355,7 +357,11 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         // The model is there, whatever became of its predictions.
         End::Cancelled | End::Failed(_) => "its predictions are not complete".to_owned(),
     };
-    Ok(End::Succeeded(format!("trained {}; {predicted}", trained.name), Some(model)))
+    let figures = match !held_out.is_empty() && trained.dev.is_none() {
+        true => ", which is in use without figures, since every held-out document was seen in training",
+        false => "",
+    };
+    Ok(End::Succeeded(format!("trained {}{figures}; {predicted}", trained.name), Some(model)))
 }
 
 /// Judges a new model, the model in use and that of the server on what was held out: the figures of the new one go into `trained`, those of the others
@@ -370,8 +376,6 @@ fn compare(
     if held_out.is_empty() {
         return Ok(Some(others));
     }
-    let message = format!("comparing models on {}", counted(held_out.len()));
-    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
     let goes_on = || app.runner.ends(job.id).is_none();
     let mut engines = Vec::new();
     for model in BTreeSet::from([app.base_model, parent]) {
@@ -380,20 +384,26 @@ fn compare(
     let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine.as_ref()]);
     let unseen = unseen(all, held_out)?;
     let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
-    if let Some(n) = n_seen {
-        let message =
-            format!(" {n} of {} were seen in training and are left out of the figures.", counted(held_out.len()));
-        trained.card.push_str(&message);
+    if let Some(left_out) = left_out(held_out.len() - unseen.len(), held_out.len()) {
+        trained.card.push_str(&format!(" {left_out}."));
     }
     if unseen.is_empty() {
         trained.dev = None;
         return Ok(Some(others));
     }
+    let message = format!("comparing models on {}", counted(unseen.len()));
+    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
     for (model, engine) in engines {
         let Some(figures) = judge(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
         others.insert(model, DevFigures { n_seen, ..figures });
     }
     let Some(figures) = judge(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
+    if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
+        let n = counted(unseen.len());
+        let (before, after) = (100.0 * before, 100.0 * after);
+        trained.card.push_str(&format!(" Linking F1 on {n}: {before:.1} before, {after:.1} after."));
+    }
     trained.dev = Some(DevFigures { n_seen, ..figures });
     Ok(Some(others))
 }
