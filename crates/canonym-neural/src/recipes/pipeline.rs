@@ -116,8 +116,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let (mut corpora, mut seen) = (Vec::new(), BTreeMap::new());
     for config in &experiment.judge {
         let documents = documents_of(config, root)?;
-        let of_corpus = check_judged(&known, &documents, (&config.name, arguments.allow_seen))?;
-        seen.extend(of_corpus.map(|of_corpus| (config.name.clone(), of_corpus)));
+        let found = check_judged(&known, &documents, (&config.name, arguments.allow_seen))?;
+        seen.extend(found.map(|found| (config.name.clone(), found)));
         corpora.push((config, documents));
     }
 
@@ -136,7 +136,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let names = Bundle::open(&names_out)?;
 
-    let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
+    let trained = tagger::train(&of_tagger, (root, arguments.allow_seen), &made(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
         let manifest =
             TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(&experiment.layers), decision };
@@ -155,7 +155,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     held_out.manifest.card.clone_from(&experiment.card);
     held_out.learned = Some(before);
     let trained = match experiment.refit {
-        true => tagger::train(&of_tagger.on_everything(), root, &made(out, "tagger-refit")?)?,
+        true => tagger::train(&of_tagger.on_everything(), (root, arguments.allow_seen), &made(out, "tagger-refit")?)?,
         false => trained,
     };
     let mut bundle = with_tagger(&trained, decision);
