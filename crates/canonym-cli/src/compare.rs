@@ -79,7 +79,6 @@ pub struct CompareArgs {
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let read_as = |format| ReadAs { format, reading: args.reading };
     let gold = Gold::read(&args.gold, read_as(args.format)).context("cannot read gold")?;
-    seen::of_files();
     let pred_format = args.pred_format.unwrap_or(args.format);
     let [first, second] = [&args.first, &args.second].map(|path| Predictions::File(path, read_as(pred_format)));
     let config = SignificanceConfig {
@@ -106,6 +105,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
             (compare_rankings(&first, &second, (&ranking, &config), &mut rng)?, HashMap::new())
         }
     };
+    seen::of_files();
     if args.json {
         return output::print_json(&comparison);
     }

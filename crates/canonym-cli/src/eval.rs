@@ -178,10 +178,10 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
         args.model.as_ref().filter(|_| args.kb.is_none()).map(|model| Path::new(model).join(terminology::TERMINOLOGY));
     let (kb, leaky) = (open(&args.kb.clone().or(own.filter(|own| own.exists())))?, open(&args.leaky_kb)?);
     let gold = read_gold(args)?;
+    let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
     if args.pred.is_some() {
         seen::of_files();
     }
-    let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
     let terms = kb.as_deref().map(|kb| Terms { kb, raw_ids: args.raw_ids });
     eval_report::write(&args.files, &report, judged.as_ref(), terms, &facts(args, &gold))?;
     let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
