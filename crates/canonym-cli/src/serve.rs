@@ -61,7 +61,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
     let engine = engine::open(arguments.kb.as_deref(), model)?;
     let trainer =
-        ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model() };
+        ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model()? };
     let app =
         canonym_serve::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("cannot use the data folder")?;
     if let Some(name) = &arguments.add_admin {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::learned::left_out;
 use canonym_core::text::Document;
 use rusqlite::Connection;
 
@@ -293,8 +294,9 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         }
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
+    let n_judged = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
     if let Some((new, old)) = worse_than {
-        let n = counted(held_out.len());
+        let n = counted(n_judged);
         let message =
             format!("trained “{}” (not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})", trained.name);
         return Ok(End::Succeeded(message, Some(model)));
@@ -304,7 +306,11 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         // The model is stored, whatever became of its predictions.
         End::Cancelled | End::Failed(_) => "predictions incomplete".to_owned(),
     };
-    Ok(End::Succeeded(format!("trained “{}”; {predicted}", trained.name), Some(model)))
+    let figures = match !held_out.is_empty() && trained.dev.is_none() {
+        true => " (used without scores: every held-out document was seen in training)",
+        false => "",
+    };
+    Ok(End::Succeeded(format!("trained “{}”{figures}; {predicted}", trained.name), Some(model)))
 }
 
 /// Evaluates the new model, the current one and the base model on the held-out documents. The scores of the new one go into `trained`, those of the
@@ -319,8 +325,6 @@ fn compare(
     if held_out.is_empty() {
         return Ok(Some(others));
     }
-    let message = format!("comparing models on {}", counted(held_out.len()));
-    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
     let goes_on = || app.jobs.ends(job.id).is_none();
     let mut engines = Vec::new();
     for model in BTreeSet::from([app.base_model, parent]) {
@@ -329,19 +333,26 @@ fn compare(
     let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine.as_ref()]);
     let unseen = unseen(all, held_out)?;
     let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
-    if let Some(n) = n_seen {
-        let message = format!(" {n} of {} seen in training are excluded from the scores.", counted(held_out.len()));
-        trained.card.push_str(&message);
+    if let Some(left_out) = left_out(held_out.len() - unseen.len(), held_out.len()) {
+        trained.card.push_str(&format!(" {left_out}."));
     }
     if unseen.is_empty() {
         trained.dev = None;
         return Ok(Some(others));
     }
+    let message = format!("comparing models on {}", counted(unseen.len()));
+    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
     for (model, engine) in engines {
         let Some(figures) = evaluate(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
         others.insert(model, DevFigures { n_seen, ..figures });
     }
     let Some(figures) = evaluate(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
+    if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
+        let n = counted(unseen.len());
+        let (before, after) = (100.0 * before, 100.0 * after);
+        trained.card.push_str(&format!(" Linking F1 on {n}: {before:.1} before, {after:.1} after."));
+    }
     trained.dev = Some(DevFigures { n_seen, ..figures });
     Ok(Some(others))
 }

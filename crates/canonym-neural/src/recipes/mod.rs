@@ -34,7 +34,7 @@ use canonym_core::error::Context;
 use canonym_core::eval;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::ids::{IdSet, known_ids};
-use canonym_core::eval::learned::Learned;
+use canonym_core::eval::learned::{Learned, Seen};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym_core::link::model::LexicalModel;
@@ -178,6 +178,8 @@ fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Re
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is no lexical experiment"))?;
+    let record = learned_of_lexical(&experiment, arguments.root())?;
+    let seen = seen_of_lexical(&experiment, &record, (arguments.root(), arguments.allow_seen))?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
@@ -190,13 +192,14 @@ fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Re
     let weights = fit_weights(&fit, &experiment.fit);
     let model = report::calibrated(&sets, weights);
     let mut report = report::report(&sets, &weights, experiment.seed);
+    report.seen = seen;
     if experiment.ablation {
         report.ablation = report::ablation(&sets, &fit, &experiment.fit, &weights);
     }
     let paths: BTreeSet<&PathBuf> =
         experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
     let provenance = provenance(paths, arguments.root())?;
-    let json = learned_of_lexical(&experiment, arguments.root())?.into_json(&model.to_json())?;
+    let json = record.into_json(&model.to_json())?;
     write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
     write_run(&arguments.out, &experiment, &report, &provenance)?;
     write_text(&arguments.out, "model.json", &json)
@@ -221,6 +224,25 @@ fn learned_of_lexical(experiment: &Experiment, root: &Path) -> canonym_core::Res
         }
     }
     Ok(all)
+}
+
+/// Refuses dev sets with documents that weights are fitted to, unless they are allowed; which sets have some.
+fn seen_of_lexical(
+    experiment: &Experiment,
+    record: &Learned,
+    (root, allow_seen): (&Path, bool),
+) -> canonym_core::Result<BTreeMap<String, Seen>> {
+    let trained = record.only(eval::learned::Role::Trained);
+    let mut seen = BTreeMap::new();
+    for set in experiment.set.iter().filter(|set| set.role == Role::Dev) {
+        let Some(queries) = &set.queries else { continue };
+        let rows = read_mentions(&root.join(queries))?.rows;
+        let source = learned::of_queries(LEXICAL_PART, eval::learned::Role::Calibrated, (queries, root), &rows)?;
+        let prints: Vec<Option<u64>> = source.documents.into_iter().map(Some).collect();
+        let known = learned::check_prints(&trained, &prints, (&set.name, allow_seen))?;
+        seen.extend(known.map(|known| (set.name.clone(), known)));
+    }
+    Ok(seen)
 }
 
 /// Training examples of a set: repeated queries are merged and weighted by their count.

@@ -3,14 +3,14 @@
 //! Every corpus comes with the terminology that its annotators used. The run folder contains `model.json`, `config.toml` (the resolved
 //! experiment), `report.json` and `provenance.json`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::corpus::format::Reader;
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role::Trained};
+use canonym_core::eval::learned::{Learned, Role::Trained, Seen, Source};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
+use super::learned::{check_judged, of_corpus};
 use super::run_folder::{provenance, write_run, write_text};
 use super::settings;
 use crate::status;
@@ -60,6 +61,9 @@ struct CorpusConfig {
     /// Weight in the fit relative to the other corpora.
     #[serde(default = "one")]
     weight: usize,
+    /// Which corpus the documents are of, where that is not the name of their folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
 }
 
 fn one() -> usize {
@@ -92,6 +96,9 @@ struct CorpusReport {
 #[derive(Serialize)]
 struct RecognitionReport {
     threshold: f32,
+    /// Which documents of corpora that are judged on alone were trained on, where some were.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<String, Seen>,
     corpora: Vec<CorpusReport>,
 }
 
@@ -105,9 +112,15 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         status::say(&format!("{} …", config.name));
         sets.push(prepare(config, arguments.root())?);
     }
+    let record = learned(&experiment, arguments.root())?;
+    let mut seen = BTreeMap::new();
+    for Prepared { config, documents, .. } in sets.iter().filter(|set| set.config.role == Role::Dev) {
+        let known = check_judged(&record, documents, (&config.name, arguments.allow_seen))?;
+        seen.extend(known.map(|known| (config.name.clone(), known)));
+    }
     let model = fit_model(&experiment, &sets);
     let corpora = sets.iter().zip(places(&sets, &model, false)).map(|(set, places)| judge(set, &places, &model));
-    let report = RecognitionReport { threshold: model.threshold, corpora: corpora.collect() };
+    let report = RecognitionReport { threshold: model.threshold, seen, corpora: corpora.collect() };
     let paths: BTreeSet<&PathBuf> = experiment
         .corpus
         .iter()
@@ -116,14 +129,16 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         })
         .collect();
     write_run(&arguments.out, &experiment, &report, &provenance(paths, arguments.root())?)?;
-    write_text(&arguments.out, "model.json", &learned(&experiment, arguments.root())?.into_json(&model.to_json())?)
+    write_text(&arguments.out, "model.json", &record.into_json(&model.to_json())?)
 }
 
 /// Record of the training documents; corpora with role `dev` are only evaluated.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let mut all = Learned::default();
     for corpus in experiment.corpus.iter().filter(|corpus| corpus.role == Role::Fit) {
-        all.add(super::learned::of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?);
+        let source = of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?;
+        let of = corpus.of.clone().unwrap_or_else(|| source.corpus.clone());
+        all.add(Source { corpus: of, ..source });
     }
     Ok(all)
 }

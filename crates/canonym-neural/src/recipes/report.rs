@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use canonym_core::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use canonym_core::eval::learned::Seen;
 use canonym_core::link::features::COSINE;
 use canonym_core::link::fit::{
     Example, FitConfig, Judged, Point, calibration_error, fit_calibration, fit_weights_without, judge,
@@ -35,6 +36,9 @@ pub struct Report {
     /// Drop of accuracy@1 on each dev set, in points, when a feature group is removed and the model is fitted again.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ablation: BTreeMap<&'static str, BTreeMap<String, f64>>,
+    /// Which documents of dev sets were trained on, where some were.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, Seen>,
     calibration: CalibrationReport,
 }
 
@@ -86,6 +90,7 @@ pub fn report(sets: &[Prepared], weights: &Features, seed: u64) -> Report {
     Report {
         sets: sets.iter().zip(&judged).map(set_report).collect(),
         ablation: BTreeMap::new(),
+        seen: BTreeMap::new(),
         calibration: calibration(sets, &judged),
     }
 }

@@ -17,7 +17,7 @@ use crate::tensor::random::for_step;
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{self, Learned};
+use canonym_core::eval::learned::{self, Learned, Seen};
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
 use canonym_core::link::recognise::{expanded, short_forms};
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
-use super::learned::{of_documents, source};
+use super::learned::{check_judged, of_documents, source};
 use super::run_folder::{to_json, to_toml, write_text};
 use super::settings;
 use super::stage::{Stage, open_log};
@@ -164,6 +164,9 @@ struct Report {
     corpora: BTreeMap<String, CorpusReport>,
     /// Strict scores on held-out corpora, by label set.
     dev: BTreeMap<String, BTreeMap<String, LayerReport>>,
+    /// Which of their documents were trained on, where some were.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<String, Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -197,7 +200,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of the tagger"))?;
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
-    train(&experiment, arguments.root(), &arguments.out)?;
+    train(&experiment, (arguments.root(), arguments.allow_seen), &arguments.out)?;
     Ok(())
 }
 
@@ -225,12 +228,13 @@ impl Experiment {
 }
 
 /// Trains a tagger; log, checkpoint and report are written to `out`.
-pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::Result<Trained> {
+pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &Path) -> canonym_core::Result<Trained> {
     experiment.check()?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let corpora: Vec<Read<'_>> =
         experiment.corpus.iter().map(|config| read(config, root)).collect::<canonym_core::Result<_>>()?;
+    let seen = check(&corpora, allow_seen)?;
     let texts = corpora
         .iter()
         .filter(|corpus| corpus.config.role == Role::Fit)
@@ -242,22 +246,22 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
     let (mut to_fit, mut held_out, mut reports) = (Vec::new(), Vec::new(), BTreeMap::new());
     for corpus in &corpora {
         let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
-        let mut seen = Vec::new();
+        let mut texts = Vec::new();
         for document in &corpus.documents {
             let view = viewer.view(&document.document.text, &mut words);
             let mentions = mentions(experiment, corpus.config, document, &view.tokens, &mut report);
             if !view.tokens.is_empty() {
-                seen.push((view, mentions));
+                texts.push((view, mentions));
             }
         }
         match corpus.config.role {
             Role::Fit => {
-                let examples = seen.into_iter().map(|(view, mentions)| example(view, &mentions)).collect();
+                let examples = texts.into_iter().map(|(view, mentions)| example(view, &mentions)).collect();
                 to_fit.push(Corpus { weight: corpus.config.weight, examples });
             }
             Role::Dev => {
                 let held = |(view, mentions)| HeldOut { view, mentions };
-                held_out.push((corpus.config.name.clone(), seen.into_iter().map(held).collect::<Vec<_>>()));
+                held_out.push((corpus.config.name.clone(), texts.into_iter().map(held).collect::<Vec<_>>()));
             }
         }
         reports.insert(corpus.config.name.clone(), report);
@@ -303,10 +307,25 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
         n_names: viewer.gazetteer.len(),
         corpora: reports,
         dev,
+        seen,
         seconds,
     };
     write_text(out, "tagger-report.json", &to_json(&report)?)?;
     Ok(Trained { viewer, usages: usages(&corpora), parameters })
+}
+
+/// Refuses held-out corpora with documents that are trained on, unless they are allowed; which have some.
+fn check(corpora: &[Read<'_>], allow_seen: bool) -> canonym_core::Result<BTreeMap<String, Seen>> {
+    let mut trained = Learned::default();
+    for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
+        trained.add(source(TAGGER_PART, learned::Role::Trained, &config.documents, of_documents(documents)));
+    }
+    let mut seen = BTreeMap::new();
+    for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Dev) {
+        let known = check_judged(&trained, documents, (&config.name, allow_seen))?;
+        seen.extend(known.map(|known| (config.name.clone(), known)));
+    }
+    Ok(seen)
 }
 
 /// Counts the mention prior on the training corpora.

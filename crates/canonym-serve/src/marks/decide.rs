@@ -98,7 +98,7 @@ pub enum Decision {
     Finish {
         /// Whether it is finished.
         value: bool,
-        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done.
+        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done. Needed where there are some.
         #[serde(default)]
         accepts: Option<usize>,
         /// Seconds spent on the document without pauses, measured in the browser.
@@ -256,14 +256,16 @@ impl DocumentState<'_> {
         })
     }
 
-    /// Every open prediction as accepted; an error where there are others than the person was told of.
+    /// Every open prediction as accepted; an error where there are others than the person was told of, or some and the person was told of none.
     fn accepted(&self, told: Option<usize>) -> ApiResult<Vec<Change>> {
         let open: Vec<i64> = self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
-        if let Some(told) = told.filter(|told| *told != open.len()) {
-            let message = format!("finishing would accept {} open predictions, not {told}", open.len());
-            return Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"));
-        }
-        open.into_iter().map(|id| self.changed(id, |_| ())).collect()
+        let n = open.len();
+        let message = match told {
+            None if n > 0 => format!("finishing would accept {n} open predictions, and `accepts` does not say so"),
+            Some(told) if told != n => format!("finishing would accept {n} open predictions, not {told}"),
+            _ => return open.into_iter().map(|id| self.changed(id, |_| ())).collect(),
+        };
+        Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"))
     }
 
     /// Undoes what finishing accepted, where nobody has decided since.

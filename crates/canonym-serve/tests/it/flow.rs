@@ -208,6 +208,18 @@ async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives
         (status, &answer["error"]["message"]),
         (409, &json!("finishing would accept 2 open predictions, not 1"))
     );
+    // Nor is anything accepted where nobody was told of a number; where nothing is open none is needed.
+    let silent = json!({"kind": "finish", "value": true});
+    let body = json!({"version": before["version"], "decisions": [silent]}).to_string();
+    let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
+    assert_eq!(
+        (status, &answer["error"]["message"]),
+        (409, &json!("finishing would accept 2 open predictions, and `accepts` does not say so"))
+    );
+    let empty = server.document(server.documents(project).await[2]).await;
+    assert!(!shown(&empty).iter().any(|line| line.starts_with("PRED open")), "{empty}");
+    let body = json!({"version": empty["version"], "decisions": [silent]});
+    assert_eq!(server.post(&format!("/documents/{}/decisions", empty["id"]), body).await["is_finished"], true);
     assert_eq!(shown(&server.document(id).await), shown(&before));
     server.decide(id, finish(2)).await;
     let pred = |document: &Value| shown(document).iter().filter(|line| line.starts_with("PRED open")).count();

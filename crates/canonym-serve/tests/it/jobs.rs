@@ -273,19 +273,29 @@ async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
 #[tokio::test]
 async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_all() {
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
-    for (seen, figures) in [(vec!["No pepcid here."], 1), (vec!["No pepcid here.", "She had delirium."], 0)] {
+    let one = "1 of 2 held-out documents was seen in training and is left out.";
+    let both = "2 of 2 held-out documents were seen in training and are left out; there are no figures.";
+    let worse = "trained “second” (not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
+    let without = "trained “second” (used without scores: every held-out document was seen in training); predicted";
+    for (seen, figures, told, message) in
+        [(vec!["No pepcid here."], 1, one, worse), (vec!["No pepcid here.", "She had delirium."], 0, both, without)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let engine = Ruled::new("first", rules());
         *engine.trained_on.lock().unwrap() = seen.iter().map(|text| (*text).to_owned()).collect();
         let trainer = Told { holds_out: vec!["1", "2"], ..Told::default() };
         let server = Server::with(engine, Some(Arc::new(trainer)), config(folder.path()));
         let project = server.project(corpus).await;
-        server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+        let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
         server.run_jobs().await;
+        let job = server.get(&format!("/jobs/{}", job["id"])).await;
+        assert!(job["message"].as_str().unwrap().starts_with(message), "{job}");
         let models = server.get(&format!("/models?project={project}")).await;
         let (first, second) = (&models["models"][0]["dev"], &models["models"][1]);
-        let told = format!("{} of 2 held-out documents seen in training", seen.len());
-        assert!(second["card"].as_str().unwrap().contains(&told), "{second}");
+        let card = second["card"].as_str().unwrap();
+        assert!(card.starts_with(&format!("Made of two steps. {told}")), "{second}");
+        // The figures of the card are of the others.
+        assert_eq!(card.contains("Linking F1 on 1 held-out document: 100.0 before, 0.0 after."), figures > 0, "{card}");
         match figures {
             0 => assert!(first.is_null() && second["dev"].is_null(), "{models}"),
             n => {
