@@ -258,7 +258,7 @@ pub fn learn(
 ) -> canonym_core::Result<Learned> {
     let TrainingSplit { complete, incomplete, held_out } = lesson;
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
-        return Err(no_tagger(&experiment.from).into());
+        return Err(no_tagger(&experiment.from));
     };
     let default_type = usual_type(complete.iter().chain(incomplete));
     let typed = |annotation: &Annotation| match annotation.semantic_type.as_str() {
@@ -269,7 +269,7 @@ pub fn learn(
     let n_mentions = annotations(complete).chain(annotations(incomplete)).count();
     if n_mentions == 0 {
         let error = canonym_core::Error::invalid("no mention is marked in the documents");
-        return Err(error.with_hint("mark some, and say which documents are complete").into());
+        return Err(error.with_hint("mark some, and say which documents are complete"));
     }
     let layers = Layers::of(&tagger.layers, &types);
     let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };

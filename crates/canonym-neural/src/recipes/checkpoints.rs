@@ -71,7 +71,7 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
         let lacks = NEEDED.iter().find(|file| !partial.join(file).is_file());
         let lacks = lacks.map_or_else(|| VOCABULARIES.join(" or "), |file| (*file).to_owned());
         let error = Error::invalid(format!("the checkpoint {} has no {lacks}", partial.display()));
-        return Err(error.with_hint("download all files of the model into its folder").into());
+        return Err(error.with_hint("download all files of the model into its folder"));
     }
     let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let missing = || Error::invalid(format!("there is no checkpoint {}", shown.join(", nor ")));
@@ -82,10 +82,10 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
         |base: &Path| models.as_deref() != Some(base) && name.parent().is_some_and(|first| base.join(first).is_dir());
     let is_path = is_here(Path::new(".")) || is_here(root);
     let Some(owned) = name.to_str().filter(|name| is_owned(name) && !is_path) else {
-        return Err(missing().with_hint(hint).into());
+        return Err(missing().with_hint(hint));
     };
     let Some(folder) = models.or_else(|| cache_folder().map(|folder| folder.join("models"))) else {
-        return Err(missing().with_hint("name a folder for checkpoints in the variable CANONYM_MODELS").into());
+        return Err(missing().with_hint("name a folder for checkpoints in the variable CANONYM_MODELS"));
     };
     let folder = folder.join(owned);
     if is_complete(&folder) {
@@ -93,7 +93,7 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
     }
     if let Some(set) = OFFLINE.into_iter().find(|name| variable(name).is_some_and(|value| value != "0")) {
         let error = missing().with_hint(format!("{set} is set, so it was not fetched: unset it, or {hint}"));
-        return Err(error.into());
+        return Err(error);
     }
     let Some(download) = options.fetch else {
         return Err(missing().with_hint(hint));

@@ -153,7 +153,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     retrieval.bm25.check().with_context(|| format!("{path} cannot be trained"))?;
     if retrieval.n_candidates < 2 {
         let error = canonym_core::Error::invalid("there is nothing to order among fewer than 2 candidates");
-        return Err(error.with_hint("`retrieval.n_candidates` is 10 where nothing else is said").into());
+        return Err(error.with_hint("`retrieval.n_candidates` is 10 where nothing else is said"));
     }
     let root = arguments.root();
     std::fs::create_dir_all(&arguments.out)
@@ -208,7 +208,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
         let error = canonym_core::Error::invalid("no mention has its concept among its candidates");
-        return Err(error.with_hint("ids of documents and terminology have to be written alike").into());
+        return Err(error.with_hint("ids of documents and terminology have to be written alike"));
     }
     let train_started = Instant::now();
     let n_parameters = parameters.counts().1;
@@ -262,7 +262,7 @@ fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> canonym
             let error = canonym_core::Error::invalid("`retrieval.linker` and `data.linker` do not go together");
             let hint =
                 "`data.linker` is the folder of a dual encoder; it belongs to `retrieval.linker = \"dual-encoder\"`";
-            Err(error.with_hint(hint).into())
+            Err(error.with_hint(hint))
         }
     }
 }
@@ -286,7 +286,7 @@ fn first_linker(
 fn read(path: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let documents: canonym_core::Result<Vec<AnnotatedDocument>> =
         Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop).collect();
-    Ok(documents?)
+    documents
 }
 
 /// Converts mentions to training questions.

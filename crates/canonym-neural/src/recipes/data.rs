@@ -200,7 +200,7 @@ pub fn compile_all(sources: &[Source], out: &Path) -> canonym_core::Result<Knowl
     compile(&sources, &CompileConfig::default(), out, &mut |_| {})
         .with_context(|| format!("cannot compile {shown}"))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
-    Ok(KnowledgeBase::from_vec(bytes, &shown)?)
+    KnowledgeBase::from_vec(bytes, &shown)
 }
 
 /// A terminology in memory, optionally restricted to some trees; the tree table is relative to `root`.
@@ -222,7 +222,7 @@ pub fn compile_trees(
         }
     })?;
     let bytes = builder.to_bytes(Meta { name: name.to_owned(), ..Meta::default() })?;
-    Ok(KnowledgeBase::from_vec(bytes, name)?)
+    KnowledgeBase::from_vec(bytes, name)
 }
 
 /// Ids of the concepts in the selected trees.
@@ -232,7 +232,7 @@ pub fn ids_of_trees(root: &Path, trees: &Trees) -> canonym_core::Result<BTreeSet
     while let Some((_, line)) = input.next_line()? {
         let fields: Vec<&str> = line.split('\t').collect();
         let (Some(id), Some(number)) = (fields.first(), fields.get(2)) else {
-            return Err(input.error("a row of tree numbers has id, name and number").into());
+            return Err(input.error("a row of tree numbers has id, name and number"));
         };
         *rows.entry((*id).to_owned()).or_default() |= trees.keep.iter().any(|tree| number.starts_with(tree));
     }

@@ -200,7 +200,7 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     let shown =
         format!("such as `{}`, and the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
     let error = canonym_core::Error::invalid("no mention has a concept of the terminology");
-    Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")).into())
+    Err(error.with_hint(format!("write ids of both alike: corpora have ids {shown}")))
 }
 
 /// File of the terminology until the model is complete.
@@ -224,7 +224,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
         let error =
             canonym_core::Error::invalid("there is nothing to do: no step to make, no held-out document to judge on");
-        return Err(error.with_hint("give `data.dev`, or more `run.n_steps`").into());
+        return Err(error.with_hint("give `data.dev`, or more `run.n_steps`"));
     }
     let record = learned(&experiment, root)?;
     let finder = finder(&experiment.judge, root)?;
@@ -254,7 +254,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let dev = prepare(dev, &windower, &labels, longest)?;
     if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
         let error = canonym_core::Error::invalid("the corpora that are trained on have no mentions");
-        return Err(error.with_hint("check `data.train`").into());
+        return Err(error.with_hint("check `data.train`"));
     }
     check_known("trained on", &train, &kb, experiment.run.n_steps > 0)?;
     check_known("held out", &dev, &kb, false)?;
@@ -429,7 +429,7 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
             let error = canonym_core::Error::invalid("`encoder` has to name one beginning");
             let hint =
                 "give `encoder.bert`, a checkpoint of BERT, or `encoder.from`, a dual encoder that was trained before";
-            return Err(error.with_hint(hint).into());
+            return Err(error.with_hint(hint));
         }
     };
     manifest.concepts = experiment.data.concepts.unwrap_or(manifest.concepts);
@@ -490,13 +490,13 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
             "windows of {} pieces are longer than the {} that the checkpoint has places for",
             windows.pieces, config.max_position_embeddings
         );
-        return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`").into());
+        return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`"));
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
         let error = canonym_core::Error::invalid("marked windows and the vector of a mention do not go together");
         let hint = "`windows.marked` belongs to `model.mention = \"first\"` without `model.search`, and only to it";
-        return Err(error.with_hint(hint).into());
+        return Err(error.with_hint(hint));
     }
     let manifest = DualManifest {
         system: SYSTEM.to_owned(),
@@ -523,7 +523,7 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
         || experiment.windows.is_some_and(|wanted| wanted != bundle.manifest.windows);
     if differs {
         let message = format!("{} has another `model` or other `windows` than the experiment", folder.display());
-        return Err(canonym_core::Error::invalid(message).with_hint("leave both tables out").into());
+        return Err(canonym_core::Error::invalid(message).with_hint("leave both tables out"));
     }
     Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
 }

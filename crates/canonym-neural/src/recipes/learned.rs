@@ -138,7 +138,7 @@ pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> can
         bundle::cross_encoder::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
         other => {
             let error = canonym_core::Error::invalid(format!("models of the system `{other}` carry no record"));
-            return Err(error.with_hint("give the experiment that made the model").into());
+            return Err(error.with_hint("give the experiment that made the model"));
         }
     };
     let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");

@@ -121,7 +121,7 @@ fn append(folder: &Path, name: &str) -> canonym_core::Result<BufWriter<File>> {
 
 fn read(folder: &Path, name: &str) -> canonym_core::Result<String> {
     let path = folder.join(name);
-    Ok(std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?)
+    std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))
 }
 
 /// Removes lines from a log, including an incomplete last line; returns the rest.

@@ -169,7 +169,7 @@ pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
             let meant = other.and_then(|other| settings::nearest(other, SYSTEMS));
             let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
             let hint = format!("{meant}an entry `system = \"…\"` names one of {}", SYSTEMS.join(", "));
-            Err(canonym_core::Error::invalid(message).with_hint(hint).into())
+            Err(canonym_core::Error::invalid(message).with_hint(hint))
         }
     }
 }

@@ -185,7 +185,7 @@ fn tagger_of(experiment: &Experiment, beside: &Path) -> canonym_core::Result<tag
     let tagger = beside.join(&experiment.tagger);
     let of_tagger: tagger::Experiment = settings(&tagger, super::read_table(&tagger, &[])?)
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
-    Ok(of_tagger.without(&experiment.leave_out)?)
+    of_tagger.without(&experiment.leave_out)
 }
 
 /// What the whole learns from, its last training included.

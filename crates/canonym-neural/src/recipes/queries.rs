@@ -40,7 +40,7 @@ pub fn read_mentions(path: &Path) -> canonym_core::Result<Mentions> {
     let mentions = read(path)?;
     if mentions.rows.is_empty() {
         let error = canonym_core::Error::parse(path, 1, "no query was found");
-        return Err(error.with_hint("a line of a `.tsv` is a name, a tab and its ids").into());
+        return Err(error.with_hint("a line of a `.tsv` is a name, a tab and its ids"));
     }
     Ok(mentions)
 }
@@ -73,7 +73,7 @@ fn read_table(mut input: Input) -> canonym_core::Result<Mentions> {
         }
         let Some((name, ids)) = line.split_once('\t').filter(|(name, ids)| !name.is_empty() && !ids.is_empty()) else {
             let error = input.error("a query is a name and its ids, divided by a tab");
-            return Err(error.with_hint("several ids are divided by `|`").into());
+            return Err(error.with_hint("several ids are divided by `|`"));
         };
         mentions.rows.push(mention(name, ids));
     }
@@ -112,10 +112,10 @@ fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
         let columns: Vec<&str> = line.split('\t').collect();
         let [id, _, phrase] = columns[..] else {
             let message = format!("{} columns, 3 are expected", columns.len());
-            return Err(input.error(message).with_hint(hint).into());
+            return Err(input.error(message).with_hint(hint));
         };
         if id.trim().is_empty() || phrase.trim().is_empty() {
-            return Err(input.error("the id or the phrase is empty").with_hint(hint).into());
+            return Err(input.error("the id or the phrase is empty").with_hint(hint));
         }
         mentions.rows.push(mention(phrase.trim(), id));
     }

@@ -199,9 +199,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         experiment.vocabulary
     {
         let error = canonym_core::Error::invalid(format!("{path} asks for a vocabulary without pieces or embeddings"));
-        return Err(error
-            .with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128")
-            .into());
+        return Err(error.with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128"));
     }
     let root = arguments.root();
     std::fs::create_dir_all(&arguments.out)
@@ -254,7 +252,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let anchors = known(anchors_of(single(&queries), &pieces, &mut labels), &terminology.names);
     if anchors.pieces.is_empty() {
         let error = canonym_core::Error::invalid("no query has a concept of the terminology");
-        return Err(error.with_hint("ids of queries and terminology have to be written alike").into());
+        return Err(error.with_hint("ids of queries and terminology have to be written alike"));
     }
     let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
@@ -288,7 +286,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let names = with_synonym(synonyms);
         if names.pieces.is_empty() && stage.run.n_steps > 0 {
             let error = canonym_core::Error::invalid("there is nothing to pre-train on: no concept has two names");
-            return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`").into());
+            return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`"));
         }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };
         parameters = stage.run(parameters, (&names, &names), held_out, &mut log)?;

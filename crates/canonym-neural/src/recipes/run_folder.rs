@@ -61,7 +61,7 @@ pub fn write_text(folder: &Path, name: &str, text: &str) -> Result<()> {
 pub fn write_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let mut file = AtomicFile::create(&folder.join(name))?;
     file.write_all(bytes).map_err(|error| Error::io("write", &folder.join(name), error))?;
-    Ok(file.commit()?)
+    file.commit()
 }
 
 /// Provenance of a model trained on files below `root`.

@@ -226,16 +226,16 @@ impl Experiment {
         let refused = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
-            return Err(refused("`sizes` has to grow from at least one document", hint).into());
+            return Err(refused("`sizes` has to grow from at least one document", hint));
         }
         if self.seeds.is_empty() {
-            return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`").into());
+            return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`"));
         }
         let parse = |name: &String| {
             Strategy::parse(name)
                 .map_err(|error| refused(&error.to_string(), error.hint().unwrap_or("see the guide of annotation")))
         };
-        Ok(self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()?)
+        self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()
     }
 
     fn lesson(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
@@ -510,8 +510,7 @@ fn load(path: &Path) -> canonym_core::Result<Vec<Run>> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let parsed = text.lines().enumerate().map(|(row, line)| {
-        serde_json::from_str(line)
-            .map_err(|error| canonym_core::Error::parse(path, row as u64 + 1, error.to_string()).into())
+        serde_json::from_str(line).map_err(|error| canonym_core::Error::parse(path, row as u64 + 1, error.to_string()))
     });
     parsed.collect()
 }

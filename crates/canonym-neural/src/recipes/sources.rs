@@ -99,12 +99,12 @@ pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Quer
     let (train, dev) = match (&data.dev_queries, data.hold_out) {
         (Some(path), None) => (train, read(path)?),
         (None, Some(n)) if n > 1 => held_out(train, n),
-        (None, Some(_)) => return Err(refused("`hold_out` is less than 2").into()),
-        (None, None) => return Err(refused("no queries are held out").into()),
-        (Some(_), Some(_)) => return Err(refused("queries are held out in two ways").into()),
+        (None, Some(_)) => return Err(refused("`hold_out` is less than 2")),
+        (None, None) => return Err(refused("no queries are held out")),
+        (Some(_), Some(_)) => return Err(refused("queries are held out in two ways")),
     };
     if dev.is_empty() || train.is_empty() {
-        return Err(refused("the queries have too few documents to hold some out").into());
+        return Err(refused("the queries have too few documents to hold some out"));
     }
     Ok(Queries { train, dev, n_decoded })
 }
@@ -137,9 +137,7 @@ pub fn compile_main(
         (None, true) => Ok((with_names((&[], None), root, &out, queries)?, None)),
         (None, false) => {
             let error = canonym_core::Error::invalid("there is no terminology to link to");
-            Err(error
-                .with_hint("give `terminology`, or `query_names = true` to link to the names of the queries")
-                .into())
+            Err(error.with_hint("give `terminology`, or `query_names = true` to link to the names of the queries"))
         }
     }
 }

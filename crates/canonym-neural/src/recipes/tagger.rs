@@ -268,7 +268,7 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
     }
     if to_fit.iter().all(|corpus| corpus.examples.is_empty()) {
         let error = canonym_core::Error::invalid("the corpora that are trained on have no text");
-        return Err(error.with_hint("check `documents`, `not_in` and `only_in`").into());
+        return Err(error.with_hint("check `documents`, `not_in` and `only_in`"));
     }
     to_fit.retain(|corpus| !corpus.examples.is_empty());
     let n_layers = experiment.layer.len();
@@ -454,7 +454,7 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> canonym_core::Result<G
         }
         if class >= MAX_CLASSES {
             let error = canonym_core::Error::invalid(format!("a gazetteer has {MAX_CLASSES} classes at most"));
-            return Err(error.into());
+            return Err(error);
         }
         let path = data_file(&config.terminology, root);
         if !config.columns.is_empty() {

@@ -203,7 +203,7 @@ impl System {
         };
         // All detectors but the span search of a dual encoder use the dictionary, and with it the abbreviations.
         let reads_short_forms = mentions == MentionSource::Detect
-            && !models.dual.as_ref().is_some_and(|bundle| bundle.manifest.model.search.is_some());
+            && models.dual.as_ref().is_none_or(|bundle| bundle.manifest.model.search.is_none());
         if models.senses.is_some() && !reads_short_forms {
             let hint = "leave `--abbreviations` out, or find mentions by `--model default` or `lexical`";
             return Err(Error::usage("this model does not read short forms of a file", hint));

@@ -204,15 +204,11 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
     }
     if !folder.is_dir() {
         let error = canonym_core::Error::invalid(format!("there is no model `{model}`"));
-        return Err(error
-            .with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote")
-            .into());
+        return Err(error.with_hint("give `default`, `lexical`, `bm25`, or a folder that `canonym train` wrote"));
     }
     if !folder.join("config.toml").exists() {
         let error = canonym_core::Error::invalid(format!("{model} holds no complete model"));
-        return Err(error
-            .with_hint("`canonym train` writes it when a training ends; start it again, and it goes on")
-            .into());
+        return Err(error.with_hint("`canonym train` writes it when a training ends; start it again, and it goes on"));
     }
     let read = |name: &str| {
         let path = folder.join(name);
@@ -232,7 +228,7 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
         }
         other => {
             let message = format!("{model} holds a model of an unknown system `{}`", other.unwrap_or_default());
-            return Err(canonym_core::Error::invalid(message).with_hint("a newer program may have written it").into());
+            return Err(canonym_core::Error::invalid(message).with_hint("a newer program may have written it"));
         }
     }
     Ok(models)
@@ -394,7 +390,7 @@ pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> canonym_core::Re
     let sample = |n_names: usize| drop(encoder.encode_names(&texts()[..n_names]));
     let _told = encoding::tell(kb, &cache, rows.concepts.len(), sample);
     let size = (rows.concepts.len(), encoder.dim());
-    Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))?)
+    cache.vectors(kb, size, encode, &mut |error| tracing::warn!("vectors of names are not kept: {error}"))
 }
 
 /// The pipeline of tagger, dictionary and linker; `None` if the models have no tagger.

@@ -105,9 +105,9 @@ impl DataConfig {
         if let Some(kb) = &self.kb {
             if self.terminology.is_some() || self.mention_names || !self.more.is_empty() {
                 let error = canonym_core::Error::invalid("there is more than one terminology to link to");
-                return Err(error
-                    .with_hint("give `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
-                    .into());
+                return Err(
+                    error.with_hint("give `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
+                );
             }
             return terminology::open(Some(&root.join(kb)));
         }
@@ -125,7 +125,7 @@ impl DataConfig {
             (None, true) => with_names((&all, None), root, out, &as_queries(train)),
             (None, false) => {
                 let error = canonym_core::Error::invalid("there is no terminology to link to");
-                Err(error.with_hint("give `data.terminology`, `data.kb`, or `data.mention_names = true`").into())
+                Err(error.with_hint("give `data.terminology`, `data.kb`, or `data.mention_names = true`"))
             }
         }
     }
@@ -245,12 +245,12 @@ pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> canonym_core::
         }
         Some(_) => {
             let error = canonym_core::Error::invalid("documents cannot be held out so");
-            return Err(error.with_hint("give `data.dev`, or `data.hold_out = 10` without it").into());
+            return Err(error.with_hint("give `data.dev`, or `data.hold_out = 10` without it"));
         }
     };
     if data.tune_share.is_some() && !tune.is_empty() {
         let error = canonym_core::Error::invalid("a part to choose on is given in two ways");
-        return Err(error.with_hint("give `data.tune`, or `data.tune_share = 10` without it").into());
+        return Err(error.with_hint("give `data.tune`, or `data.tune_share = 10` without it"));
     }
     let (train, drawn) = held_apart(train, data.tune_share, seed)?;
     Ok(Parts { train, tune: if tune.is_empty() { drawn } else { tune }, dev })
