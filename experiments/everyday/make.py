@@ -194,7 +194,8 @@ def typed(path, kind_of_name):
 
 
 def craft(folder):
-    """The training articles of CRAFT with UBERON and CL annotations together: every other one teaches, the others are held out."""
+    """The training articles of CRAFT with UBERON and CL annotations together, and with those of each alone: every other one teaches, the others are
+    held out."""
     documents = {}
     for name in ("uberon", "cl"):
         for line in open(folder / f"{name}.train.jsonl"):
@@ -206,7 +207,9 @@ def craft(folder):
     held = {document["id"] for document in ordered[1::2]}
     parts = {"teach": ordered[::2], "held-out": ordered[1::2]}
     for name in ("uberon", "cl"):
-        parts[f"held-out-{name}"] = [document for line in open(folder / f"{name}.train.jsonl") if (document := json.loads(line))["id"] in held]
+        alone = [json.loads(line) for line in open(folder / f"{name}.train.jsonl")]
+        parts[f"taught-{name}"] = [document for document in alone if document["id"] not in held]
+        parts[f"held-out-{name}"] = [document for document in alone if document["id"] in held]
     return parts
 
 

@@ -22,6 +22,7 @@ const take = async (name) => {
 };
 let nth = 0;
 const ask = (method, path, body) => call(base, method, path, body);
+const nOpen = async (ask, row) => (await ask('GET', `/documents/${row.id}`)).marks.filter(mark => mark.source === 'PRED' && mark.state === 'open').length;
 const decided = async (ask, row, ...decisions) => ({ version: (await ask('GET', `/documents/${row.id}`)).version, client_id: `picture-${nth++}`, decisions });
 
 const project = (await call(base, 'POST', '/projects', { name: 'Side effects', description: 'Made-up reports', guideline: 'Mark diseases, symptoms and drugs. Take the longest name. If nothing fits, press n.' })).id;
@@ -38,7 +39,7 @@ await page.locator('aside .candidate').first().waitFor();
 await take('link');
 
 // Two documents are finished, then a model is trained on them.
-for (const [row, seconds] of [[fifth, 74], [sixth, 61]]) await call(base, 'POST', `/documents/${row.id}/decisions`, await decided(ask, row, { kind: 'finish', value: true, seconds }));
+for (const [row, seconds] of [[fifth, 74], [sixth, 61]]) await call(base, 'POST', `/documents/${row.id}/decisions`, await decided(ask, row, { kind: 'finish', value: true, seconds, accepts: await nOpen(ask, row) }));
 await call(base, 'POST', `/projects/${project}/jobs`, { kind: 'train' });
 await done(project);
 // PubTator has no discontinuous mentions.

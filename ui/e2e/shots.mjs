@@ -33,7 +33,7 @@ for (const [width, height] of [[1280, 860], [768, 1024], [375, 812]]) {
   await call(it.base, 'POST', '/logout', {});
   await call(it.base, 'POST', '/tokens', { name: 'nightly export', days: 30 });
   for (const [row, doc] of docs.slice(0, 2).entries()) {
-    await decide(doc.id, `f${row}`, [{ kind: 'finish', value: true, seconds: 40 - 11 * row }]);
+    await decide(doc.id, `f${row}`, [{ kind: 'finish', value: true, seconds: 40 - 11 * row, accepts: (await call(it.base, 'GET', `/documents/${doc.id}`)).marks.filter(mark => mark.source === 'PRED' && mark.state === 'open').length }]);
     await decide(doc.id, `g${row}`, [{ kind: 'finish', value: false }]);
   }
   const text = encodeURIComponent('Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; the CKD grew worse.');

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym_serve::care::{self, Help};
+use canonym_serve::maintenance::{self, Help};
 
 use crate::{output, progress};
 
@@ -20,7 +20,7 @@ pub struct BackupArguments {
 
 /// Runs `canonym backup`.
 pub fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
-    let n_models = care::backup(&arguments.data, &arguments.out).context("backup failed")?;
+    let n_models = maintenance::backup(&arguments.data, &arguments.out).context("backup failed")?;
     let models = output::counted(n_models as u64, "trained model");
     progress::say(&format!(
         "backed up {} to {}, including {models}",
@@ -43,7 +43,7 @@ pub struct DoctorArguments {
 
 /// Runs `canonym doctor`: a line for each fault; status 1 where some are left.
 pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
-    let findings = care::examine(&arguments.data, arguments.repair).context("cannot check the data folder")?;
+    let findings = maintenance::examine(&arguments.data, arguments.repair).context("cannot check the data folder")?;
     for finding in &findings {
         let word = match finding.help {
             Help::Repaired => "repaired",
@@ -60,7 +60,7 @@ pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
     }
     let hint = match findings.iter().any(|finding| finding.help == Help::Restore) {
         true => "restore a backup made with `canonym backup`; `--repair` fixes the rest",
-        false => "repair them with `canonym doctor --repair`",
+        false => "run `canonym doctor --repair`",
     };
     let message = format!("{} has {}", arguments.data.display(), output::counted(left as u64, "fault"));
     Err(canonym_core::Error::invalid(message).with_hint(hint).into())

@@ -16,6 +16,7 @@ use canonym_core::eval::table::percent;
 
 use crate::errors;
 use crate::eval::inputs::{self, EvalFormat, Gold, Predictions, ReadAs, parse_format};
+use crate::eval::seen;
 use crate::output::{self, counted};
 use crate::reading::ReadArguments;
 
@@ -104,6 +105,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
             (compare_rankings(&first, &second, (&ranking, &config), &mut rng)?, HashMap::new())
         }
     };
+    seen::of_files();
     if args.json {
         return output::print_json(&comparison);
     }

@@ -1,7 +1,7 @@
 //! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
 
 pub mod inputs;
-mod seen;
+pub mod seen;
 pub mod warnings;
 
 use crate::options;
@@ -178,6 +178,9 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let (kb, leaky) = (open(&args.kb.clone().or(own.filter(|own| own.exists())))?, open(&args.leaky_kb)?);
     let gold = read_gold(args)?;
     let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
+    if args.pred.is_some() {
+        seen::of_files();
+    }
     let terms = kb.as_deref().map(|kb| Terms { kb, raw_ids: args.raw_ids });
     eval_report::write(&args.files, &report, judged.as_ref(), terms, &facts(args, &gold))?;
     let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };

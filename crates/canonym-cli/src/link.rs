@@ -285,7 +285,7 @@ impl Batches {
             files: arguments.files.iter().cloned().collect(),
             format,
             reading: arguments.reading,
-            mentions: arguments.mentions.into(),
+            mentions: arguments.mentions,
             documents: None,
             n_given: 0,
             n_left_out: 0,

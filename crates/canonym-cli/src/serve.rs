@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use canonym_serve::guard::PublicUrl;
-use canonym_serve::{ApiError, App, ServeConfig};
+use canonym_serve::{ApiError, PublicUrl, ServeConfig};
 
 use self::trainer::ProcessTrainer;
 use crate::errors::usage;
@@ -63,21 +62,22 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
     let engine = engine::open(arguments.kb.as_deref(), model)?;
     let trainer =
-        ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model() };
-    let app = App::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("cannot open the data folder")?;
+        ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model()? };
+    let app =
+        canonym_serve::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("cannot use the data folder")?;
     if let Some(name) = &arguments.add_admin {
         app.put_admin(name, &password()?).map_err(of_server)?;
         progress::say(&format!("{name} is now an admin in {}", arguments.data.display()));
         return Ok(());
     }
     if (!address.ip().is_loopback() || arguments.public_url.is_some()) && !app.has_admin() {
-        let message = format!("{address} is reachable from other machines, but there are no accounts");
+        let message = format!("{address} is reachable from other machines, and there are no accounts");
         let hint = "add an admin with `canonym serve --add-admin NAME`, or omit `--bind` and `--public-url`";
         return Err(usage(message, hint));
     }
     let stopping = Arc::downgrade(&app);
     interrupt::instead(move || {
-        progress::say("Shutting down; press Ctrl+C again to force.");
+        progress::say("shutting down; press Ctrl+C again to force");
         if let Some(app) = stopping.upgrade() {
             app.stop();
         }
@@ -89,7 +89,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
         ));
     };
     canonym_serve::run(&app, address, listening).map_err(|error| {
-        let hint = "another program may be using the port; choose a free one with `--bind 127.0.0.1:0`";
+        let hint = "the port may be in use; try another one with `--bind`";
         canonym_core::Error::invalid(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
     })
 }

@@ -89,7 +89,7 @@ pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) ->
     if strategy == Strategy::Random {
         rows.sort_by_cached_key(|row| SplitMix64::new(seed ^ (*row as u64 + 1)).next_u64());
         rows.truncate(limit);
-        return rows.into_iter().map(|row| Ranked { row, why: Some("chosen at random".to_owned()) }).collect();
+        return rows.into_iter().map(|row| Ranked { row, why: Some("random order".to_owned()) }).collect();
     }
     // What nobody has read comes first, what is decided but not finished comes last.
     let order = |row: usize| match (waiting[row].least, waiting[row].was_read) {
@@ -113,7 +113,7 @@ pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
 
 /// Documents, each the one that is least like any before it and any of `done`; where nothing is done, the first of the list comes first.
 pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<Ranked> {
-    let why = |near: f64| format!("{:.0} % of its words differ from the documents before it", (1.0 - near) * 100.0);
+    let why = |near: f64| format!("{:.0} % different from annotated documents", (1.0 - near) * 100.0);
     let bags: Vec<Bag> = waiting.iter().map(|text| Bag::of(text)).collect();
     let done: Vec<Bag> = done.iter().map(|text| Bag::of(text)).collect();
     let nearest = |bag: &Bag| done.iter().map(|other| bag.cosine(other)).fold(0.0, f64::max);

@@ -1,9 +1,9 @@
-//! Files that are written once: a sectioned container with checksums, and atomic replacement.
+//! Write-once files: a container of sections with checksums, and atomic replacement.
 //!
-//! A container holds named sections behind a header with a kind, a format number and a fingerprint. It is
-//! written beside its destination and renamed into place, so a reader sees the old file or the new one and
-//! never half of one. Nothing is parsed when it is opened: small files are read, large ones mapped, and every section is compared with its checksum.
-//! This module knows no content.
+//! A container has a header with kind, format number and fingerprint, followed by named sections. It is written to a
+//! temporary file and renamed into place, so readers see either the old or the new file, complete. Opening does not
+//! parse: small files are read, large ones mapped, and every section is verified against its checksum. The content of
+//! sections is up to the caller.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -24,10 +24,10 @@ const ENTRY_LEN: usize = 40;
 const ALIGNMENT: u64 = 64;
 const MAX_SECTIONS: u32 = 256;
 
-/// Files up to this size are read into memory, so that nothing done to the file later matters. Larger ones are mapped.
+/// Files up to this size are read into memory, so that later changes to them have no effect; larger files are mapped.
 pub const IN_MEMORY: u64 = 256 << 20;
 
-/// Bytes that are read at a time to compute a checksum.
+/// Number of bytes read at a time when computing a checksum.
 const PIECE: usize = 1 << 20;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -36,9 +36,9 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Removes every file and folder that is still being written; for a signal handler that is about to end the process.
+/// Removes all unfinished files and folders, for a signal handler that is about to end the process.
 ///
-/// Whoever starts or completes a file after this waits until the process ends.
+/// Creating or committing a file afterwards blocks until the process ends.
 pub fn remove_unfinished() {
     let mut paths = unfinished();
     for path in paths.drain(..) {
@@ -46,18 +46,19 @@ pub fn remove_unfinished() {
             std::fs::remove_dir_all(path).ok();
         }
     }
-    // Kept locked: else a commit could find its file gone, and report that in place of the interrupt.
+    // Stays locked: otherwise a commit could find its file missing and report that instead of the interrupt.
     std::mem::forget(paths);
 }
 
-/// A name beside `path` that nobody can know before.
+/// An unpredictable temporary name next to `path`.
 fn temporary_beside(path: &Path, name: &std::ffi::OsStr) -> PathBuf {
-    // Each state has keys of its own, out of randomness of the system.
+    // `RandomState` is seeded by the operating system.
     let secret = RandomState::new().hash_one(std::process::id());
     path.with_file_name(format!(".{}.{}-{secret:016x}.tmp", name.to_string_lossy(), std::process::id()))
 }
 
-/// Waits until the disk has the name of a file that was renamed to `path`. Some file systems sync no folders; the rename has happened all the same.
+/// Syncs the folder of `path`, so that a rename is durable. Errors are ignored: some file systems cannot sync folders,
+/// and the rename has taken effect.
 #[cfg(unix)]
 fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -69,7 +70,7 @@ fn sync_folder(path: &Path) {
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) {}
 
-/// A file that appears under its name only when [`AtomicFile::commit`] is called.
+/// A file that appears at its path only when [`AtomicFile::commit`] is called.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
@@ -78,7 +79,7 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file that will stand at `path`.
+    /// Creates a temporary file for `path`.
     pub fn create(path: &Path) -> Result<AtomicFile> {
         let name =
             path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", path.display())))?;
@@ -88,7 +89,7 @@ impl AtomicFile {
         }
         let temporary = temporary_beside(path, name);
         unfinished().push(temporary.clone());
-        // Nothing that is there already is written into, and no link is followed.
+        // Never writes to an existing file and never follows a link.
         match File::create_new(&temporary) {
             Ok(file) => Ok(AtomicFile {
                 path: path.to_path_buf(),
@@ -102,7 +103,7 @@ impl AtomicFile {
         }
     }
 
-    /// Flushes, syncs and renames the file into place.
+    /// Flushes, syncs and renames the file to its path.
     pub fn commit(mut self) -> Result<()> {
         let writer = self.file.take().expect("the file is there until commit");
         let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
@@ -139,14 +140,14 @@ impl Seek for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // After a commit the temporary name no longer exists, and there is nothing to remove.
+        // After a commit the temporary file no longer exists.
         self.file.take();
         std::fs::remove_file(&self.temporary).ok();
         unfinished().retain(|other| *other != self.temporary);
     }
 }
 
-/// A folder of files that appears under its name only when [`AtomicFolder::commit`] is called.
+/// A folder that appears at its path only when [`AtomicFolder::commit`] is called.
 #[derive(Debug)]
 pub struct AtomicFolder {
     path: PathBuf,
@@ -154,7 +155,7 @@ pub struct AtomicFolder {
 }
 
 impl AtomicFolder {
-    /// Starts a folder that will stand at `path`, where nothing or an empty folder may be.
+    /// Creates a temporary folder for `path`, which must not exist or be empty.
     pub fn create(path: &Path) -> Result<AtomicFolder> {
         let name =
             path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a folder", path.display())))?;
@@ -174,12 +175,12 @@ impl AtomicFolder {
         }
     }
 
-    /// Where the files go until they are complete.
+    /// The temporary folder, into which files are written.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Gives the folder its name.
+    /// Renames the folder to its path.
     pub fn commit(self) -> Result<()> {
         let mut paths = unfinished();
         std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
@@ -197,14 +198,14 @@ impl Drop for AtomicFolder {
     }
 }
 
-/// What a container says of itself.
+/// Type of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// Four letters, such as `KNOW`.
+    /// Four-letter tag, such as `KNOW`.
     pub tag: [u8; 4],
-    /// What messages call it, such as `knowledge base`.
+    /// Name in messages, such as `knowledge base`.
     pub name: &'static str,
-    /// The format number of this kind; a reader refuses a number it does not know.
+    /// Format number of this kind; readers reject unknown numbers.
     pub format: u32,
 }
 
@@ -215,7 +216,7 @@ struct Entry {
     checksum: u64,
 }
 
-/// Writes the sections of a container one after another.
+/// Writes the sections of a container.
 pub struct ContainerWriter<W: Write + Seek> {
     kind: Kind,
     out: W,
@@ -224,13 +225,13 @@ pub struct ContainerWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> ContainerWriter<W> {
-    /// Starts a container of `kind` on `out`, which stands at its beginning.
+    /// Starts a container of `kind` on `out`, which must be at position 0.
     pub fn new(kind: Kind, mut out: W) -> std::io::Result<ContainerWriter<W>> {
         out.write_all(&[0; HEADER_LEN])?;
         Ok(ContainerWriter { kind, out, position: HEADER_LEN as u64, entries: Vec::new() })
     }
 
-    /// Writes one section from chunks of bytes; `name` has at most 16 bytes and comes once.
+    /// Writes a section from chunks of bytes; `name` has at most 16 bytes and must be unique.
     pub fn section<'a>(&mut self, name: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> std::io::Result<()> {
         self.align()?;
         let offset = self.position;
@@ -245,7 +246,7 @@ impl<W: Write + Seek> ContainerWriter<W> {
         Ok(())
     }
 
-    /// Writes one section of 32-bit numbers.
+    /// Writes a section of 32-bit numbers.
     pub fn section_u32(&mut self, name: &str, values: &[u32]) -> std::io::Result<()> {
         self.align()?;
         let offset = self.position;
@@ -263,7 +264,7 @@ impl<W: Write + Seek> ContainerWriter<W> {
         Ok(())
     }
 
-    /// Writes the table and the header, and gives back what was written to.
+    /// Writes the section table and the header, and returns the writer.
     pub fn finish(mut self) -> std::io::Result<W> {
         self.align()?;
         let table_offset = self.position;
@@ -343,7 +344,7 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// A mapped file as it was when it was opened.
+/// A mapped file with its state when it was opened.
 #[derive(Debug)]
 struct MappedFile {
     file: File,
@@ -360,12 +361,12 @@ pub struct Container {
 }
 
 impl Container {
-    /// Opens the file at `path`, which must be a container of `kind`, and compares every section with its checksum.
+    /// Opens the file at `path`, which must be a container of `kind`, and verifies all checksums.
     pub fn open(path: &Path, kind: Kind) -> Result<Container> {
         Container::open_up_to(IN_MEMORY, path, kind)
     }
 
-    /// The same; files of more than `in_memory` bytes are mapped.
+    /// Like [`Container::open`]; only files larger than `in_memory` bytes are mapped.
     pub fn open_up_to(in_memory: u64, path: &Path, kind: Kind) -> Result<Container> {
         let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
         let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
@@ -381,15 +382,15 @@ impl Container {
             file.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
             Bytes::Owned(bytes)
         } else {
-            // SAFETY: The map is read-only and private to this process. Compiled files are never changed in place, only
-            // replaced by renaming, so the mapped pages keep their content; `check_unchanged` tells where somebody did otherwise.
+            // SAFETY: The map is read-only and private to this process. Compiled files are never modified in place,
+            // only replaced by renaming, so the mapped pages do not change; `check_unchanged` detects violations.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
             Bytes::Mapped(map, MappedFile { file, opened: metadata })
         };
         Container::from_bytes(bytes, path, kind)
     }
 
-    /// Reads a container of `kind` from memory; `label` stands in for its path.
+    /// Reads a container of `kind` from memory; `label` replaces its path in messages.
     pub fn from_vec(bytes: Vec<u8>, label: &Path, kind: Kind) -> Result<Container> {
         Container::from_bytes(Bytes::Owned(bytes), label, kind)
     }
@@ -405,7 +406,7 @@ impl Container {
         Ok(container)
     }
 
-    /// Compares every section with its checksum.
+    /// Verifies the checksums of all sections.
     pub fn verify(&self) -> Result<()> {
         let sections: Vec<_> = self.sections.iter().collect();
         sections.into_par_iter().try_for_each(|(name, (range, checksum))| {
@@ -419,7 +420,8 @@ impl Container {
         })
     }
 
-    /// The checksum of a part. A mapped file is read for it: that costs no page faults, and a file that became shorter is an error.
+    /// Checksum of a part. For a mapped file it is read through the file, which avoids page faults and reports
+    /// truncation as an error.
     fn digest(&self, range: &Range<usize>) -> std::io::Result<u64> {
         let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(xxh3_64(&self.bytes[range.clone()])) };
         let (mut hasher, mut piece) = (Xxh3::new(), vec![0; PIECE.min(range.len())]);
@@ -431,8 +433,8 @@ impl Container {
         Ok(hasher.digest())
     }
 
-    /// Fails where a mapped file was written to or cut off since it was opened. Whoever holds one asks before and after it is used: what was read
-    /// in between is then what was built. A file that was replaced by renaming is not changed.
+    /// Fails if a mapped file was modified or truncated since it was opened. Call it before and after use to ensure
+    /// that the data read in between is valid. A file replaced by renaming counts as unchanged.
     pub fn check_unchanged(&self) -> Result<()> {
         let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(()) };
         let now = mapped.file.metadata().map_err(|source| Error::io("read", &self.path, source))?;
@@ -443,7 +445,7 @@ impl Container {
         }
     }
 
-    /// The bytes of the section `name`.
+    /// Byte range of the section `name`.
     pub fn range(&self, name: &str) -> Result<Range<usize>> {
         match self.sections.get(&section_name(name)) {
             Some((range, _)) => Ok(range.clone()),
@@ -456,17 +458,17 @@ impl Container {
         &self.bytes
     }
 
-    /// Where it was opened.
+    /// Path from which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A number that differs for different content.
+    /// Content fingerprint: differs for different content.
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
 
-    /// The names and lengths of the sections, in name order.
+    /// Names and lengths of the sections, by name.
     pub fn sections(&self) -> Vec<(String, usize)> {
         let trimmed = |name: &[u8; 16]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
         self.sections.iter().map(|(name, (range, _))| (trimmed(name), range.len())).collect()

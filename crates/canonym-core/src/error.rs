@@ -1,24 +1,24 @@
-//! The one error type of the crate: what failed, where, and with which value.
+//! The error type of the crate: what failed, where, and with which value.
 //!
-//! Messages are lower-case phrases without a full stop and do not repeat their source. What to do about
-//! an error stands in its hint, which the command line prints on a line of its own.
+//! Messages are lower-case phrases without a full stop and do not repeat their source. Advice goes into the hint, which
+//! the command line prints on a separate line.
 
 use std::path::{Path, PathBuf};
 
-/// The result of every fallible function in this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong while reading, building, opening or linking.
+/// An error while reading, building, opening or linking.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused to read or write a path.
+    /// An I/O operation on a path failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried: "open", "read", "write", "create", "rename".
+        /// The operation: "open", "read", "write", "create" or "rename".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A record of a text format is malformed.
@@ -26,53 +26,53 @@ pub enum Error {
     Parse {
         /// The file, `-` for standard input, `archive.zip/member` for a member of an archive.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong and which value.
+        /// What is wrong, with the value.
         message: String,
-        /// What the user can do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// A compiled file is truncated, damaged, foreign, or of another format number.
+    /// A compiled file is truncated, damaged, of another kind, or of an unsupported format number.
     #[error("cannot use {}: {message}", path.display())]
     Artifact {
         /// The compiled file.
         path: PathBuf,
         /// What is wrong with it.
         message: String,
-        /// What the user can do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// An input is larger, deeper or more expanded than the stated limit.
+    /// An input exceeds a limit on size, depth or expansion.
     #[error("{}: {message}", path.display())]
     Limit {
-        /// The input.
+        /// Path of the input.
         path: PathBuf,
-        /// The limit and the value that passed it.
+        /// The limit and the value that exceeds it.
         message: String,
     },
-    /// Options or arguments that cannot be used, or not together: the fault is in the call, not in what was read.
+    /// Invalid options or arguments, alone or in combination.
     #[error("{message}")]
     Usage {
-        /// Which option, and why.
+        /// Which option, and why it is invalid.
         message: String,
-        /// What the user can do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// An error, and what could not be done because of it.
+    /// An error with a description of the operation that failed.
     #[error("{message}")]
     Context {
-        /// What was being done.
+        /// The operation.
         message: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A value that the caller gave cannot be used.
+    /// The caller passed an invalid value.
     #[error("{message}")]
     Invalid {
-        /// Which value, and why.
+        /// Which value, and why it is invalid.
         message: String,
-        /// What the user can do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
 }
@@ -83,12 +83,12 @@ impl Error {
         Error::Io { action, path: path.to_path_buf(), source }
     }
 
-    /// An [`Error::Parse`] at `line` (from 1) of `path`, without a hint.
+    /// An [`Error::Parse`] at `line` (from 1) of `path`, without hint.
     pub fn parse(path: &Path, line: u64, message: impl Into<String>) -> Error {
         Error::Parse { path: path.to_path_buf(), line, message: message.into(), hint: None }
     }
 
-    /// An [`Error::Artifact`] on `path`, without a hint.
+    /// An [`Error::Artifact`] on `path`, without hint.
     pub fn artifact(path: &Path, message: impl Into<String>) -> Error {
         Error::Artifact { path: path.to_path_buf(), message: message.into(), hint: None }
     }
@@ -98,17 +98,17 @@ impl Error {
         Error::Limit { path: path.to_path_buf(), message: message.into() }
     }
 
-    /// An [`Error::Invalid`] without a hint.
+    /// An [`Error::Invalid`] without hint.
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::Invalid { message: message.into(), hint: None }
     }
 
-    /// An [`Error::Usage`] with its hint.
+    /// An [`Error::Usage`] with hint.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// The same error with what the user can do about it. I/O and limit errors are left as they are.
+    /// Sets the hint. I/O and limit errors are returned unchanged.
     #[must_use]
     pub fn with_hint(mut self, text: impl Into<String>) -> Error {
         if let Error::Parse { hint, .. }
@@ -121,13 +121,13 @@ impl Error {
         self
     }
 
-    /// The message with those of its causes behind it.
+    /// The message, followed by the messages of its sources.
     pub fn with_causes(&self) -> String {
         let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
         causes.fold(self.to_string(), |text, cause| format!("{text}: {cause}"))
     }
 
-    /// What the user can do about it, where we know.
+    /// How to fix the error, if known.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Parse { hint, .. }
@@ -150,11 +150,11 @@ impl Error {
     }
 }
 
-/// Says what could not be done because of an error, as a line of its own above it.
+/// Adds a description of the failed operation to an error.
 pub trait Context<T> {
-    /// The error as the cause of `message`.
+    /// Wraps the error in an [`Error::Context`] with `message`.
     fn context(self, message: impl Into<String>) -> Result<T>;
-    /// The same, where the message takes work.
+    /// Like [`Context::context`], with a lazily built message.
     fn with_context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T>;
 }
 

@@ -1,9 +1,9 @@
-//! Files, standard input and bytes in memory, read as lines or as a whole, compressed or not.
+//! Input from files, standard input and memory, compressed or not, by line or as a whole.
 //!
-//! `.gz` (several members too), `.zst` and the members of `.zip` and `.tar` (packed as well) are read where they are;
-//! what a file is shows in its first bytes, not in its name. Nothing is unpacked to disk. A byte order mark and the `\r` of `\r\n` are removed.
-//! Text that is not UTF-8, lines without end and streams that expand without end are errors, not panics.
-//! This module knows no format: importers and corpus readers do.
+//! Reads `.gz` (including several members), `.zst`, and members of `.zip` and (compressed) `.tar` in place; the type is
+//! detected by content, not by name. Nothing is extracted to disk. A byte order mark and the `\r` of `\r\n` are
+//! removed. Text that is not UTF-8, overlong lines and decompression bombs are errors. This module knows no formats;
+//! importers and corpus readers do.
 //!
 //! ```
 //! use canonym_core::input::Input;
@@ -31,28 +31,28 @@ use tar::TarEntry;
 
 use crate::{Error, Result};
 
-/// Bytes read from a source at once.
+/// Size of the read buffer in bytes.
 const BUFFER: usize = 128 << 10;
 
-/// What an input may cost before it is refused.
+/// Limits of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest line, in bytes.
+    /// Maximum length of a line in bytes.
     pub line: usize,
-    /// How many bytes one compressed byte may become.
+    /// Maximum ratio of uncompressed to compressed size.
     pub expansion: u64,
-    /// How many bytes may come out of a compressed stream before `expansion` counts.
+    /// Uncompressed size up to which `expansion` is not checked, in bytes.
     pub expansion_free: u64,
-    /// The most bytes that may come out of a compressed stream, and out of all members of a zip archive together.
+    /// Maximum uncompressed size of a stream, and of all members of a zip archive together, in bytes.
     pub unpacked: u64,
-    /// The most members of an archive.
+    /// Maximum number of members of an archive.
     pub members: usize,
-    /// The most bytes of an archive that has to be held in memory because it comes from standard input.
+    /// Maximum size of an archive that must be held in memory because it is read from standard input, in bytes.
     pub buffered: u64,
 }
 
 impl Limits {
-    /// The limits of every input that was not given others.
+    /// The default limits.
     pub const DEFAULT: Limits = Limits {
         line: 64 << 20,
         expansion: 1000,
@@ -69,17 +69,17 @@ impl Default for Limits {
     }
 }
 
-/// How the bytes of a line become text.
+/// Text encoding of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// UTF-8; anything else is an error.
     #[default]
     Utf8,
-    /// ISO-8859-1: every byte is the code point of the same number.
+    /// ISO-8859-1: every byte is the code point with the same number.
     Latin1,
 }
 
-/// Something that can be opened as an [`Input`], again and again except for standard input.
+/// A file or bytes that can be opened as an [`Input`], repeatedly except for standard input.
 #[derive(Debug, Clone)]
 pub struct Source {
     label: PathBuf,
@@ -98,7 +98,7 @@ enum Origin {
 
 /// A stream of lines, or of bytes through [`Read`] and [`BufRead`].
 ///
-/// Lines and bytes come from the same position: a reader uses one or the other.
+/// Lines and bytes share a position, so use only one of them.
 pub struct Input {
     path: PathBuf,
     reader: BufReader<Peeked>,
@@ -111,42 +111,42 @@ pub struct Input {
 }
 
 impl Source {
-    /// A file, or standard input where the path is `-`. Nothing is read yet.
+    /// A file, or standard input if the path is `-`. Not opened yet.
     pub fn from_path(path: &Path) -> Source {
         let origin = if path == Path::new("-") { Origin::Stdin } else { Origin::Path(path.to_path_buf()) };
         Source { label: path.to_path_buf(), origin, limits: Limits::DEFAULT }
     }
 
-    /// Bytes in memory that messages call `label`.
+    /// Bytes in memory; `label` replaces the path in messages.
     pub fn from_bytes(label: &str, bytes: Vec<u8>) -> Source {
         Source { label: PathBuf::from(label), origin: Origin::Bytes(bytes.into()), limits: Limits::DEFAULT }
     }
 
-    /// The same source with other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Source {
         self.limits = limits;
         self
     }
 
-    /// What messages call it: the path, `-`, or `archive.zip/member`.
+    /// Path for messages: the file, `-`, or `archive.zip/member`.
     pub fn path(&self) -> &Path {
         &self.label
     }
 
-    /// The last part of the path without `.gz` and `.zst`.
+    /// The last component of the path without `.gz` and `.zst`.
     pub fn file_name(&self) -> &str {
         plain_name(&self.label)
     }
 
-    /// The data members of a zip or tar archive in their order, or the source itself where it is no archive.
+    /// The data members of a zip or tar archive in order, or the source itself if it is not an archive.
     ///
-    /// Folders and the files that macOS adds are left out. Standard input and pipes are not looked into: each stays one
-    /// source, and so does a folder.
+    /// Folders and macOS metadata are skipped. Standard input, pipes and folders are not examined and remain one
+    /// source.
     pub fn members(self) -> Result<Vec<Source>> {
         let entries = match &self.origin {
             Origin::Stdin | Origin::Member { .. } | Origin::TarMember { .. } => None,
-            // Opening a named pipe and closing it again would break it.
+            // Opening and closing a named pipe would break it.
             Origin::Path(path) if !is_regular(path)? => None,
             Origin::Path(path) => {
                 let mut file = open_file(path)?;
@@ -167,7 +167,7 @@ impl Source {
         Ok(entries.into_iter().map(member).collect())
     }
 
-    /// The same for what is no zip archive.
+    /// The members if the source is not a zip archive.
     fn tar_members(self) -> Result<Vec<Source>> {
         let mut input = match &self.origin {
             Origin::Path(path) if is_regular(path)? => self.input(Box::new(open_file(path)?))?,
@@ -273,7 +273,7 @@ impl Source {
         tar::skip(&mut whole, entry.start).map_err(|error| self.opening_error(error))?;
         let opened = stream::open(Box::new(tar::Whole::new(whole, entry.n_bytes)), &self.limits);
         let opened = opened.map_err(|error| self.opening_error(error))?;
-        // What is cut off or damaged here is the archive.
+        // `packed`, because truncated or damaged data means that the archive is.
         self.wrap(Opened { packed: true, ..opened })
     }
 
@@ -304,49 +304,49 @@ impl Source {
 }
 
 impl Input {
-    /// Opens a file, or standard input where the path is `-`. An archive must have exactly one data member.
+    /// Opens a file, or standard input if the path is `-`. An archive must have exactly one data member.
     pub fn open(path: &Path) -> Result<Input> {
         Source::from_path(path).open()
     }
 
-    /// Reads bytes in memory that messages call `label`.
+    /// Reads bytes in memory; `label` replaces the path in messages.
     pub fn from_bytes(label: &str, bytes: Vec<u8>) -> Result<Input> {
         Source::from_bytes(label, bytes).open()
     }
 
-    /// The data members of a zip or tar archive, or the file itself where it is no archive.
+    /// The data members of a zip or tar archive, or the file itself if it is not an archive.
     pub fn members(path: &Path) -> Result<Vec<Source>> {
         Source::from_path(path).members()
     }
 
-    /// The same input with its lines in another encoding.
+    /// Sets the encoding of the lines.
     #[must_use]
     pub fn with_encoding(mut self, encoding: Encoding) -> Input {
         self.encoding = encoding;
         self
     }
 
-    /// What messages call it: the path, `-`, or `archive.zip/member`.
+    /// Path for messages: the file, `-`, or `archive.zip/member`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The last part of the path without `.gz` and `.zst`.
+    /// The last component of the path without `.gz` and `.zst`.
     pub fn file_name(&self) -> &str {
         plain_name(&self.path)
     }
 
-    /// The first bytes, uncompressed and at most a few thousand, to tell formats apart. Reading does not change them.
+    /// The first bytes, uncompressed, at most a few thousand, for format detection. They are not consumed.
     pub fn head(&self) -> &[u8] {
         self.reader.get_ref().head()
     }
 
-    /// How many lines were read.
+    /// Number of lines read.
     pub fn n_lines(&self) -> u64 {
         self.n_lines
     }
 
-    /// The next line with its number from 1, without its end; `None` after the last one.
+    /// The next line without line end, with its number from 1; `None` at the end.
     pub fn next_line(&mut self) -> Result<Option<(u64, &str)>> {
         self.line.clear();
         let most = self.limits.line as u64 + 2;
@@ -383,17 +383,17 @@ impl Input {
         }
     }
 
-    /// An [`Error::Parse`] at the line that was read last.
+    /// An [`Error::Parse`] at the last line.
     pub fn error(&self, message: impl Into<String>) -> Error {
         Error::parse(&self.path, self.n_lines.max(1), message)
     }
 
-    /// What an error of [`Read`] on this input means: a passed limit, a damaged stream or a refusal of the system.
+    /// Converts an error of [`Read`] on this input: exceeded limit, damaged stream, or I/O error.
     pub fn read_error(&self, error: io::Error) -> Error {
         translate(&self.path, self.n_lines + 1, self.packed, error)
     }
 
-    /// What an error of `serde_json` on the whole of this input means, with its line.
+    /// Converts an error of `serde_json` on the whole input, with its line.
     pub fn json_error(&self, error: serde_json::Error) -> Error {
         if error.is_io() {
             return self.read_error(error.into());

@@ -1,7 +1,7 @@
-//! Biomedical concept linking: text in, concepts of any terminology out.
+//! Biomedical entity linking: finds mentions in text and links them to the concepts of any terminology.
 //!
-//! This crate holds text, knowledge bases, corpus formats, lexical indexes, linking and evaluation.
-//! It knows no tensors, opens no sockets, prints nothing and has no `async fn`.
+//! Contains text processing, knowledge bases, corpus formats, lexical indexes, lexical linking and evaluation.
+//! Uses no tensors, opens no sockets, prints nothing and has no `async fn`.
 
 pub mod active;
 pub mod artifact;

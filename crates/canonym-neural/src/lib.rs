@@ -1,8 +1,9 @@
-//! Neural models: tensors and gradients, the models, their training, bundles that hold what was trained, and the systems made of them.
+//! Neural models: tensors and automatic differentiation, models, training, bundles of trained models, and the linking systems built from
+//! them.
 //!
-//! Sequences are packed: the tokens of a batch stand one below the other without padding, and [`tensor::segments::Segments`] tells where
-//! each sequence begins. A model records its forward pass on an [`autograd::Tape`] while it is trained; `infer` beside it is a second,
-//! faster implementation without gradients, and tests hold the two together.
+//! Sequences are packed: the tokens of a batch are concatenated without padding, and [`tensor::segments::Segments`] holds the offset of
+//! each sequence. During training a model records its forward pass on an [`autograd::Tape`]. Its `infer` module is a second, faster
+//! implementation without gradients; tests check that the two agree.
 
 pub mod autograd;
 pub mod bundle;

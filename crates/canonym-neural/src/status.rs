@@ -1,28 +1,29 @@
-//! What a user is told while something long goes on: events of `tracing` under one target. The program prints them; a library prints nothing.
+//! Status messages for the user during long operations, as `tracing` events under one target. The program prints them; libraries print
+//! nothing.
 
 use std::time::Duration;
 
 use tracing::span::EnteredSpan;
 
-/// The target of events and spans for the user.
+/// Target of status events and spans.
 pub const TARGET: &str = "canonym::status";
 
-/// One line for the user.
+/// Emits one status line.
 pub fn say(line: &str) {
     tracing::info!(target: TARGET, "{line}");
 }
 
-/// Whether somebody listens.
+/// Whether a subscriber is interested in status events.
 pub fn is_heard() -> bool {
     tracing::enabled!(target: TARGET, tracing::Level::INFO)
 }
 
-/// Says that `what` goes on, until it is dropped.
+/// Opens a span that shows `what` as in progress until the returned guard is dropped.
 pub fn working(what: &str) -> EnteredSpan {
     tracing::info_span!(target: TARGET, "working", what).entered()
 }
 
-/// A time as people say it.
+/// Rounds a duration up for display, such as `20 s` or `3 min`.
 pub fn rounded(time: Duration) -> String {
     match time.as_secs() {
         0..=9 => format!("{} s", time.as_secs() + 1),

@@ -1,4 +1,4 @@
-//! The web application: built files that are part of the program.
+//! The embedded files of the web application.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,30 +19,30 @@ struct Files;
 
 const INDEX: &str = "index.html";
 
-/// Shorter files are sent as they are.
+/// Shorter files are not compressed.
 const LEAST_PACKED: usize = 1 << 10;
 
-/// Packed files by their names: each is packed once.
+/// Compressed files by name; each is compressed once.
 static PACKED: Mutex<Option<HashMap<String, Bytes>>> = Mutex::new(None);
 
-/// A file of the application; where the path names none and has no dot, the page that knows what to show.
+/// Serves a file of the application; a path without a dot that names no file gets the start page.
 pub async fn serve(uri: Uri, asked: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     if path.starts_with("api/") {
-        return ApiError::not_found("there is no such address").hint("/api/v1/openapi.json lists all").into_response();
+        return ApiError::not_found("not found").hint("see /api/v1/openapi.json for all routes").into_response();
     }
     let path = if path.is_empty() { INDEX } else { path };
     match Files::get(path) {
         Some(file) => answer(path, file, &asked),
         None if !path.contains('.') => match Files::get(INDEX) {
             Some(file) => answer(INDEX, file, &asked),
-            None => ApiError::not_found("the application is not part of this build").into_response(),
+            None => ApiError::not_found("this build does not include the web application").into_response(),
         },
-        None => ApiError::not_found("there is no such file").into_response(),
+        None => ApiError::not_found("file not found").into_response(),
     }
 }
 
-/// Whether a browser takes gzip: it names it, and does not refuse it by `q=0`.
+/// Whether the browser accepts gzip, and does not exclude it with `q=0`.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let accepted = asked.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.split(',').any(|one| {
@@ -52,7 +52,7 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     })
 }
 
-/// A text packed; `None` for what is packed already or short.
+/// The compressed text; `None` for short or already compressed files.
 fn packed(path: &str, bytes: &[u8]) -> Option<Bytes> {
     if bytes.len() < LEAST_PACKED || kind(path).starts_with("image/png") || path.ends_with(".woff2") {
         return None;
@@ -70,7 +70,7 @@ fn packed(path: &str, bytes: &[u8]) -> Option<Bytes> {
 }
 
 fn answer(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
-    // The builder puts a hash into the names of files below `assets/`, so they never change.
+    // Names of files below `assets/` contain a hash, so the files never change.
     let cache = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
     let headers =
         [(header::CONTENT_TYPE, kind(path)), (header::CACHE_CONTROL, cache), (header::VARY, "accept-encoding")];

@@ -1,6 +1,6 @@
-//! The record of who came in, who may do what, and what was taken out: lines of JSON in a file of the folder of data.
+//! The audit log of sign-ins, changes of accounts, and exports: JSON lines in a file of the data folder.
 //!
-//! What people decide is not in it; that is in the history of each document.
+//! Decisions are not in it; they are in the history of each document.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,13 +13,13 @@ use serde_json::json;
 use crate::store::folder;
 use crate::times::{Millis, rfc3339};
 
-/// The file in the folder of data.
+/// The file in the data folder.
 pub const FILE: &str = "audit.jsonl";
 
-/// The longest file, in bytes; what is older stands in one beside it, and what is older than that is gone.
+/// The maximum size of the file, in bytes; one older file is kept.
 const MAX: u64 = 16 << 20;
 
-/// The open file.
+/// The audit log.
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
@@ -27,16 +27,16 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The record in `folder`; the file is made with its first line.
+    /// The audit log in `folder`; the file is created with the first entry.
     pub fn new(folder: &Path) -> Audit {
         Audit { path: folder.join(FILE), file: Mutex::default() }
     }
 
-    /// Writes a line: when, who, from where, and what they did to whom or what. One that cannot be written is told in the log, and ends nothing.
+    /// Writes an entry. A failure is logged and otherwise ignored.
     pub fn note(&self, at: Millis, (who, from): (&str, Option<IpAddr>), did: &str, what: &str) {
         let line = json!({"at": rfc3339(at), "who": who, "from": from, "did": did, "what": what});
         if let Err(error) = self.write(&format!("{line}\n")) {
-            tracing::error!("the record {} cannot be written: {error}", self.path.display());
+            tracing::error!("cannot write the audit log {}: {error}", self.path.display());
         }
     }
 

@@ -1,6 +1,6 @@
-//! What the server asks of models. It knows none by name: whoever starts it brings an [`Engine`], and a [`Trainer`] where models can be made.
+//! What the server needs from models: an [`Engine`], and a [`Trainer`] if training is enabled. The program that starts the server provides both.
 //!
-//! All methods block and are called on threads that may.
+//! All methods block, and are called on threads for blocking work.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,28 @@ use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use serde::{Deserialize, Serialize};
 
-/// How documents are linked.
+use crate::error::{ApiError, ApiResult};
+
+/// Options of linking.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkOptions {
-    /// Candidates a mention.
+    /// Candidates per mention.
     pub top_k: usize,
-    /// Abstain below this probability; as the model has it where `None`.
+    /// Leave mentions below this probability unlinked; the model's default if `None`.
     pub min_score: Option<f32>,
-    /// Whether mentions inside longer ones are given, too.
+    /// Also report nested mentions.
     pub nested: bool,
-    /// What becomes of mentions without a concept.
+    /// Whether unlinked mentions are kept.
     pub nil: Nil,
 }
 
-/// What becomes of mentions without a concept.
+/// Whether unlinked mentions are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Nil {
-    /// They are left out.
+    /// Drop them.
     Drop,
-    /// They are given, with `nil`.
+    /// Keep them, with `nil`.
     #[default]
     Keep,
 }
@@ -43,34 +45,34 @@ impl Default for LinkOptions {
     }
 }
 
-/// A model on a knowledge base.
+/// A linking system with its knowledge base.
 pub trait Engine: Send + Sync {
     /// The knowledge base.
     fn kb(&self) -> &KnowledgeBase;
 
-    /// What the model is called.
+    /// The name of the model.
     fn name(&self) -> &str;
 
-    /// What the model learned from; nothing where that is not known.
+    /// The record of the documents that the model learned from; empty if unknown.
     fn learned(&self) -> canonym_core::Result<Learned> {
         Ok(Learned::default())
     }
 
-    /// Finds and links mentions, in the place of the annotations that the documents have.
+    /// Finds and links mentions; replaces the annotations of the documents.
     fn link(
         &self,
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>>;
 
-    /// As [`Engine::link`], each annotation with its reasons.
+    /// Like [`Engine::link`], with the evidence for each annotation.
     fn explain(
         &self,
         documents: Vec<AnnotatedDocument>,
         options: &LinkOptions,
     ) -> canonym_core::Result<Vec<(AnnotatedDocument, Vec<Explanation>)>>;
 
-    /// Links the mentions that the documents have.
+    /// Links given mentions.
     fn link_mentions(
         &self,
         documents: Vec<AnnotatedDocument>,
@@ -81,50 +83,60 @@ pub trait Engine: Send + Sync {
     fn map(&self, names: &[String], top_k: usize) -> canonym_core::Result<Vec<Link>>;
 }
 
-/// What a document is to a training: what to learn from, or what to leave alone.
+/// Fails if the knowledge base file was modified after it was opened.
+pub fn check_kb(engine: &dyn Engine) -> ApiResult<()> {
+    engine.kb().container().check_unchanged().map_err(|error| {
+        tracing::error!("{error}");
+        ApiError::unavailable("the knowledge base file was modified while the server was running").hint(
+            "rebuild it with `canonym kb build`, which replaces the file, and restart the server; nothing was changed",
+        )
+    })
+}
+
+/// A document of a project, as training data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingDocument {
-    /// The text with the marks that people made or confirmed. Rejected marks and open predictions are not there.
+    /// The text with gold and reviewed annotations, without rejected ones and unreviewed predictions.
     pub document: AnnotatedDocument,
-    /// Whether somebody finished it, or it came with marks: then what is not marked is no mention.
+    /// Whether all its mentions are annotated: it is finished, or was imported with gold annotations.
     pub is_finished: bool,
 }
 
-/// What a training is asked to do.
+/// The input of a training.
 #[derive(Debug, Clone)]
 pub struct Training {
-    /// The documents, in the order of the project.
+    /// The documents, in project order.
     pub documents: Vec<TrainingDocument>,
-    /// The folder of the model to start from; the model of the server where `None`.
+    /// The folder of the model to start from; the server's model if `None`.
     pub parent: Option<PathBuf>,
-    /// The folder to write the model into; it does not exist yet.
+    /// The folder to create and write the model to.
     pub output: PathBuf,
-    /// What the caller of the interface set.
+    /// Settings from the API request.
     pub settings: serde_json::Value,
-    /// Where random choices start.
+    /// The random seed.
     pub seed: u64,
 }
 
-/// What a training would do, told before it starts.
+/// A preview of a training.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct TrainingPlan {
-    /// Documents of which every mention is known: they teach what a mention is, and what it means.
+    /// Complete documents: finished, or imported with gold annotations.
     pub n_complete: usize,
-    /// Complete documents that are held out, to measure on.
+    /// Complete documents in the test set.
     pub n_held_out: usize,
-    /// Documents that are not finished: they teach what a name means.
+    /// Partly reviewed documents: they train linking only, not mention detection.
     pub n_incomplete: usize,
-    /// Documents that teach nothing, since nobody decided anything there.
+    /// Unreviewed documents, which are not used.
     pub n_silent: usize,
-    /// Mentions in what is learned from.
+    /// Mentions in the training set.
     pub n_mentions: usize,
-    /// The steps that it would take.
+    /// Training steps.
     pub steps: u64,
-    /// The fewest steps.
+    /// The minimum number of steps.
     pub least_steps: u64,
-    /// The most steps.
+    /// The maximum number of steps.
     pub most_steps: u64,
-    /// One complete document of this number is held out; none where it is 0.
+    /// One of this many complete documents is held out; 0 for none.
     pub hold_out: usize,
 }
 
@@ -133,68 +145,68 @@ pub struct TrainingPlan {
 pub struct CurvePoint {
     /// The step.
     pub step: u64,
-    /// The loss on what is trained on.
+    /// The training loss.
     pub loss: f64,
-    /// The measure on what was held out.
+    /// The score on held-out documents.
     pub dev: Option<f64>,
 }
 
-/// How far something is.
+/// Progress of a job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
-    /// The share that is done, 0 to 1.
+    /// The fraction that is done, 0 to 1.
     pub done: f64,
-    /// What is being done.
+    /// What it is doing.
     pub message: String,
-    /// A new point of the curve.
+    /// A new point of the learning curve.
     pub point: Option<CurvePoint>,
 }
 
-/// Figures of a model on documents that it was not trained on.
+/// Scores of a model on held-out documents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DevFigures {
-    /// F1 of places with their concepts.
+    /// Linking F1: span and concept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict_f1: Option<f64>,
-    /// F1 of places.
+    /// Span F1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans_f1: Option<f64>,
-    /// The share of right concepts where the places are given.
+    /// Linking accuracy on given mentions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// The documents that it was measured on.
+    /// Number of documents evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_documents: Option<usize>,
-    /// Held-out documents that a model had been trained on, which are left out of the figures of all models.
+    /// Held-out documents seen in training by any of the models; excluded from the scores of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_seen: Option<usize>,
 }
 
-/// What a training made.
+/// The result of a training.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trained {
-    /// What the model is called.
+    /// The name of the model.
     pub name: String,
-    /// What people should know of it, as Markdown.
+    /// The model card, as Markdown.
     pub card: String,
-    /// Its figures, where documents were held out.
+    /// Scores, if documents were held out.
     pub dev: Option<DevFigures>,
 }
 
-/// Makes models, and opens those that it made.
+/// Trains models and opens trained ones.
 pub trait Trainer: Send + Sync {
-    /// Trains a model into [`Training::output`]. `told` hears of progress; where it breaks the training ends soon, with an error, and leaves no
-    /// model. A training that runs in a process of its own ends it then.
+    /// Trains a model into [`Training::output`]. `told` is called with progress; if it breaks, training is cancelled with an error and leaves no
+    /// model.
     fn train(
         &self,
         training: &Training,
         told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> canonym_core::Result<Trained>;
 
-    /// What [`Trainer::train`] would do with documents and settings; an error where it knows no such settings.
+    /// A preview of [`Trainer::train`]; fails if the settings are invalid.
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> canonym_core::Result<TrainingPlan>;
 
-    /// Which of the documents [`Trainer::train`] holds out: models are compared on them. None where it holds nothing out.
+    /// Which documents [`Trainer::train`] holds out; models are compared on them.
     fn held_out(
         &self,
         documents: &[TrainingDocument],
@@ -203,9 +215,9 @@ pub trait Trainer: Send + Sync {
         Ok(vec![false; documents.len()])
     }
 
-    /// The file that is a model that was trained, for use elsewhere.
+    /// The file of a trained model, for download.
     fn file(&self, folder: &Path) -> PathBuf;
 
-    /// Opens a model that was trained.
+    /// Opens a trained model.
     fn open(&self, folder: &Path) -> canonym_core::Result<Arc<dyn Engine>>;
 }

@@ -1,45 +1,45 @@
-//! What a request is answered with when it cannot be done: a status, a phrase, and what to do about it.
+//! Errors of the API: status, code, message and hint.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The code of an error of SQLite that finds its file damaged.
+/// The error code for a damaged SQLite file.
 pub const DATABASE_DAMAGED: &str = "database_damaged";
 
-/// The result of what answers a request.
+/// The result of a request handler.
 pub type ApiResult<T> = Result<T, ApiError>;
 
-/// An error as a client sees it.
+/// An error as the client sees it.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     /// The HTTP status.
     pub status: StatusCode,
-    /// A word that programs compare.
+    /// A code for programs.
     pub code: &'static str,
-    /// What is wrong, in lower case.
+    /// What went wrong, in lower case.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// Seconds after which to try again.
+    /// Seconds to wait before a retry.
     pub retry_after: Option<u64>,
-    /// What else stands in the answer, beside `error`.
+    /// A further field of the response, beside `error`.
     pub beside: Option<Box<(&'static str, Value)>>,
 }
 
-/// What stands under `error`.
+/// The error.
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct ErrorBody {
-    /// A word that programs compare.
+    /// A code for programs.
     code: String,
-    /// What is wrong.
+    /// What went wrong.
     message: String,
-    /// What to do about it.
+    /// How to fix it.
     hint: Option<String>,
 }
 
-/// The body of every answer that is no success.
+/// The body of every error response.
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct ErrorAnswer {
     error: ErrorBody,
@@ -50,77 +50,77 @@ impl ApiError {
         ApiError { status, code, message: message.into(), hint: None, retry_after: None, beside: None }
     }
 
-    /// 400: the request makes no sense.
+    /// 400: invalid request.
     pub fn bad(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
-    /// 401: nobody is logged in.
+    /// 401: not signed in.
     pub fn no_login() -> ApiError {
-        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "a login is needed")
-            .hint("log in with POST /api/v1/login, or send a token as `Authorization: Bearer …`")
+        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "sign in first")
+            .hint("use POST /api/v1/login, or send a token as `Authorization: Bearer …`")
     }
 
-    /// 403: it is not allowed.
+    /// 403: not allowed.
     pub fn forbidden(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// 404: there is no such thing.
+    /// 404: not found.
     pub fn not_found(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// 409: it does not fit what is there.
+    /// 409: conflict with the current state.
     pub fn conflict(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", message)
     }
 
-    /// 413: the body is too long.
+    /// 413: body too large.
     pub fn too_large(limit: usize) -> ApiError {
-        let message = format!("the body may have {limit} bytes, this one has more");
+        let message = format!("request body exceeds {limit} bytes");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).hint("send it in smaller parts")
     }
 
-    /// 422: a file of which nothing can be taken.
+    /// 422: nothing in the file can be imported.
     pub fn refused(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message)
     }
 
-    /// 429: try again later.
+    /// 429: busy, retry later.
     pub fn busy(message: impl Into<String>, seconds: u64) -> ApiError {
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         ApiError { retry_after: Some(seconds), ..error }.hint(format!("try again in {seconds} s"))
     }
 
-    /// 503: not now.
+    /// 503: unavailable.
     pub fn unavailable(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
-    /// 500: our fault. What happened is told in the log, not to the client.
+    /// 500: internal error. The cause goes to the log, not to the client.
     pub fn internal(cause: &dyn std::fmt::Display) -> ApiError {
         tracing::error!("a request failed: {cause}");
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed on this request")
-            .hint("the log of the server says why; nothing was changed")
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal server error")
+            .hint("see the server log; nothing was changed")
     }
 
-    /// 500: what is stored cannot be read.
+    /// 500: stored data cannot be read.
     pub fn damaged(what: &dyn std::fmt::Display) -> ApiError {
-        tracing::error!("the data are damaged: {what}");
-        let message = format!("the stored data are damaged: {what}");
+        tracing::error!("the stored data is damaged: {what}");
+        let message = format!("the stored data is damaged: {what}");
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
-            .hint("nothing was changed; stop the server and look with `canonym doctor --data FOLDER`")
+            .hint("nothing was changed; stop the server and run `canonym doctor --data FOLDER`")
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> ApiError {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with something beside the error.
+    /// Adds a field beside `error`.
     #[must_use]
     pub fn beside(mut self, name: &'static str, value: Value) -> ApiError {
         self.beside = Some(Box::new((name, value)));
@@ -151,24 +151,25 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// 503: nobody waits for the answer any more, so that nothing was done.
-pub fn abandoned() -> ApiError {
-    ApiError::unavailable("the request was given up").hint("nothing was changed; send it again")
+/// 503: the request was aborted and rolled back.
+pub fn aborted() -> ApiError {
+    ApiError::unavailable("the request was aborted").hint("nothing was changed; send it again")
 }
 
 impl From<rusqlite::Error> for ApiError {
     fn from(error: rusqlite::Error) -> ApiError {
         use rusqlite::ErrorCode;
-        let again = "nothing was changed; try again when there is";
         match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => abandoned(),
-            Some(ErrorCode::DiskFull) => ApiError::unavailable("the disk is full").hint(format!("{again} room")),
+            Some(ErrorCode::OperationInterrupted) => aborted(),
+            Some(ErrorCode::DiskFull) => {
+                ApiError::unavailable("the disk is full").hint("free some space and try again; nothing was changed")
+            }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 ApiError { code: DATABASE_DAMAGED, ..ApiError::damaged(&error) }
             }
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
-                tracing::error!("the database cannot be used: {error}");
-                ApiError::unavailable("the database cannot be used").hint("the log of the server says why")
+                tracing::error!("cannot use the database: {error}");
+                ApiError::unavailable("cannot use the database").hint("see the server log")
             }
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(_, _, cause) => ApiError::damaged(&cause),
@@ -184,7 +185,7 @@ impl From<serde_json::Error> for ApiError {
     }
 }
 
-/// What the library says of input is the fault of the input.
+/// Errors of the library about input are the client's.
 impl From<canonym_core::Error> for ApiError {
     fn from(error: canonym_core::Error) -> ApiError {
         let hint = error.hint().map(str::to_owned);

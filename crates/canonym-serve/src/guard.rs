@@ -1,8 +1,8 @@
-//! What every request passes: who asks, from where, and how long it may take.
+//! The checks that every request passes: host, origin, header, sign-in and timeout.
 //!
-//! On loopback the name by which the server is called must be one of this machine: a page that makes its own name point here (DNS rebinding) is
-//! refused. What changes something needs the header `X-Canonym`, which a page from elsewhere cannot send, and an `Origin`, where there is one, that is
-//! this server. Tokens are not sent by browsers on their own and need neither.
+//! On loopback the `Host` must name this machine, which prevents DNS rebinding. Requests that change data need the header `X-Canonym`, which pages of
+//! other origins cannot send, and an `Origin`, if any, that is this server. Browsers do not send tokens on their own, so requests with a token need
+//! neither.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
@@ -15,31 +15,32 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::abandon::{self, Waiting};
-use crate::app::App;
+use crate::abort::{self, RequestState};
+use crate::auth::key_hash;
 use crate::error::{ApiError, ApiResult};
-use crate::people::key_hash;
-use crate::store::people::{self, Person, Role};
+use crate::state::App;
+use crate::store::people;
+use crate::wire::{Person, Role};
 
-/// The cookie of a login.
+/// The session cookie.
 pub const COOKIE: &str = "canonym_session";
 
-/// The header that only our own pages and programs send.
+/// The header that only pages of this server and programs send.
 pub const HEADER: &str = "x-canonym";
 
-/// What may be asked without a login.
+/// Routes that need no sign-in.
 const OPEN: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/logout"];
 
-/// Questions that are posted because they are long; they change nothing.
+/// POST routes that change nothing.
 const QUESTIONS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
 
-/// How long a change is waited for that is being kept when its time is over.
+/// How long a timed-out request that is committing may still take.
 const COMMIT: Duration = Duration::from_secs(30);
 
 const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; \
     object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/// Lets a request pass, or answers it with an error.
+/// Middleware: lets a request pass or responds with an error.
 pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
@@ -48,34 +49,34 @@ pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next
         Ok(()) => in_time(app.config.timeout, next.run(request)).await,
         Err(error) => error.into_response(),
     };
-    // What was read of a knowledge base while somebody wrote into its file is not told.
+    // Nothing read from a modified knowledge base file is returned.
     if asks_data && let Err(error) = app.check_kb() {
-        response = error.hint("restart the server, and read again what this request was to change").into_response();
+        response = error.hint("restart the server, then check whether this request took effect").into_response();
     }
     protect(response.headers_mut());
     app.metrics.answered(method.as_str(), response.status().as_u16(), started.elapsed());
     response
 }
 
-/// The answer to a request, or that it took too long. What was given up changes nothing; where a change is being kept, the answer is waited for.
+/// The response to a request, or a timeout. A timed-out request is aborted; one that is already committing is awaited.
 async fn in_time(timeout: Duration, answer: impl Future<Output = Response>) -> Response {
-    let waiting = Arc::new(Waiting::default());
-    // Where the client leaves, all of this is dropped.
-    let _client = abandon::Client(waiting.clone());
-    let mut answer = pin!(abandon::REQUEST.scope(waiting.clone(), answer));
+    let request_state = Arc::new(RequestState::default());
+    // If the client disconnects, all of this is dropped.
+    let _client = abort::Client(request_state.clone());
+    let mut answer = pin!(abort::REQUEST.scope(request_state.clone(), answer));
     if let Ok(response) = tokio::time::timeout(timeout, &mut answer).await {
         return response;
     }
     let seconds = timeout.as_secs();
-    if waiting.abandon() {
+    if request_state.abort() {
         return ApiError::unavailable(format!("the request took more than {seconds} s"))
-            .hint("nothing was changed; send less at once, or try again later")
+            .hint("send less at once, or try again later; nothing was changed")
             .into_response();
     }
     match tokio::time::timeout(COMMIT, &mut answer).await {
         Ok(response) => response,
-        Err(_) => ApiError::unavailable(format!("the request took more than {seconds} s, and may have been done"))
-            .hint("read again what it was to change")
+        Err(_) => ApiError::unavailable(format!("the request took more than {seconds} s and may have taken effect"))
+            .hint("check whether it took effect")
             .into_response(),
     }
 }
@@ -90,7 +91,7 @@ fn protect(headers: &mut HeaderMap) {
     for (name, value) in rows {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // Answers hold texts that nobody else is to find in a cache; files of the application say otherwise.
+    // Responses hold texts that must not be cached; files of the application set their own header.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
@@ -100,20 +101,20 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     let public = app.config.public_url.as_ref();
     let is_public = |host: &str| public.is_some_and(|public| public.host().eq_ignore_ascii_case(host));
     if app.config.is_loopback && !host.is_none_or(|host| is_this_machine(host) || is_public(host)) {
-        return Err(ApiError::forbidden("the server was called by the name of another machine")
-            .hint("call it as 127.0.0.1 or localhost; for a proxy, start it with `--public-url`"));
+        return Err(ApiError::forbidden("host not allowed")
+            .hint("use 127.0.0.1 or localhost; behind a proxy, start the server with `--public-url`"));
     }
     if let (Some(origin), Some(host)) = (text(headers, header::ORIGIN.as_str()), host)
         && origin.split_once("://").map(|(_, rest)| rest) != Some(host)
-        && public.is_none_or(|public| !public.0.eq_ignore_ascii_case(origin))
+        && public.is_none_or(|public| !public.origin().eq_ignore_ascii_case(origin))
     {
-        return Err(ApiError::forbidden("the request comes from a page of another server"));
+        return Err(ApiError::forbidden("cross-origin request not allowed"));
     }
     let token = text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
     let path = request.uri().path();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if changes && token.is_none() && !QUESTIONS.contains(&path) && text(headers, HEADER) != Some("1") {
-        return Err(ApiError::forbidden("what changes something needs the header `X-Canonym: 1`")
+        return Err(ApiError::forbidden("requests that change data need the header `X-Canonym: 1`")
             .hint("add the header, or send a token as `Authorization: Bearer …`"));
     }
     let is_about = path == "/api/v1/about";
@@ -127,7 +128,7 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     };
     request.extensions_mut().insert(client);
     request.extensions_mut().insert(Key(key.clone()));
-    // These do not ask who asks: they are answered also where the data cannot be read.
+    // These need no user, so they work even if the database cannot be read.
     if is_open && !is_about {
         return Ok(());
     }
@@ -145,50 +146,20 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     }
 }
 
-/// Whether an address of the interface may be asked without a login.
+/// Whether an API route needs no sign-in.
 fn is_open(path: &str) -> bool {
     OPEN.contains(&path) || matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
 }
 
-/// How people call the server, such as `https://links.example.org`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicUrl(String);
-
-impl std::str::FromStr for PublicUrl {
-    type Err = ApiError;
-
-    fn from_str(text: &str) -> ApiResult<PublicUrl> {
-        let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();
-        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-        let is_host = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ', '\\']);
-        match host.is_some_and(is_host) {
-            true => Ok(PublicUrl(origin)),
-            false => Err(ApiError::bad(format!("`{text}` is no address of a server"))
-                .hint("give scheme and name without a path, such as https://links.example.org")),
-        }
-    }
-}
-
-impl PublicUrl {
-    fn host(&self) -> &str {
-        self.0.split_once("://").map_or(&self.0, |(_, host)| host)
-    }
-
-    /// Whether what goes there is encrypted.
-    pub fn is_https(&self) -> bool {
-        self.0.starts_with("https://")
-    }
-}
-
-/// Where a request comes from: the other end of its connection.
+/// The peer address of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// The address of the one who asks.
+/// The address of the client.
 #[derive(Debug, Clone, Copy)]
 pub struct Client(pub IpAddr);
 
-/// A proxy adds the address of who asked it to `X-Forwarded-For`; what stands before that of the first one that is not trusted is hearsay.
+/// The client's address. Each trusted proxy appends its peer to `X-Forwarded-For`; entries before the first untrusted address are ignored.
 fn client(request: &Request, trusted: &[IpAddr]) -> Client {
     let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip());
     let values = request.headers().get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
@@ -201,11 +172,11 @@ fn client(request: &Request, trusted: &[IpAddr]) -> Client {
     Client(client)
 }
 
-/// The hash and kind of the key with which somebody asks.
+/// The hash and kind of the key of a request.
 #[derive(Debug, Clone)]
 pub struct Key(pub Option<(String, &'static str)>);
 
-/// Who asks: the holder of a key, or where there are no accounts the one who works at this machine.
+/// The user of a request: the holder of its key, or the local user if there are no accounts.
 pub fn who(app: &App, key: &Key) -> ApiResult<Option<Person>> {
     let now = app.now();
     app.store.read(|connection| {
@@ -214,7 +185,7 @@ pub fn who(app: &App, key: &Key) -> ApiResult<Option<Person>> {
             app.accounts_exist();
         }
         match &key.0 {
-            // Whoever sends a token is its holder or nobody.
+            // A token always stands for its holder, even without accounts.
             None | Some((_, "session")) if !app.has_accounts() => people::local(connection).map(Some),
             Some((hash, kind)) => people::by_key(connection, hash, kind, now),
             None => Ok(None),
@@ -232,7 +203,7 @@ pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Whether a name and port name this machine.
+/// Whether a `Host` names this machine.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -250,17 +221,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Person {
     }
 }
 
-/// Somebody who may change projects.
+/// A user with at least the role of a curator.
 pub struct Curator(pub Person);
 
-/// Somebody who may add people.
+/// A user with the role of an admin.
 pub struct Admin(pub Person);
 
 fn at_least(parts: &Parts, role: Role) -> ApiResult<Person> {
     let person = parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::no_login)?;
     match person.role >= role {
         true => Ok(person),
-        false => Err(ApiError::forbidden("your role does not allow this").hint("ask somebody who is an admin")),
+        false => Err(ApiError::forbidden("not allowed for your role").hint("ask an admin")),
     }
 }
 
@@ -300,16 +271,6 @@ mod tests {
         assert_eq!(of("127.0.0.1", &["1.1.1.1, 192.0.2.1", "10.0.0.2"]), "192.0.2.1");
         assert_eq!(of("127.0.0.1", &["192.0.2.1, nonsense"]), "127.0.0.1");
         assert_eq!(of("[::ffff:127.0.0.1]", &["2001:db8::1"]), "2001:db8::1");
-    }
-
-    #[test]
-    fn a_public_address_is_scheme_and_name() {
-        let of = |text: &str| text.parse::<PublicUrl>();
-        assert_eq!(of("https://Links.example.org/").unwrap().host(), "links.example.org");
-        assert!(!of("http://links.example.org:8080").unwrap().is_https());
-        for text in ["links.example.org", "ftp://x", "https://", "https://x/path", "https://user@x", "https://x y"] {
-            assert!(of(text).unwrap_err().hint.is_some(), "{text}");
-        }
     }
 
     #[test]

@@ -1,101 +1,51 @@
-//! Jobs: predictions over all documents of a project, and trainings. They run one after the other beside the requests.
+//! Jobs: predictions over all documents of a project, and trainings. They run one at a time, beside the requests.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::eval::learned::left_out;
 use canonym_core::text::Document;
 use rusqlite::Connection;
 
-use crate::api::for_each_document;
-use crate::app::{App, check_kb, model_folder};
-use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument};
+use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument, check_kb};
 use crate::error::{ApiError, ApiResult};
+use crate::evaluate::{evaluate, unseen};
 use crate::events::DocumentVersion;
-use crate::judge::{judge, unseen};
 use crate::marks::{Changes, MarkState, Source, convert, predict};
+use crate::state::{App, lock, model_folder};
 use crate::store::events::{self, NewEvent};
-use crate::store::jobs::{self, End, STOPPED};
-use crate::store::{documents, models, projects};
+use crate::store::jobs::{self, End};
+use crate::store::{corpus, documents, models, projects};
 use crate::wire::Job;
 
-/// Documents that are predicted together; requests are answered in between.
+/// Documents per batch; requests are handled in between.
 const BATCH: usize = 8;
 
-/// Bytes of texts that are predicted together, unless one text has more.
+/// Bytes of text per batch, unless one text is longer.
 const BATCH_BYTES: usize = 512 << 10;
 
-/// The share of a training job that is the training; the rest are comparison and predictions.
+/// The fraction of a training job that is training; the rest is evaluation and prediction.
 const TRAINED: f64 = 0.8;
 
-/// What the thread of jobs and the requests share.
-#[derive(Debug, Default)]
-pub struct Runner {
-    /// How jobs ended of which it could not be kept.
-    ended: Mutex<Vec<(i64, End)>>,
-    cancelled: Mutex<HashSet<i64>>,
-    woken: Mutex<bool>,
-    wakes: Condvar,
-    stops: AtomicBool,
-}
-
-impl Runner {
-    /// Starts the thread that runs jobs; it ends with the app.
-    pub fn start(app: &Arc<App>) {
-        let app = Arc::downgrade(app);
-        std::thread::spawn(move || {
-            while let Some(app) = app.upgrade() {
-                if app.runner.stops.load(Ordering::Relaxed) {
-                    return;
-                }
-                if !run_next(&app) {
-                    app.runner.wait();
-                }
+/// Starts the thread that runs jobs; it ends with the app.
+pub fn start(app: &Arc<App>) {
+    let app = Arc::downgrade(app);
+    std::thread::spawn(move || {
+        while let Some(app) = app.upgrade() {
+            if app.jobs.is_stopping() {
+                return;
             }
-        });
-    }
-
-    /// Waits for work, and looks every few seconds whether the app is still there.
-    fn wait(&self) {
-        let woken = lock(&self.woken);
-        let waited = self.wakes.wait_timeout_while(woken, std::time::Duration::from_secs(2), |woken| !*woken);
-        let (mut woken, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *woken = false;
-    }
-
-    /// There is work.
-    pub fn wake(&self) {
-        *lock(&self.woken) = true;
-        self.wakes.notify_all();
-    }
-
-    /// A job is to end as soon as it can.
-    pub fn cancel(&self, id: i64) {
-        lock(&self.cancelled).insert(id);
-    }
-
-    /// Every job is to end, since the server does.
-    pub fn stop(&self) {
-        self.stops.store(true, Ordering::Relaxed);
-        self.wake();
-    }
-
-    fn ends(&self, id: i64) -> Option<End> {
-        if lock(&self.cancelled).contains(&id) {
-            return Some(End::Cancelled);
+            if !run_next(&app) {
+                app.jobs.wait();
+            }
         }
-        self.stops.load(Ordering::Relaxed).then(|| End::Failed(STOPPED.to_owned()))
-    }
+    });
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs the job that waits longest; whether there was one.
+/// Runs the oldest queued job; false if there is none.
 pub fn run_next(app: &App) -> bool {
     let now = app.now();
     if !keep_ends(app) {
@@ -106,7 +56,7 @@ pub fn run_next(app: &App) -> bool {
         jobs::start(transaction, id, now)?;
         let read = jobs::get(transaction, id, now).and_then(|job| Ok((job, jobs::settings(transaction, id)?)));
         if let Err(error) = &read {
-            // It would be the next one for ever.
+            // Otherwise it would be the next one forever.
             jobs::end(transaction, id, &End::Failed(error.message.clone()), now)?;
         }
         Ok(Some(read))
@@ -116,30 +66,30 @@ pub fn run_next(app: &App) -> bool {
         Ok(Some(Err(_))) => return true,
         Ok(None) => return false,
         Err(error) => {
-            tracing::error!("jobs cannot be read: {error}");
+            tracing::error!("cannot read the jobs: {error}");
             return false;
         }
     };
-    app.hub.tell(job.project_id, "job", &job);
+    app.bus.publish(job.project_id, "job", &job);
     let work = std::panic::AssertUnwindSafe(|| match job.kind.as_str() {
         "train" => train(app, &job, settings),
         _ => predict_all(app, &job, 0.0),
     });
     let end = match std::panic::catch_unwind(work) {
         Ok(Ok(end)) => end,
-        Ok(Err(error)) => app.runner.ends(job.id).unwrap_or(End::Failed(with_hint(&error))),
-        Err(_) => End::Failed("the model panicked; the log of the server says where".to_owned()),
+        Ok(Err(error)) => app.jobs.ends(job.id).unwrap_or(End::Failed(with_hint(&error))),
+        Err(_) => End::Failed("the model panicked; see the server log".to_owned()),
     };
-    lock(&app.runner.cancelled).remove(&job.id);
-    lock(&app.runner.ended).push((job.id, end));
+    lock(&app.jobs.cancelled).remove(&job.id);
+    lock(&app.jobs.ended).push((job.id, end));
     keep_ends(app);
     app.store.cut_log();
     true
 }
 
-/// Keeps how jobs ended, and tells it; `false` where that cannot be done yet.
+/// Stores how jobs ended and publishes it; false if that is not possible yet.
 fn keep_ends(app: &App) -> bool {
-    let mut ended = lock(&app.runner.ended);
+    let mut ended = lock(&app.jobs.ended);
     while let Some((id, end)) = ended.first() {
         let now = app.now();
         let kept = app.store.write(|transaction| {
@@ -149,12 +99,12 @@ fn keep_ends(app: &App) -> bool {
         match kept {
             Ok(job) => {
                 if let Some(job) = job {
-                    app.hub.tell(job.project_id, "job", &job);
+                    app.bus.publish(job.project_id, "job", &job);
                 }
                 ended.remove(0);
             }
             Err(error) => {
-                tracing::error!("the end of job {id} cannot be kept yet: {error}");
+                tracing::error!("cannot store the end of job {id} yet: {error}");
                 return false;
             }
         }
@@ -175,16 +125,16 @@ fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
         jobs::progress(transaction, job.id, progress)?;
         jobs::get(transaction, job.id, now)
     })?;
-    app.hub.tell(job.project_id, "job", &job);
+    app.bus.publish(job.project_id, "job", &job);
     Ok(())
 }
 
-/// Predicts in every document of a project; `before` is the share of the job that is done already. Each batch is kept by itself: what was
-/// done stays where the rest is not done.
+/// Predicts all unfinished documents of a project; `before` is the fraction of the job that is already done. Each batch is committed by itself,
+/// so finished batches stay if the rest fails.
 fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     let (model, engine) = app.engine_of(job.project_id)?;
     let name = app.store.read(|connection| Ok(models::get(connection, model)?.model.name))?;
-    // What is finished stays as it is: new open predictions there would wait for nobody.
+    // Finished documents stay as they are: nobody would review new predictions there.
     let numbers: Vec<i64> = app.store.read(|connection| {
         let waiting = documents::unfinished(connection, job.project_id, "place")?;
         Ok(waiting.into_iter().map(|one| one.id).collect())
@@ -192,7 +142,7 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     let mut n_changed = 0;
     let mut n_done = 0;
     while n_done < numbers.len() {
-        if let Some(end) = app.runner.ends(job.id) {
+        if let Some(end) = app.jobs.ends(job.id) {
             return Ok(end);
         }
         let next = &numbers[n_done..numbers.len().min(n_done + BATCH)];
@@ -207,11 +157,14 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
         };
         tell(app, job, &progress)?;
     }
-    let message = format!("read {} documents, the predictions of {n_changed} changed", numbers.len());
+    let message = match numbers.len() {
+        1 => format!("predicted 1 document; {n_changed} changed"),
+        n => format!("predicted {n} documents; {n_changed} changed"),
+    };
     Ok(End::Succeeded(message, None))
 }
 
-/// The first of some documents, so many that they are not too long together; at least one.
+/// The first documents of a batch that fit the limit on bytes; at least one.
 fn texts(app: &App, numbers: &[i64]) -> ApiResult<Vec<AnnotatedDocument>> {
     app.store.read(|connection| {
         let (mut texts, mut n_bytes) = (Vec::new(), 0);
@@ -264,22 +217,22 @@ fn predict_batch(
         Ok(versions)
     })?;
     for version in &versions {
-        app.hub.tell(job.project_id, "document", version);
+        app.bus.publish(job.project_id, "document", version);
     }
     Ok(versions.len())
 }
 
-/// What a training learns from: the documents of a project with GOLD and with what people made, confirmed or corrected.
+/// The training data: the documents of a project with gold and reviewed annotations.
 pub fn training_documents(app: &App, connection: &Connection, project: i64) -> ApiResult<Vec<TrainingDocument>> {
     let mut documents = Vec::new();
-    // A document that came with GOLD is taken to have all its mentions; one that came with predictions or single decisions is not.
+    // A document imported with gold annotations counts as complete; one with predictions or single decisions does not.
     let has_gold = Cell::new(false);
     let is_wanted = |mark: &MarkState| {
         let came_as = mark.original.as_ref().map(|original| original.source);
         has_gold.set(has_gold.get() || came_as == Some(Source::Gold));
         mark.is_human()
     };
-    for_each_document((app.engine.kb(), connection), project, is_wanted, |kept, document| {
+    corpus::for_each_document((app.engine.kb(), connection), project, is_wanted, |kept, document| {
         let is_finished = kept.is_finished || has_gold.replace(false);
         documents.push(TrainingDocument { document, is_finished });
         Ok(())
@@ -287,11 +240,10 @@ pub fn training_documents(app: &App, connection: &Connection, project: i64) -> A
     Ok(documents)
 }
 
-/// Trains a model on what people decided: GOLD, and what they made, confirmed or corrected. The project uses it from then on, and gets its
-/// predictions; using an older one is the way back.
+/// Trains a model on gold and reviewed annotations. Unless it scores worse than the current model, the project switches to it and is predicted again.
 fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     let Some(trainer) = &app.trainer else {
-        return Ok(End::Failed("this server cannot train models".to_owned()));
+        return Ok(End::Failed("training is disabled on this server".to_owned()));
     };
     let (documents, parent, parent_folder) = app.store.read(|connection| {
         let documents = training_documents(app, connection, job.project_id)?;
@@ -315,22 +267,22 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     let mut told = |progress: Progress| {
         let progress = Progress { done: TRAINED * progress.done.min(1.0), ..progress };
         if let Err(error) = tell(app, job, &progress) {
-            tracing::warn!("the progress of job {} cannot be kept: {error}", job.id);
+            tracing::warn!("cannot store the progress of job {}: {error}", job.id);
         }
-        match app.runner.ends(job.id) {
+        match app.jobs.ends(job.id) {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         }
     };
     let trained = trainer.train(&training, &mut told);
-    if let Some(end) = app.runner.ends(job.id) {
+    if let Some(end) = app.jobs.ends(job.id) {
         return Ok(end);
     }
     let mut trained = trained?;
     let engine = trainer.open(&folder)?;
     let Some(others) = compare(app, job, (&engine, parent), (&held_out, &mut trained))? else {
         std::fs::remove_dir_all(&folder).map_err(|error| ApiError::internal(&error))?;
-        return Ok(app.runner.ends(job.id).unwrap_or(End::Cancelled));
+        return Ok(app.jobs.ends(job.id).unwrap_or(End::Cancelled));
     };
     let now = app.now();
     let worse_than = is_worse(&trained, others.get(&parent));
@@ -342,24 +294,27 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         }
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
+    let n_judged = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
     if let Some((new, old)) = worse_than {
-        let n = counted(held_out.len());
-        let message = format!(
-            "trained {}, which is not in use: its linking F1 on {n} is {new:.2}, that of {parent_name} {old:.2}",
-            trained.name
-        );
+        let n = counted(n_judged);
+        let message =
+            format!("trained “{}” (not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})", trained.name);
         return Ok(End::Succeeded(message, Some(model)));
     }
     let predicted = match predict_all(app, job, TRAINED)? {
         End::Succeeded(message, _) => message,
-        // The model is there, whatever became of its predictions.
-        End::Cancelled | End::Failed(_) => "its predictions are not complete".to_owned(),
+        // The model is stored, whatever became of its predictions.
+        End::Cancelled | End::Failed(_) => "predictions incomplete".to_owned(),
     };
-    Ok(End::Succeeded(format!("trained {}; {predicted}", trained.name), Some(model)))
+    let figures = match !held_out.is_empty() && trained.dev.is_none() {
+        true => " (used without scores: every held-out document was seen in training)",
+        false => "",
+    };
+    Ok(End::Succeeded(format!("trained “{}”{figures}; {predicted}", trained.name), Some(model)))
 }
 
-/// Judges a new model, the model in use and that of the server on what was held out: the figures of the new one go into `trained`, those of the others
-/// are given by their number. `None` where the job is to end.
+/// Evaluates the new model, the current one and the base model on the held-out documents. The scores of the new one go into `trained`, those of the
+/// others are returned by number. `None` if the job is cancelled.
 fn compare(
     app: &App,
     job: &Job,
@@ -370,9 +325,7 @@ fn compare(
     if held_out.is_empty() {
         return Ok(Some(others));
     }
-    let message = format!("comparing models on {}", counted(held_out.len()));
-    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
-    let goes_on = || app.runner.ends(job.id).is_none();
+    let goes_on = || app.jobs.ends(job.id).is_none();
     let mut engines = Vec::new();
     for model in BTreeSet::from([app.base_model, parent]) {
         engines.push((model, app.engine_of_model(model)?));
@@ -380,25 +333,31 @@ fn compare(
     let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine.as_ref()]);
     let unseen = unseen(all, held_out)?;
     let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
-    if let Some(n) = n_seen {
-        let message =
-            format!(" {n} of {} were seen in training and are left out of the figures.", counted(held_out.len()));
-        trained.card.push_str(&message);
+    if let Some(left_out) = left_out(held_out.len() - unseen.len(), held_out.len()) {
+        trained.card.push_str(&format!(" {left_out}."));
     }
     if unseen.is_empty() {
         trained.dev = None;
         return Ok(Some(others));
     }
+    let message = format!("comparing models on {}", counted(unseen.len()));
+    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
     for (model, engine) in engines {
-        let Some(figures) = judge(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+        let Some(figures) = evaluate(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
         others.insert(model, DevFigures { n_seen, ..figures });
     }
-    let Some(figures) = judge(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    let Some(figures) = evaluate(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
+    if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
+        let n = counted(unseen.len());
+        let (before, after) = (100.0 * before, 100.0 * after);
+        trained.card.push_str(&format!(" Linking F1 on {n}: {before:.1} before, {after:.1} after."));
+    }
     trained.dev = Some(DevFigures { n_seen, ..figures });
     Ok(Some(others))
 }
 
-/// The linking F1 of a new model and of the one in use where the new one is worse.
+/// The linking F1 of the new model and of the current one, if the new one is worse.
 fn is_worse(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
     let (new, old) = (trained.dev.as_ref()?.strict_f1?, in_use?.strict_f1?);
     (new < old).then_some((new, old))

@@ -1,14 +1,14 @@
-//! Counts for those who watch over servers, in the text format of Prometheus.
+//! Metrics in the Prometheus text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Upper borders of the histogram of durations, in seconds.
+/// Bucket bounds of the histogram of durations, in seconds.
 const BORDERS: [f64; 8] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// Methods that are counted apart.
+/// HTTP methods with counters of their own.
 const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ struct Counts {
     n_linked_bytes: u64,
 }
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Counts>);
 
@@ -30,10 +30,10 @@ impl Metrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request was answered.
+    /// Counts a response.
     pub fn answered(&self, method: &str, status: u16, took: Duration) {
         let seconds = took.as_secs_f64();
-        // Clients may make methods up.
+        // Clients may send arbitrary methods.
         let method = if METHODS.contains(&method) { method } else { "OTHER" };
         let mut counts = self.counts();
         *counts.by_status.entry((method.to_owned(), status)).or_default() += 1;
@@ -44,14 +44,14 @@ impl Metrics {
         }
     }
 
-    /// Documents were linked.
+    /// Counts linked documents.
     pub fn linked(&self, n_documents: usize, n_bytes: usize) {
         let mut counts = self.counts();
         counts.n_linked += n_documents as u64;
         counts.n_linked_bytes += n_bytes as u64;
     }
 
-    /// All counts as text; `n_waiting` requests are in front of the model.
+    /// All metrics as text; `n_waiting` requests are in the batch queue.
     pub fn text(&self, n_waiting: usize) -> String {
         let counts = self.counts();
         let mut text = String::from("# TYPE canonym_requests_total counter\n");

@@ -1,10 +1,10 @@
-//! Why a document comes next, in words; the order itself is that of [`canonym_core::active`].
+//! Why a document comes next, in words. The order is computed by [`canonym_core::active`].
 
 use canonym_core::active::{self, Strategy};
 
 use crate::marks::MarkState;
 
-/// [`confidence`] as an expression over the columns that are kept of a mark.
+/// [`confidence`] as an SQL expression over columns of the table of marks.
 pub fn measure(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Margin => "margin",
@@ -18,35 +18,30 @@ pub fn confidence(strategy: Strategy, mark: &MarkState) -> f64 {
     active::confidence(strategy, mark.score.unwrap_or(0.0), mark.margin().unwrap_or(0.0))
 }
 
-/// How sure the model is of a document, and why in words.
+/// The confidence of the least certain open prediction, and the reason why the document comes next.
 pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Option<f64>, String) {
     let least =
         open.iter().map(|mark| (confidence(strategy, mark), *mark)).reduce(|a, b| if b.0 < a.0 { b } else { a });
     let Some((confidence, mark)) = least else {
-        let why = if was_read { "every mark is decided" } else { "nothing was predicted here" };
+        let why = if was_read { "nothing left to decide" } else { "no predictions yet" };
         return (None, why.to_owned());
     };
     let text: String = mark.text.chars().take(40).collect();
-    let margin = || {
-        let margin = hundredths(mark.margin().unwrap_or(0.0));
-        match (mark.candidates.first(), mark.candidates.get(1)) {
-            (Some(first), Some(second)) => format!("margin {margin} between {} and {}", first.name, second.name),
-            (Some(first), None) => format!("{} is the only concept found for “{text}”", first.name),
-            _ => format!("no concept was found for “{text}”"),
+    let candidates = || match (mark.candidates.first(), mark.candidates.get(1)) {
+        (Some(first), Some(second)) => {
+            let (one, two) = (hundredths(first.score), hundredths(second.score));
+            format!("“{text}” – {} {one} vs {} {two}", first.name, second.name)
         }
+        (Some(first), None) => format!("single candidate for “{text}”: {}", first.name),
+        _ => format!("no candidates for “{text}”"),
     };
     let why = match strategy {
-        Strategy::Margin => margin(),
-        Strategy::Recognition => format!("“{text}” is a mention with {}", hundredths(mark.score.unwrap_or(0.0))),
-        Strategy::LeastConfident => match (mark.candidates.first(), mark.candidates.get(1)) {
-            (Some(first), Some(second)) => {
-                let (one, two) = (hundredths(first.score), hundredths(second.score));
-                format!("uncertain: “{text}” – {} {one} or {} {two}", first.name, second.name)
-            }
-            _ => margin(),
-        },
-        Strategy::Diversity => "unlike the documents before it".to_owned(),
-        Strategy::Random => "chosen at random".to_owned(),
+        Strategy::Margin if mark.candidates.len() > 1 => format!("smallest margin: {}", candidates()),
+        Strategy::LeastConfident if mark.candidates.len() > 1 => format!("uncertain: {}", candidates()),
+        Strategy::Margin | Strategy::LeastConfident => candidates(),
+        Strategy::Recognition => format!("uncertain mention: “{text}” ({})", hundredths(mark.score.unwrap_or(0.0))),
+        Strategy::Diversity => "different from annotated documents".to_owned(),
+        Strategy::Random => "random order".to_owned(),
     };
     (Some(confidence), why)
 }
@@ -104,10 +99,10 @@ mod tests {
         let of = |strategy, open: &[&MarkState]| reason(strategy, open, true).1;
         let both: Vec<&MarkState> = marks.iter().collect();
         assert!(close(reason(Strategy::LeastConfident, &both, true).0.unwrap(), 0.92));
-        assert_eq!(of(Strategy::LeastConfident, &both), "uncertain: “delirium” – name 0 .81 or name 1 .79");
-        assert_eq!(of(Strategy::Margin, &both), "margin .02 between name 0 and name 1");
-        assert_eq!(of(Strategy::Recognition, &both), "“delirium” is a mention with .60");
-        assert_eq!(of(Strategy::Margin, &[]), "every mark is decided");
-        assert_eq!(reason(Strategy::Margin, &[], false).1, "nothing was predicted here");
+        assert_eq!(of(Strategy::LeastConfident, &both), "uncertain: “delirium” – name 0 .81 vs name 1 .79");
+        assert_eq!(of(Strategy::Margin, &both), "smallest margin: “delirium” – name 0 .81 vs name 1 .79");
+        assert_eq!(of(Strategy::Recognition, &both), "uncertain mention: “delirium” (.60)");
+        assert_eq!(of(Strategy::Margin, &[]), "nothing left to decide");
+        assert_eq!(reason(Strategy::Margin, &[], false).1, "no predictions yet");
     }
 }

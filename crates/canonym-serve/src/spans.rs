@@ -1,23 +1,23 @@
-//! Spans of the interface, in code points, to spans inside, in bytes, and back.
+//! Conversion between spans of the API, in code points, and spans in bytes.
 
 use canonym_core::text::Span;
 use canonym_core::text::offsets::OffsetMap;
 
 use crate::error::{ApiError, ApiResult};
 
-/// Spans as the interface has them: pairs of code points, half-open.
+/// Spans of the API: pairs of code points, ends exclusive.
 pub type Pairs = Vec<(usize, usize)>;
 
-/// Spans in bytes as code points.
+/// Converts spans in bytes to code points.
 pub fn to_pairs(map: &OffsetMap<'_>, spans: &[Span]) -> Pairs {
     let code_point = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
     spans.iter().map(|span| (code_point(span.start), code_point(span.end))).collect()
 }
 
-/// Spans in code points as bytes: in order, none empty, none across another, all within the text.
+/// Converts spans in code points to bytes; checks that they are ordered, not empty, disjoint, and within the text.
 pub fn from_pairs(map: &OffsetMap<'_>, pairs: &[(usize, usize)]) -> ApiResult<Vec<Span>> {
     if pairs.is_empty() {
-        return Err(ApiError::bad("a mark needs at least one span").hint("give `spans` as [[start, end], …]"));
+        return Err(ApiError::bad("`spans` is empty").hint("give `spans` as [[start, end], …]"));
     }
     let mut sorted = pairs.to_vec();
     sorted.sort_unstable();
@@ -26,15 +26,15 @@ pub fn from_pairs(map: &OffsetMap<'_>, pairs: &[(usize, usize)]) -> ApiResult<Ve
     for (start, end) in sorted {
         if start >= end {
             return Err(ApiError::bad(format!("the span {start}..{end} is empty"))
-                .hint("its end is the offset behind its last character"));
+                .hint("`end` is exclusive: the offset after the last character"));
         }
         let (Some(first), Some(behind)) = (map.char_to_byte(start), map.char_to_byte(end)) else {
             let message =
-                format!("the span {start}..{end} is not within the text, which has {} characters", map.n_chars());
+                format!("the span {start}..{end} is outside the text, which has {} characters", map.n_chars());
             return Err(ApiError::bad(message).hint("offsets count Unicode code points from 0"));
         };
         if start < last {
-            return Err(ApiError::bad(format!("the span {start}..{end} overlaps another of the same mark")));
+            return Err(ApiError::bad(format!("the span {start}..{end} overlaps another span of the same mention")));
         }
         last = end;
         spans.push(Span::new(first, behind));
@@ -42,13 +42,13 @@ pub fn from_pairs(map: &OffsetMap<'_>, pairs: &[(usize, usize)]) -> ApiResult<Ve
     Ok(spans)
 }
 
-/// The text under spans, the parts joined by one space.
+/// The text of spans, joined by a space.
 pub fn surface(text: &str, spans: &[Span]) -> String {
     let parts: Vec<&str> = spans.iter().map(|span| span.of(text)).collect();
     parts.join(" ")
 }
 
-/// Whether two marks cover a common byte.
+/// Whether two marks overlap.
 pub fn overlap(one: &[Span], other: &[Span]) -> bool {
     one.iter().any(|span| other.iter().any(|beside| span.overlaps(*beside)))
 }

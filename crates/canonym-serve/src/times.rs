@@ -1,4 +1,4 @@
-//! Times: milliseconds since 1970 inside, RFC 3339 in the interface.
+//! Timestamps: milliseconds since 1970 internally, RFC 3339 in the API.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,25 +6,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Milliseconds since 1970.
 pub type Millis = i64;
 
-/// The milliseconds of a day.
+/// Milliseconds per day.
 pub const DAY: Millis = 86_400_000;
 
-/// Where the time comes from; tests bring their own.
+/// A clock; tests use their own.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Millis + Send + Sync>);
 
 impl Clock {
-    /// The clock of the system.
+    /// The system clock.
     pub fn system() -> Clock {
         Clock::of(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis))
     }
 
-    /// Another source of time.
+    /// A clock from a function.
     pub fn of(now: impl Fn() -> Millis + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(now))
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Millis {
         (self.0)()
     }
@@ -36,13 +36,13 @@ impl std::fmt::Debug for Clock {
     }
 }
 
-/// The day of a time, such as `2024-02-29`.
+/// The date of a timestamp, such as `2024-02-29`.
 pub fn day(at: Millis) -> String {
     let (year, month, day) = civil(at.div_euclid(DAY));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A time as RFC 3339 in UTC, such as `2024-02-29T12:00:00.000Z`.
+/// A timestamp as RFC 3339 in UTC, such as `2024-02-29T12:00:00.000Z`.
 pub fn rfc3339(at: Millis) -> String {
     let rest = at.rem_euclid(DAY);
     let (seconds, millis) = (rest / 1000, rest % 1000);
@@ -50,7 +50,7 @@ pub fn rfc3339(at: Millis) -> String {
     format!("{}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z", day(at))
 }
 
-/// Year, month and day of a number of days since 1970, by the calendar of Gregory. Years are counted from March, so that the leap day is
+/// The Gregorian year, month and day of a number of days since 1970. Years are counted from March, so that the leap day is
 /// the last of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     let since = days + 719_468;

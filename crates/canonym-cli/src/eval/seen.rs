@@ -46,6 +46,14 @@ fn of_queries(queries: &[Query]) -> Vec<(&str, Option<u64>)> {
     names.into_iter().map(|(id, names)| (id, fingerprint_of_queries(id, names.into_iter()))).collect()
 }
 
+/// Tells that nothing can be looked up for predictions of a file.
+pub fn of_files() {
+    progress::say(
+        "note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; \
+         `canonym eval --data GOLD --model MODEL` can",
+    );
+}
+
 /// Refuses documents that `model` has learned from, unless they are allowed, and tells what else should be known of the figures.
 pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym_core::Result<()> {
     if seen.n_seen > 0 && !allow_seen {

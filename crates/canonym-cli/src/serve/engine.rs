@@ -46,9 +46,9 @@ pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine>
 
 impl ServeEngine {
     /// What a training has to know of the model where it is a dual encoder.
-    pub fn context_model(&self) -> Option<ContextModel> {
-        let bundle = self.models.dual.as_ref()?;
-        Some(ContextModel { finds: bundle.manifest.model.search.is_some() })
+    pub fn context_model(&self) -> canonym_core::Result<Option<ContextModel>> {
+        let Some(bundle) = &self.models.dual else { return Ok(None) };
+        Ok(Some(ContextModel { finds: bundle.manifest.model.search.is_some(), learned: self.learned()? }))
     }
 
     /// Mentions without a concept are dropped afterwards, so one system serves both ways.

@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
+use canonym_core::eval::learned::{Learned, Role, fingerprint};
 use canonym_core::{Error, Result};
 use canonym_neural::objectives::tags::TagsConfig;
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::optimise::{AdamConfig, Schedule};
-use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training, TrainingDocument, TrainingPlan};
+use canonym_serve::engine::{CurvePoint, Progress, Trained, Training, TrainingDocument, TrainingPlan};
 use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
 use crate::train::ENDS_WITH_INPUT;
 use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out};
-use canonym_neural::recipes::dual_encoder::learning_on;
+use canonym_neural::recipes::dual_encoder::fine_tuning;
 use canonym_neural::system::terminology::TERMINOLOGY;
 
 /// How often a running training is looked at.
@@ -47,10 +48,12 @@ pub struct ProcessTrainer {
 }
 
 /// What a training has to know of a dual encoder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ContextModel {
     /// Whether it finds mentions, and not only links them.
     pub finds: bool,
+    /// What its parts learned from.
+    pub learned: Learned,
 }
 
 /// What the caller of the interface may set.
@@ -69,7 +72,7 @@ impl Settings {
             true => Ok(Settings::default()),
             false => serde_json::from_value(settings.clone()).map_err(|error| {
                 Error::invalid(format!("invalid settings: {error}"))
-                    .with_hint("use `steps` and `hold_out`, both numbers")
+                    .with_hint("valid use `steps` and `hold_out`, both numbers")
             }),
         }
     }
@@ -109,7 +112,7 @@ impl ProcessTrainer {
     /// Documents that are complete, and others that have marks: a text without any says nothing where it is not complete, and one that is not
     /// complete would teach a model that reads whole texts to overlook what is not marked yet.
     fn divided<'a>(&self, documents: &'a [TrainingDocument]) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
-        let needs_all = self.context.is_some_and(|model| model.finds);
+        let needs_all = self.context.as_ref().is_some_and(|model| model.finds);
         let says_something =
             |one: &&TrainingDocument| one.is_finished || (!needs_all && !one.document.annotations.is_empty());
         documents.iter().filter(says_something).partition(|one| one.is_finished)
@@ -120,8 +123,8 @@ impl ProcessTrainer {
         let settings = Settings::of(&training.settings)?;
         let folder = &training.output;
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-        let (n_steps, toml) = match self.context {
-            Some(_) => self.learning_on(training, settings)?,
+        let (n_steps, toml) = match &self.context {
+            Some(model) => self.fine_tuning(training, settings, model)?,
             None => self.adaptation(training, settings)?,
         };
         let path = folder.join("training.toml");
@@ -129,8 +132,9 @@ impl ProcessTrainer {
         Ok(n_steps)
     }
 
-    /// Of a dual encoder: the encoder of names stays, so the vectors of the terminology are those that are kept.
-    fn learning_on(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
+    /// Of a dual encoder: the encoder of names stays, so the vectors of the terminology are those that are kept. Held-out documents that it was
+    /// trained on are not watched.
+    fn fine_tuning(&self, training: &Training, settings: Settings, model: &ContextModel) -> Result<(u64, String)> {
         let (complete, incomplete) = self.divided(&training.documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
@@ -138,7 +142,10 @@ impl ProcessTrainer {
             complete.iter().zip(&is_held_out).filter(move |(_, is)| **is == wanted).map(|(one, _)| &one.document)
         };
         let learned: Vec<&AnnotatedDocument> = of(false).chain(incomplete.iter().map(|one| &one.document)).collect();
-        let watched: Vec<&AnnotatedDocument> = of(true).collect();
+        let prints: Vec<Option<u64>> = of(true).map(|one| fingerprint(&one.document.text)).collect();
+        let is_seen = model.learned.only(Role::Trained).has_seen(&prints);
+        let watched: Vec<&AnnotatedDocument> =
+            of(true).zip(is_seen).filter(|(_, is_seen)| !is_seen).map(|(one, _)| one).collect();
         let n_steps = settings.n_steps(learned.len());
         let mut paths = Vec::new();
         for (name, documents) in [("learned.jsonl", learned), ("held-out.jsonl", watched)] {
@@ -152,7 +159,7 @@ impl ProcessTrainer {
         let (model, kb) = (absolute(Path::new(&self.model))?, absolute(&kb)?);
         let adam =
             AdamConfig { learning_rate: 5e-5, warm_up: 0.1, schedule: Schedule::Linear, ..AdamConfig::default() };
-        Ok((n_steps, learning_on(&model, &kb, (train, dev), training.seed, run_of(n_steps, adam))?))
+        Ok((n_steps, fine_tuning(&model, &kb, (train, dev), training.seed, run_of(n_steps, adam))?))
     }
 
     fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
@@ -246,26 +253,27 @@ impl Trainer for ProcessTrainer {
                 let _ = stderr.take(1 << 16).read_to_string(&mut said);
             }
             let reason = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
-            let reason = if reason.is_empty() { format!("training exited with {ended}") } else { reason };
+            let reason = if reason.is_empty() { format!("training ended with {ended}") } else { reason };
             remove(&training.output)?;
             return Err(Error::invalid(reason));
         }
         let path = training.output.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
         let unread = |error: serde_json::Error| Error::parse(&path, error.line() as u64, error.to_string());
-        if self.context.is_some() {
-            return Ok(of_context(&serde_json::from_str(&text).map_err(unread)?, short(&self.model)));
-        }
-        let report: Report = serde_json::from_str(&text).map_err(unread)?;
-        let dev = report.after.map(|figures| DevFigures {
-            strict_f1: Some(figures.strict_f1),
-            spans_f1: Some(figures.spans_f1),
-            accuracy: Some(figures.accuracy),
-            n_documents: Some(report.n_held_out),
-            n_seen: None,
-        });
-        let n = report.n_documents + report.n_incomplete;
-        Ok(Trained { name: format!("{} + {n} documents", short(self.beginning())), card: card(&report), dev })
+        // The server judges all models of a project itself, on the same documents.
+        let (name, card) = match self.context {
+            Some(_) => {
+                let held_out = self.held_out(&training.documents, &training.settings)?;
+                let n_held_out = held_out.into_iter().filter(|is_held_out| *is_held_out).count();
+                of_context(&serde_json::from_str(&text).map_err(unread)?, short(&self.model), n_held_out)
+            }
+            None => {
+                let report: Report = serde_json::from_str(&text).map_err(unread)?;
+                let n = report.n_documents + report.n_incomplete;
+                (format!("{} + {n} documents", short(self.beginning())), card(&report))
+            }
+        };
+        Ok(Trained { name, card, dev: None })
     }
 
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
@@ -281,7 +289,7 @@ impl Trainer for ProcessTrainer {
             n_incomplete: incomplete.len(),
             n_silent: documents.len() - complete.len() - incomplete.len(),
             n_mentions: learned.chain(&incomplete).map(|one| one.document.annotations.len()).sum(),
-            steps: settings.n_steps(match self.context {
+            steps: settings.n_steps(match &self.context {
                 Some(_) => complete.len() - n_held_out + incomplete.len(),
                 None => complete.len(),
             }),
@@ -325,25 +333,13 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
 
-/// What the report of a dual encoder says.
-fn of_context(report: &serde_json::Value, model: String) -> Trained {
-    let figure = |path: &str| report.pointer(path).and_then(serde_json::Value::as_f64);
+/// The name and the card of a dual encoder, by its report.
+fn of_context(report: &serde_json::Value, model: String, n_held_out: usize) -> (String, String) {
     let count = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64).unwrap_or(0);
-    let dev = DevFigures {
-        strict_f1: figure("/search/f1"),
-        spans_f1: figure("/search/spans_f1"),
-        accuracy: figure("/linking/accuracy_at_1"),
-        n_documents: None,
-        n_seen: None,
-    };
     let n = count("/train/n_documents");
-    let card = format!(
-        "{n} documents with {} mentions; {} held-out documents.",
-        count("/train/n_mentions"),
-        count("/dev/n_documents")
-    );
-    let has_figures = dev != DevFigures::default();
-    Trained { name: format!("{model} + {n} documents"), card, dev: has_figures.then_some(dev) }
+    let n_mentions = count("/train/n_mentions");
+    let card = format!("{n} documents with {n_mentions} mentions; {n_held_out} documents were held out.");
+    (format!("{model} + {n} documents"), card)
 }
 
 /// The name of a model without its folders.
@@ -351,18 +347,12 @@ fn short(model: &str) -> String {
     Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// What the report of an adaptation says; figures are added by the server.
 fn card(report: &Report) -> String {
     let Report { n_documents, n_incomplete, n_mentions, n_held_out, .. } = report;
     let mut card = format!(
         "{n_documents} complete and {n_incomplete} partly reviewed documents, {n_mentions} mentions; {n_held_out} held-out documents."
     );
-    if let (Some(before), Some(after)) = (report.before, report.after) {
-        card += &format!(
-            " Linking F1 on held-out documents: {:.1} before, {:.1} after.",
-            100.0 * before.strict_f1,
-            100.0 * after.strict_f1
-        );
-    }
     if !report.new_types.is_empty() {
         card += &format!(" New types: {}.", report.new_types.join(", "));
     }

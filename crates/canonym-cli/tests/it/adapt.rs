@@ -73,6 +73,62 @@ fn a_few_documents_teach_new_types_and_what_names_are_used_for() {
 }
 
 #[test]
+fn held_out_documents_that_were_trained_on_are_neither_watched_nor_judged_on() {
+    let place = place();
+    let (ok, errors) = train(&place, "model", &[]);
+    assert!(ok, "{errors}");
+    place.write("gadgets.tsv", "MESH:D000005\tzorbomat\n");
+    assert!(said(&place, &["kb", "build", "gadgets.tsv", "--out", "gadgets.kb"]).0);
+    // Of documents 0, 2, 4 and 7, which are held out now, the first was held out before, too; here it has a mention that nothing finds.
+    let corpus = std::fs::read_to_string(place.path("complete.pubtator.txt")).unwrap();
+    let more = "0\t22\t30\tzorbomat\tGadget\tMESH:D000005\n0\t40\t44\twell\tGadget\tMESH:D000005\n";
+    let changed = corpus.replace("0\t22\t30\tzorbomat\tGadget\tMESH:D000005\n", more);
+    assert_ne!(changed, corpus);
+    place.write("again.pubtator.txt", changed);
+    let blocks: Vec<&str> = corpus.split_inclusive("\n\n").collect();
+    place.write("seen.pubtator.txt", [2, 3, 4, 5].map(|at| blocks[at]).concat());
+    let few = ["from=\"model\"", "kb=\"gadgets.kb\"", "hold_out=2", "run.n_steps=2", "run.steps_per_round=1"];
+    let again = |documents: &str, more: &[&str]| {
+        let documents = format!("documents=[\"{documents}\"]");
+        let mut arguments = vec!["train", "adapt.toml", "--data-root", ".", "--out", "again", "--set", &documents];
+        few.iter().for_each(|one| arguments.extend(["--set", one]));
+        arguments.extend(more);
+        let (ok, _, errors) = said(&place, &arguments);
+        (ok, errors)
+    };
+    let (ok, errors) = again("again.pubtator.txt", &[]);
+    let refused =
+        "held-out documents: 3 of 4 documents were seen in training: tagger (trained on 3 of complete.pubtator.txt)";
+    assert!(!ok && errors.contains(refused) && errors.contains("--allow-seen"), "{errors}");
+    assert!(!place.path("again/log.jsonl").exists(), "it is refused before anything is trained");
+    let made = || {
+        let read = |name: &str| std::fs::read_to_string(place.path(&format!("again/{name}"))).unwrap();
+        let rounds: Vec<serde_json::Value> =
+            read("log.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let report: serde_json::Value = serde_json::from_str(&read("report.json")).unwrap();
+        (report, rounds, said(&place, &["model", "info", "again"]).1)
+    };
+    let (ok, errors) = again("again.pubtator.txt", &["--allow-seen"]);
+    assert!(ok, "{errors}");
+    let (report, rounds, card) = made();
+    let told = "3 of 4 held-out documents were seen in training and are left out";
+    assert_eq!((&report["left_out"], &report["seen"]["n_seen"]), (&told.into(), &3.into()), "{report}");
+    assert!(card.contains(&format!("{told}.")), "{card}");
+    // One of two mentions is found in the document that is left; in all four it would be four of five.
+    assert!((report["before"]["spans_f1"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{report}");
+    assert!(rounds.iter().all(|round| round["score"].is_number()), "{rounds:?}");
+    std::fs::remove_dir_all(place.path("again")).unwrap();
+    let (ok, errors) = again("seen.pubtator.txt", &["--allow-seen"]);
+    assert!(ok, "{errors}");
+    let (report, rounds, card) = made();
+    let told = "2 of 2 held-out documents were seen in training and are left out; there are no figures";
+    assert_eq!(report["left_out"], told, "{report}");
+    assert!(report["before"].is_null() && report["after"].is_null(), "{report}");
+    assert!(card.contains(told) && !card.contains(" before, "), "{card}");
+    assert!(rounds.iter().all(|round| round["score"].is_null()), "{rounds:?}");
+}
+
+#[test]
 fn a_training_ends_with_the_program_that_started_it() {
     let place = place();
     let endless = ["--set", "run.n_steps=1000000", "--set", "run.steps_per_round=1000000"];

@@ -56,7 +56,9 @@ fn changes_are_shown_with_their_text() {
 
             new link without gold: 1
               7  A circle in a square [near] a trigon.
-                  A: no link   B: S9 (Nearness)
+                  A: nothing   B: S9 (Nearness)
+            --- stderr
+            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
         "#]],
     );
 }
@@ -95,6 +97,8 @@ fn answers_to_queries_are_compared() {
             won: 1
               7  [trigon]
                   gold: S4   A: S1   B: S4
+            --- stderr
+            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
         "#]],
     );
 }

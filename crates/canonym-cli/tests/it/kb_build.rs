@@ -536,5 +536,22 @@ fn web_pages_and_tables_with_commas_are_refused() {
     .assert_eq(&build("shapes.csv", &[]));
     assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: a table with commas"));
     let told = build("shapes.txt", &["--format", "tsv"]);
-    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table as TSV"), "{told}");
+    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table with tabs"), "{told}");
+    // Whatever the name, the reason is the same; running text is no table.
+    place.write("shapes.tsv", "id,name\nS1,Circle\n");
+    place.write("rows.txt", "S1;Circle;round thing\nS2;Square;\"box; crate\"\n");
+    place.write("prose.txt", "A ring, a box.\nNo disc, no cone.\n");
+    for source in ["shapes.tsv", "rows.txt", "shapes.txt"] {
+        let told = build(source, &[]);
+        assert!(told.contains(&format!("{source}:1: a table with commas or semicolons (CSV) is not read")), "{told}");
+        assert!(told.contains("hint: save the table with tabs (TSV)"), "{told}");
+    }
+    assert!(build("prose.txt", &[]).contains("cannot tell the format of prose.txt"));
+    let piped = |text: &str| {
+        let output = place.run(&["kb", "build", "-", "--out", "a.kb"], text);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = piped("id,name\nS1,Circle\n");
+    assert!(told.contains("-:1: a table with commas") && told.contains("hint: save the table with tabs"), "{told}");
+    assert!(piped("S1\tCircle\n").contains("cannot tell the format of -"));
 }

@@ -23,9 +23,9 @@ fn lint_counts_what_it_finds_and_names_the_first() {
         --- stdout
         1  duplicate-labels  preferred names shared within a source
              X:1, X:2  Fever
-        1  variant-names     names that repeat another of their concept but for case or signs
+        1  variant-names     names duplicated except for case or punctuation
              X:1  Fever  [and fever]
-        1  dangling-parents  parents that the file does not hold
+        1  dangling-parents  missing parents
              X:2  Fever  [parent X:9]
         0  no-type           concepts without a semantic type
     "#]],
@@ -42,7 +42,7 @@ fn lint_counts_what_it_finds_and_names_the_first() {
               "checks": [
                 {
                   "check": "variant-names",
-                  "about": "names that repeat another of their concept but for case or signs",
+                  "about": "names duplicated except for case or punctuation",
                   "note": false,
                   "n": 1,
                   "examples": [

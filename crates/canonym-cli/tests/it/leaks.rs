@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::Workplace;
+use crate::support::{Workplace, everyday};
 
 /// Documents that name shapes, numbered from `first` on; the texts of no two numbers are the same.
 fn documents(first: usize, n: usize) -> String {
@@ -115,12 +115,86 @@ fn other_documents_are_judged_as_before_and_a_corpus_that_was_learned_from_is_to
     place.write("other/test.jsonl", documents(300, 4));
     let (ok, _, told) = said(&place, &judge("other/test.jsonl", &[]));
     assert!(ok && !told.contains("note: "), "{told}");
-    // Predictions of a file are nobody's.
-    let (ok, _, told) = said(&place, &["eval", "--gold", "shapes/train.jsonl", "--pred", "shapes/train.jsonl"]);
-    assert!(ok && !told.contains("seen"), "{told}");
+    // Predictions of a file are nobody's, and that is told.
+    let of_files = ["--gold", "shapes/train.jsonl", "--pred", "shapes/train.jsonl"];
+    let two = ["--gold", "shapes/train.jsonl", "shapes/train.jsonl", "shapes/train.jsonl"];
+    for command in [[&["eval"], &of_files[..]].concat(), [&["compare"], &two[..]].concat()] {
+        let (ok, _, told) = said(&place, &command);
+        assert!(ok && told.contains("note: predictions of a file carry no record"), "{told}");
+        assert!(!told.contains("seen") && told.contains("`canonym eval --data GOLD --model MODEL` can"), "{told}");
+        let (ok, _, told) = said(&place, &[&command[..], &["--quiet"]].concat());
+        assert!(ok && told.is_empty(), "{told}");
+    }
     // With mentions given, the weights that find some have no part.
     let (ok, _, told) = said(&place, &judge("shapes/train.jsonl", &["--mentions", "gold"]));
     assert!(ok, "{told}");
+}
+
+#[test]
+fn a_training_refuses_documents_that_it_trains_on_or_says_it_in_its_report() {
+    let place = trained();
+    let set = "corpus.1.documents=shapes/mixed.jsonl";
+    let train = ["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set", set];
+    let (ok, _, told) = said(&place, &train);
+    assert!(!ok && told.contains("dev: 2 of 6 documents were seen in training"), "{told}");
+    let (ok, _, told) = said(&place, &[&train[..], &["--allow-seen"]].concat());
+    assert!(ok && told.contains("warning: dev: 2 of 6 documents were seen in training"), "{told}");
+    let seen = |folder: &str| {
+        let report = std::fs::read_to_string(place.path(&format!("{folder}/report.json"))).unwrap();
+        serde_json::from_str::<Value>(&report).unwrap()["seen"].clone()
+    };
+    assert_eq!(seen("other")["dev"]["n_seen"], 2);
+    assert_eq!(seen("model"), Value::Null);
+    // Tables of queries have no ids of documents; the same names are the same file, whatever it is called.
+    place.write("tr.tsv", "round thing\tX:S1\nquad\tX:S2\n");
+    place.write("copy.tsv", "quad\tX:S2\nRound  thing\tX:S1\n");
+    place.write("held-out.tsv", "pie piece\tX:S3\nbox\tX:S2\n");
+    place.write("names.toml", NAMES);
+    let train = |queries: &str, more: &[&str]| {
+        let set = format!("data.dev_queries={queries}");
+        let train = ["train", "names.toml", "--data-root", ".", "--out", "names", "--set", &set];
+        let (ok, _, told) = said(&place, &[&train[..], more].concat());
+        (ok, told)
+    };
+    for queries in ["tr.tsv", "copy.tsv"] {
+        let (ok, told) = train(queries, &[]);
+        assert!(!ok && told.contains("held-out queries: 1 of 1 documents was seen in training"), "{told}");
+        assert!(told.contains("name encoder (trained on 1 of tr.tsv)") && told.contains("--allow-seen"), "{told}");
+    }
+    let (ok, told) = train("tr.tsv", &["--allow-seen"]);
+    assert!(ok && seen("names")["n_seen"] == 1, "{told}");
+    let (ok, told) = train("held-out.tsv", &[]);
+    assert!(ok && seen("names").is_null(), "{told}");
+}
+
+const NAMES: &str = r#"
+system = "rescnn"
+seed = 1
+data = { terminology = { path = "shapes.tsv", format = "tsv", prefix = "X" }, queries = "tr.tsv" }
+vocabulary = { size = 60, dim = 8 }
+model = { width = 8, n_filters = 4, hidden = 8, n_blocks = 1 }
+train = { batch = { batch = 4 }, run = { n_steps = 4, steps_per_round = 2 } }
+"#;
+
+/// Whatever is trained or simulated, the parts that come with the program take part.
+#[test]
+fn what_the_embedded_weights_learned_from_is_refused_where_models_are_trained() {
+    let place = Workplace::new();
+    let other = "{\"id\":\"1\",\"text\":\"A zorbomat.\",\"annotations\":[{\"spans\":[[2,10]],\"text\":\"zorbomat\",\"type\":\"Gadget\",\"ids\":[\"G:1\"]}]}\n";
+    place.write("known.jsonl", everyday("0"));
+    place.write("both.jsonl", everyday("0") + other);
+    place.write("pool.jsonl", other);
+    place.write("gadgets.tsv", "G:1\tzorbomat\n");
+    place.write("adapt.toml", "system = \"adaptation\"\nseed = 1\ndocuments = [\"both.jsonl\"]\nhold_out = 2\n");
+    let sampling = "system = \"sampling\"\nseeds = [1]\nfrom = \"default\"\npool = [\"pool.jsonl\"]\njudge = [\"known.jsonl\"]\n\
+                    terminology = { path = \"gadgets.tsv\" }\nstrategies = [\"random\"]\nsizes = [1]\nsteps_per_document = 1\n\
+                    least_steps = 1\nmost_steps = 1\nuse_counts = 1\n";
+    place.write("sampling.toml", sampling);
+    for (name, told_of) in [("adapt", "held-out documents"), ("sampling", "documents that judge")] {
+        let (ok, _, told) = said(&place, &["train", &format!("{name}.toml"), "--data-root", ".", "--out", "out"]);
+        assert!(!ok && told.contains(&format!("{told_of}: 1 of 1 documents was seen in training")), "{told}");
+        assert!(told.contains("recognition weights (trained on 1 of runs/everyday/dev.jsonl)"), "{told}");
+    }
 }
 
 #[test]

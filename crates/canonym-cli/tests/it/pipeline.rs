@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::support::Workplace;
+use crate::support::{Workplace, everyday};
 
 const CONCEPTS: &str =
     "S1\tcirclitis\tround ache\nS2\tsquare fever\tquad fever\nS3\ttrigonosis\tthree corner disease\n";
@@ -88,11 +88,23 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     let refused = place.run(&["train", "pipeline.toml", "--data-root", ".", "--out", "model"], "");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && told.contains("dev: 12 of 12 documents were seen in training"), "{told}");
+    assert!(!place.path("model/names").exists() && !place.path("model/tagger").exists(), "refused before any training");
+    // What the embedded weights of recognition learned from counts, too.
+    place.write("known.jsonl", everyday("0"));
+    let known = ["--set", "judge.0.documents=known.jsonl"];
+    let refused =
+        place.run(&[&["train", "pipeline.toml", "--data-root", ".", "--out", "model"], &known[..]].concat(), "");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("recognition weights (trained on 1 of runs/everyday/dev.jsonl)"), "{told}");
     let trained = place.run(&train, "");
     assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
     let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert!(report["judged"]["dev"]["links"][2].as_f64().unwrap() > 0.9, "{report}");
+    assert_eq!((&report["seen"]["dev"]["n_seen"], &report["seen"]["dev"]["n_documents"]), (&12.into(), &12.into()));
+    let of_tagger = std::fs::read_to_string(place.path("model/tagger/tagger-report.json")).unwrap();
+    let of_tagger: serde_json::Value = serde_json::from_str(&of_tagger).unwrap();
+    assert_eq!(of_tagger["seen"]["dev"]["n_seen"], 12, "{of_tagger}");
     let halves = &report["by_halves"]["dev"];
     assert_eq!(halves["n_links"], report["judged"]["dev"]["n_links"], "{report}");
     assert!((0.0..=1.0).contains(&halves["links"][2].as_f64().unwrap()), "{report}");
@@ -120,6 +132,18 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     let onto = ["train", "pipeline.toml", "--data-root", ".", "--record-onto", "model"];
     assert!(place.run(&onto, "").status.success());
     assert_eq!(std::fs::read(place.path("model/model.safetensors")).unwrap(), first);
+
+    // A simulation that takes its weights of evidence from another model asks what those were tuned on.
+    place.write(
+        "sampling.toml",
+        "system = \"sampling\"\nseeds = [1]\nfrom = \"model\"\ndecision_of = \"default\"\npool = [\"train.jsonl\"]\njudge = [\"known.jsonl\"]\n\
+         terminology = { path = \"concepts.tsv\" }\nstrategies = [\"random\"]\nsizes = [1]\nsteps_per_document = 1\nleast_steps = 1\n\
+         most_steps = 1\nuse_counts = 1\n",
+    );
+    let refused = place.run(&["train", "sampling.toml", "--data-root", ".", "--out", "simulated"], "");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("evidence weights (tuned on 1 of runs/everyday/dev.jsonl)"), "{told}");
+    assert!(!told.contains("tagger ("), "{told}");
 
     place.run(&["kb", "build", "concepts.tsv", "--out", "concepts.kb"], "");
     let text = "Somebody suffers from trigonosis. Others do not.";

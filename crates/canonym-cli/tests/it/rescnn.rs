@@ -36,7 +36,7 @@ fn trained() -> Workplace {
     place.write("shapes.tsv", SHAPES);
     place.write("queries.tsv", "ring\tS1\nquadrangle\tS2\n\npie piece\tS3|S9\n");
     place.write("shapes.toml", EXPERIMENT);
-    let output = place.run(&["train", "shapes.toml", "--data-root", ".", "--out", "model"], "");
+    let output = place.run(&["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "model"], "");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     place
 }
@@ -105,7 +105,7 @@ fn what_was_trained_links_with_its_own_terminology_and_with_another() {
 fn data_lie_beside_the_experiment_where_nobody_says_where() {
     let place = trained();
     std::fs::create_dir(place.path("elsewhere")).unwrap();
-    let train = ["train", "../shapes.toml", "--out", "model"];
+    let train = ["train", "../shapes.toml", "--allow-seen", "--out", "model"];
     let mut command = place.command(&train);
     let output = Workplace::finish(command.current_dir(place.path("elsewhere")).env_remove("CANONYM_DATA"), "");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -136,7 +136,7 @@ fn the_first_use_of_a_large_terminology_tells_that_its_names_are_encoded() {
 fn held_out_queries_that_the_terminology_lacks_are_told() {
     let place = trained();
     place.write("dev.tsv", "ring\tX:S1\nbox\tX:S2\n");
-    let train = ["train", "shapes.toml", "--out", "other", "--set", "data.dev_queries=dev.tsv"];
+    let train = ["train", "shapes.toml", "--allow-seen", "--out", "other", "--set", "data.dev_queries=dev.tsv"];
     let (ok, _, errors) = said(&place, &train, "");
     assert!(ok, "{errors}");
     let warning = "warning: 2 of 2 held-out queries have ids missing from the terminology (such as X:S1, X:S2)\n\
@@ -169,7 +169,17 @@ fn probes_tell_what_the_model_looks_at() {
 #[test]
 fn a_training_that_was_killed_goes_on_and_logs_each_step_once() {
     let place = trained();
-    let arguments = ["train", "shapes.toml", "--data-root", ".", "--set", "train.run.n_steps=300", "--out", "killed"];
+    let arguments = [
+        "train",
+        "shapes.toml",
+        "--allow-seen",
+        "--data-root",
+        ".",
+        "--set",
+        "train.run.n_steps=300",
+        "--out",
+        "killed",
+    ];
     let mut child = place.command(&arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
     // Where the training is faster than the test, it ended well and nothing was killed.
     while child.try_wait().unwrap().is_none() && !place.path("killed/checkpoint-train.safetensors").exists() {
@@ -267,7 +277,7 @@ fn the_marginal_likelihood_of_candidates_can_be_trained_in_the_place_of_the_publ
     let place = trained();
     let objective = |more: &str| {
         let set = ["train.objective=marginal-likelihood", "train.candidates.n_candidates=4", more];
-        let mut train = vec!["train", "shapes.toml", "--data-root", ".", "--out", "marginal"];
+        let mut train = vec!["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "marginal"];
         set.iter().for_each(|set| train.extend(["--set", set]));
         said(&place, &train, "")
     };
@@ -328,7 +338,9 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
         assert!(!ok && errors.contains("hint: "), "{errors}");
         errors
     };
-    let train = |set: &str| refused(&["train", "shapes.toml", "--data-root", ".", "--out", "other", "--set", set]);
+    let train = |set: &str| {
+        refused(&["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "other", "--set", set])
+    };
     place.write("wrong.tsv", "ring S1\n");
     assert!(train("data.queries=wrong.tsv").contains("wrong.tsv:1: expected a name and its ids"));
     place.write("empty.tsv", "");

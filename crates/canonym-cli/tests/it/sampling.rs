@@ -60,6 +60,8 @@ fn each_strategy_is_followed_from_the_same_beginning_and_ended_runs_are_kept() {
     assert!(ok && !errors.contains("seed 1:"), "{errors}");
     assert!(read(&place, "out/runs.jsonl").starts_with(&kept));
     let report: serde_json::Value = serde_json::from_str(&read(&place, "out/report.json")).unwrap();
+    // The texts that judge stand in the pool, too.
+    assert_eq!((&report["seen"]["n_seen"], &report["seen"]["n_documents"]), (&3.into(), &3.into()), "{report}");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!((runs.len(), report["full"].as_array().unwrap().len()), (4, 2), "{report}");
     for run in runs {

@@ -203,7 +203,7 @@ fn a_folder_of_data_is_copied_while_it_is_used_and_examined_when_it_is_not() {
     assert!(status == Some(1) && message.contains(&format!("process {}", child.id())), "{message}");
     let (status, _, message) = told(&["backup", "--data", "kept", "--out", "copy"]);
     assert!(status == Some(0) && message.contains("backed up kept to copy, including 0 trained models"), "{message}");
-    assert!(told(&["doctor", "--data", "kept"]).2.contains("another server uses it"));
+    assert!(told(&["doctor", "--data", "kept"]).2.contains("in use by another server"));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     for data in ["kept", "copy"] {
@@ -213,10 +213,10 @@ fn a_folder_of_data_is_copied_while_it_is_used_and_examined_when_it_is_not() {
     }
     std::fs::create_dir_all(place.path("copy/models/job-7")).unwrap();
     let (status, faults, message) = told(&["doctor", "--data", "copy"]);
-    assert_eq!((status, faults.as_str()), (Some(1), "fault\tcopy/models/job-7 is of no model\n"), "{message}");
-    assert!(message.contains("hint: repair them with `canonym doctor --repair`"), "{message}");
+    assert_eq!((status, faults.as_str()), (Some(1), "fault\tcopy/models/job-7 belongs to no model\n"), "{message}");
+    assert!(message.contains("hint: run `canonym doctor --repair`"), "{message}");
     let (status, faults, _) = told(&["doctor", "--data", "copy", "--repair"]);
-    assert_eq!((status, faults.as_str()), (Some(0), "repaired\tcopy/models/job-7 is of no model\n"));
+    assert_eq!((status, faults.as_str()), (Some(0), "repaired\tcopy/models/job-7 belongs to no model\n"));
     assert!(!place.path("copy/models/job-7").exists());
     assert!(told(&["backup", "--data", "none", "--out", "other"]).2.contains("hint: "));
 }
@@ -231,7 +231,7 @@ fn a_public_name_needs_an_account_and_no_path() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (status, message) = run("https://links.example.org/canonym");
-    assert!(status == Some(2) && message.contains("is no address of a server"), "{message}");
+    assert!(status == Some(2) && message.contains("invalid server URL"), "{message}");
     let (status, message) = run("https://links.example.org");
     assert!(status == Some(2) && message.contains("there are no accounts"), "{message}");
 }

@@ -144,3 +144,17 @@ fn filter_line(line: &str) -> String {
 pub fn bytes_of(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
+
+/// A document of ordinary language that the embedded weights of recognition and evidence learned from, as JSON without mentions.
+pub fn everyday(id: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/everyday/dev/case-01.txt");
+    let marked = std::fs::read_to_string(path).unwrap();
+    let mut pieces = marked.split("[[");
+    let mut text = pieces.next().unwrap().to_owned();
+    for piece in pieces {
+        let (mark, rest) = piece.split_once("]]").unwrap();
+        text += mark.split('|').next().unwrap();
+        text += rest;
+    }
+    serde_json::json!({"id": id, "text": text, "annotations": []}).to_string() + "\n"
+}

@@ -1,4 +1,4 @@
-//! Containers: written, damaged, and changed while they are used.
+//! Containers: written, damaged, and changed while in use.
 
 use std::io::Cursor;
 
@@ -51,7 +51,7 @@ fn mapped_files_are_checked_as_those_in_memory_are() {
     for at in (0..bytes.len()).filter(|at| !is_padding(&whole, *at)) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;
-        // Under another name: a file that is mapped stays as it is.
+        // Under another name, because the mapped file must not change.
         let other = folder.path().join(format!("damaged-{at}"));
         std::fs::write(&other, damaged).unwrap();
         assert!(Container::open_up_to(0, &other, KIND).is_err(), "byte {at}");
@@ -64,7 +64,7 @@ fn a_file_that_is_changed_in_place_while_it_is_mapped_is_told() {
     let path = folder.path().join("sample");
     std::fs::write(&path, sample()).unwrap();
     let [mapped, in_memory] = [0, IN_MEMORY].map(|limit| Container::open_up_to(limit, &path, KIND).unwrap());
-    // Replaced as this program does, the old file stays whole.
+    // Replacing by rename leaves the old file intact.
     let mut file = AtomicFile::create(&path).unwrap();
     file.write_all(&sample()).unwrap();
     file.commit().unwrap();
@@ -101,7 +101,7 @@ fn a_newer_format_says_so() {
 fn temporary_names_are_not_known_before() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    // What was there under the old name of the process is not written into.
+    // A planted link under the predictable temporary name must not be written to.
     let (planted, victim) = (format!(".out.{}.tmp", std::process::id()), folder.path().join("victim"));
     std::fs::write(&victim, "precious").unwrap();
     std::os::unix::fs::symlink(&victim, folder.path().join(planted)).unwrap();

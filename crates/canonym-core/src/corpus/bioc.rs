@@ -1,11 +1,11 @@
-//! The model behind BioC as XML and as JSON, and its way to and from [`AnnotatedDocument`].
+//! Data model shared by BioC XML and BioC JSON, and conversion to and from [`AnnotatedDocument`].
 //!
-//! Passages become sections of one text: each stands at its offset, gaps are filled with spaces; a passage whose offset
-//! cannot be, because it lies before the end of the last one or far behind it, follows after one space. Annotations are
-//! placed relative to their passage or sentence, so that both kinds hold; where the offsets of passages do not go with
-//! those of annotations, the latter count from the start of the text. The source is kept whole in the residue, and
-//! the writers take from there whatever was not changed: order of infons, sentences, places of annotations and
-//! relations, annotations without a location. Here nothing is read or written.
+//! Passages become sections of one text at their offsets, with gaps filled by spaces. A passage with an impossible
+//! offset (before the end of the previous passage, or far after it) follows after one space. Annotations are placed
+//! relative to their passage or sentence, so absolute and relative offsets both work; if passage offsets are
+//! inconsistent with annotation offsets, the latter count from the start of the text. The source is kept in the
+//! residue, from which the writers restore everything that did not change: order of infons, sentences, placement of
+//! annotations and relations, annotations without a location. This module does no I/O.
 
 mod from_document;
 mod model;

@@ -1,9 +1,9 @@
-//! BioC as JSON, one document after the other.
+//! BioC JSON, read as a stream of documents.
 //!
-//! A collection with its `documents`, the answer of PubTator (`{"PubTator3": […]}`), a list of documents, or one document
-//! after the other, such as one a line. Fields and infons that only the source knows, such as `authors`, are kept and
-//! written again; what stands behind the list of documents is left out. The writer makes a collection with one document a
-//! line. `corpus::bioc` tells how passages become a text.
+//! Accepts a collection with `documents`, the output of PubTator (`{"PubTator3": […]}`), a list of documents, or a
+//! sequence of documents, such as one per line. Unknown fields and infons, such as `authors`, are kept and written
+//! again; fields after the list of documents are dropped. Writes a collection with one document per line. See
+//! `corpus::bioc` for the conversion of passages to text.
 
 use crate::Result;
 use crate::corpus::bioc::{BiocDocument, Collection, Kept, kept_of, to_annotated, to_bioc};
@@ -13,10 +13,10 @@ use crate::corpus::json_stream::JsonStream;
 use crate::corpus::{AnnotatedDocument, CorpusFormat};
 use crate::input::Input;
 
-/// Names of lists of documents.
+/// Names of document lists.
 const LISTS: [&str; 2] = ["documents", "PubTator3"];
 
-/// The documents of an input.
+/// Reader of documents.
 pub(super) struct Documents {
     pieces: JsonStream,
     is_first: bool,
@@ -27,12 +27,12 @@ impl Documents {
         Ok(Documents { pieces: JsonStream::new(input, &LISTS, "passages"), is_first: true })
     }
 
-    /// A number that grows while the input is read.
+    /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.pieces.n_bytes()
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         let Some(piece) = self.pieces.next_piece()? else { return Ok(None) };
         let input = self.pieces.input();
@@ -52,7 +52,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// What stands around documents.
+/// Text before, between and after documents.
 pub(super) fn frame(first: Option<&AnnotatedDocument>) -> Frame {
     let mut head = first.and_then(kept_of).and_then(|kept| kept.collection).unwrap_or_default();
     head.prolog.clear();

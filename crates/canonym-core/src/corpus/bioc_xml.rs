@@ -1,9 +1,9 @@
-//! BioC as XML, one document after the other.
+//! BioC XML, read as a stream of documents.
 //!
-//! Offsets count code points. What the model of this program does not hold, such as sentences, the order of infons and
-//! the head of the collection, is kept and written again, and so is the layout: a file that puts each element on a line,
-//! or all on one line, comes back byte by byte. Comments are left out. A character that XML cannot hold, such as a
-//! form feed, is written as a space, so that offsets hold. `corpus::bioc` tells how passages become a text.
+//! Offsets are code points. Content that the document model lacks, such as sentences, order of infons and the
+//! collection header, is kept and written again, and so is the layout: a file with each element on its own line, or all
+//! on one line, is reproduced byte by byte. Comments are dropped. A character that is invalid in XML, such as a form
+//! feed, is written as a space to preserve offsets. See `corpus::bioc` for the conversion of passages to text.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ mod write;
 
 pub(super) use write::escape;
 
-/// Every element of BioC.
+/// All BioC elements.
 const TAGS: [&str; 16] = [
     "collection",
     "source",
@@ -42,21 +42,21 @@ const TAGS: [&str; 16] = [
     "version",
 ];
 
-/// What stands before the first document of a collection that is made here.
+/// Prolog of a newly written collection.
 const PROLOG: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE collection SYSTEM \"BioC.dtd\">\n";
 
-/// The documents of an input.
+/// Reader of documents.
 pub(super) struct Documents {
     xml: XmlReader,
     layout: Layout,
-    /// The head, until the first document takes it.
+    /// The collection header, until the first document takes it.
     collection: Option<Collection>,
     prolog: Prolog,
-    /// Where the document that is being read starts, in bytes.
+    /// Start of the current document in bytes.
     start: u64,
 }
 
-/// The declaration and the document type with their lines.
+/// XML declaration and document type with their lines.
 #[derive(Default)]
 struct Prolog {
     text: String,
@@ -83,12 +83,12 @@ impl Documents {
         Ok(Documents { xml: XmlReader::new(input)?, layout, collection, prolog, start: 0 })
     }
 
-    /// A number that grows while the input is read.
+    /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.xml.n_bytes()
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         if self.xml.is_broken() {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Documents {
         if self.xml.depth() == 0 && !self.enter()? {
             return Ok(None);
         }
-        // What is left of a document that was malformed.
+        // Skip the rest of a malformed document.
         self.xml.skip_to(1)?;
         while let Some(child) = self.next_child("collection")? {
             let line = self.xml.line();
@@ -108,7 +108,7 @@ impl Documents {
                 return to_annotated(kept, (self.xml.path(), line), CorpusFormat::BiocXml, checker).map(Some);
             }
             let text = self.xml.read_text()?;
-            // After the first document there is no place for them.
+            // Collection fields after the first document cannot be kept.
             let Some(head) = &mut self.collection else { continue };
             match child.tag {
                 "source" => head.source = text,
@@ -118,12 +118,12 @@ impl Documents {
                 tag => return Err(misplaced(&self.xml, tag, "collection")),
             }
         }
-        // Reads on, so that a file that goes on after its end is an error.
+        // Read on, so that content after the end of the root element is an error.
         self.xml.next_event()?;
         Ok(None)
     }
 
-    /// Goes into the collection; `false` at the end of the input.
+    /// Enters the collection; `false` at the end of the input.
     fn enter(&mut self) -> Result<bool> {
         loop {
             match self.xml.next_event()? {
@@ -153,14 +153,14 @@ impl Documents {
         Ok(true)
     }
 
-    /// Ends the line of what was read of the prolog, where what comes now is on another one.
+    /// Ends the line of the prolog if the next item is on another line.
     fn end_prolog_line(&mut self) {
         if !self.prolog.text.is_empty() && self.xml.line() > self.prolog.line {
             self.prolog.text.push('\n');
         }
     }
 
-    /// The next element in `parent`; `None` at the end of `parent`.
+    /// The next child element of `parent`; `None` at its end.
     fn next_child(&mut self, parent: &str) -> Result<Option<Child>> {
         let depth = self.xml.depth();
         if self.xml.n_bytes() - self.start > MAX_DOCUMENT_BYTES as u64 && parent != "collection" {
@@ -206,7 +206,7 @@ impl Documents {
         Ok(document)
     }
 
-    /// A passage or a sentence.
+    /// Reads a passage or a sentence.
     fn passage(&mut self, parent: &'static str) -> Result<Passage> {
         let mut passage = Passage::default();
         let line = self.xml.line();
@@ -285,7 +285,7 @@ fn number(xml: &XmlReader, text: &str) -> Result<u64> {
     })
 }
 
-/// Learns how the file writes attributes.
+/// Records how the file quotes attributes.
 fn note_tag(layout: &mut Layout, tag: &str, element: &Element<'_>) {
     let single = || element.raw().find(['\'', '"']).is_some_and(|at| element.raw().as_bytes()[at] == b'\'');
     match tag {
@@ -299,11 +299,11 @@ fn note_tag(layout: &mut Layout, tag: &str, element: &Element<'_>) {
     }
 }
 
-/// Learns from the white space before an element how lines are broken.
+/// Records line breaks and indentation from the white space before an element.
 fn note_space(layout: &mut Layout, text: &str, depth: usize) {
     let Some((_, spaces)) = text.rsplit_once('\n') else { return };
     layout.lines = true;
-    // Before an end tag the space is that of the level above.
+    // Before an end tag, the indentation is that of the parent level.
     if depth == 1 && !spaces.is_empty() {
         layout.indent = spaces.len();
     }
@@ -318,7 +318,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// What stands around documents.
+/// Text before, between and after documents.
 pub(super) fn frame(first: Option<&AnnotatedDocument>) -> Frame {
     let kept = first.and_then(kept_of).unwrap_or_default();
     let layout = kept.layout.unwrap_or_default();

@@ -1,11 +1,10 @@
-//! BioSyn queries: mentions without texts, `document||start|end||type||mention||ids` a line.
+//! BioSyn queries: mentions without texts, one per line: `document||start|end||type||mention||ids`.
 //!
-//! Neighbouring lines of one document make a document, of which the text is the mentions, one a line. The offsets are
-//! those of a text that is not there: they become an attribute, [`OFFSETS`], so that the line can be written again. A
-//! mention `a|b` has two parts. BioSyn keeps its files in folders of one `.concept` file a document; a folder is read
-//! file by file. The writer needs no offsets: where there are none it writes those of the document. It leaves out what
-//! is no mention: texts, relations, scores.
-//! Judging answers to queries is the task of evaluation.
+//! Consecutive lines of a document form a document whose text consists of the mentions, one per line. The original
+//! offsets refer to a text that is not available; they are kept as an attribute, [`OFFSETS`], so that the line can be
+//! written again. A mention `a|b` has two parts. BioSyn stores one `.concept` file per document; a folder is read file
+//! by file. Without that attribute the writer uses the offsets of the document. Texts, relations and scores are not
+//! written. Evaluation of answers to queries is in `eval`.
 
 use std::path::Path;
 
@@ -16,24 +15,24 @@ use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Mention, Span};
 use crate::{Error, Result};
 
-/// The attribute that holds the offsets of a query, such as `28|57`.
+/// Attribute with the original offsets of a query, such as `28|57`.
 pub const OFFSETS: &str = "offsets";
 
 const SHAPE: &str = "the format is `document||start|end||type||mention||ids`";
 
-/// What stands in the place of ids where there are none.
+/// Written if there are no ids.
 const NO_CONCEPT: &str = "-1";
 
-/// The documents of an input.
+/// Reader of documents.
 pub(super) struct Documents {
     input: Input,
-    /// The first query of the next document, or the fault that ended the last one.
+    /// The first query of the next document, or the error that ended the last one.
     held: Option<Result<(String, Query)>>,
-    /// How often something was held.
+    /// Number of times that an item was held.
     n_held: u64,
 }
 
-/// One line.
+/// A line.
 struct Query {
     offsets: String,
     semantic_type: String,
@@ -46,12 +45,12 @@ impl Documents {
         Documents { input, held: None, n_held: 0 }
     }
 
-    /// A number that grows while the input is read.
+    /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.input.n_lines() + self.n_held
     }
 
-    /// The next document, `None` after the last one. After a malformed line the next call goes on behind it.
+    /// The next document, `None` at the end. After a malformed line, the next call continues with the line after it.
     pub fn read_next(&mut self) -> Result<Option<AnnotatedDocument>> {
         let next = match self.held.take() {
             Some(held) => {
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
     use crate::corpus::{CorpusFormat, Reader, format, jsonl};
 
-    /// What is read, as lines of JSON; what is written is what was read.
+    /// The documents read, as JSON lines; asserts that writing reproduces the input.
     fn check(text: &str, expect: Expect) {
         let input = Input::from_bytes("in", text.as_bytes().to_vec()).unwrap();
         let (mut shown, mut back) = (Vec::new(), Vec::new());

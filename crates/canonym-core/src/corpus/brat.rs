@@ -1,19 +1,19 @@
-//! brat standoff: a `.txt` file and an `.ann` file a document, offsets in code points.
+//! brat standoff: a `.txt` and an `.ann` file per document, offsets in code points.
 //!
 //! | line | becomes |
 //! | --- | --- |
 //! | `T1⇥Disease 0 4;9 12⇥text` | an annotation with key `T1` |
 //! | `N1⇥Reference T1 MESH:D003920⇥name` | an id of the annotation |
 //! | `A1⇥Category T1 Modifier`, `M1⇥Negation T1` | an attribute of the annotation, relation or event; without value it is empty |
-//! | `#1⇥AnnotatorNotes T1⇥text` | an attribute, too |
+//! | `#1⇥AnnotatorNotes T1⇥text` | an attribute as well |
 //! | `R1⇥Cause Arg1:T1 Arg2:T2`, `E1⇥Bind:T1 Theme:T2` | a relation with key and roles; the trigger is the first argument |
 //! | `*⇥Equiv T1 T2` | a relation with key `*` |
 //!
-//! The lines themselves stay with the document. As long as nothing was changed they are written as they were; else they
-//! are written anew: annotations, each with its ids and attributes, then relations. A mention across a line break
-//! is written in parts, as brat does. Attributes of a value with white space become notes. Not held: scores, candidates,
-//! names of parts, sections, attributes of the document, and relations between anything but annotations.
-//! What `annotation.conf` says is neither read nor written.
+//! The lines are kept with the document. If nothing changed they are written as read; otherwise all lines are
+//! generated: annotations with their ids and attributes, then relations. A mention across a line break is written in
+//! fragments, as brat does. Attribute values with white space become notes. Not representable: scores, candidates,
+//! names of parts, sections, document attributes, and relations between anything but annotations. `annotation.conf` is
+//! neither read nor written.
 
 mod write;
 
@@ -32,7 +32,7 @@ use crate::{Error, Result};
 
 pub(super) use write::{held, is_split, type_is_held, write};
 
-/// The one document of a text and its annotations.
+/// Reader of one text file with its annotations.
 pub(super) struct Documents {
     text: Input,
     annotations: Option<Input>,
@@ -44,7 +44,7 @@ impl Documents {
         Documents { text, annotations, is_read: false }
     }
 
-    /// The document, `None` after it.
+    /// The document; `None` after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         if std::mem::replace(&mut self.is_read, true) {
             return Ok(None);
@@ -83,13 +83,13 @@ fn read_lines(input: &mut Input) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What lines say, with the spans of each annotation as written and the number of its line.
+/// Parsed lines, with the spans of each annotation as written and its line number.
 #[derive(Default)]
 struct Parsed {
     annotations: Vec<Annotation>,
     spans: Vec<(u64, Vec<(u64, u64)>)>,
     relations: Vec<Relation>,
-    /// Where the annotation or relation of a key is.
+    /// Index of the annotation or relation by key.
     places: HashMap<String, Place>,
 }
 
@@ -106,7 +106,7 @@ impl Parsed {
     }
 }
 
-/// A line that says something of an annotation or relation that may stand below it.
+/// A line about an annotation or relation, which may come before it.
 struct Remark<'a> {
     number: u64,
     target: &'a str,
@@ -182,7 +182,7 @@ impl Parser {
         }
     }
 
-    /// Remembers where the annotation or relation of `key` is.
+    /// Registers the annotation or relation `key`.
     fn keep(&mut self, number: u64, key: &str, place: Place) -> Result<()> {
         match self.parsed.places.insert(key.to_owned(), place) {
             None => Ok(()),
@@ -190,7 +190,7 @@ impl Parser {
         }
     }
 
-    /// `0 4;9 12` as pairs.
+    /// Parses `0 4;9 12`.
     fn spans(&self, number: u64, text: &str) -> Result<Vec<(u64, u64)>> {
         let pair = |pair: &str| {
             let (start, end) = pair.split_once(' ')?;
@@ -215,7 +215,7 @@ impl Parser {
             (Place::Annotation(row), What::Attribute(name, value)) => {
                 self.parsed.annotations[row].attributes.push(attribute(name, value));
             }
-            // Events are linked by their triggers; an id of one is kept as what it is called.
+            // Events are referred to by their triggers; an id of an event is kept as an attribute.
             (Place::Relation(row), What::Id(id)) => {
                 self.parsed.relations[row].attributes.push(attribute("Reference", id))
             }
@@ -236,7 +236,7 @@ impl Remark<'_> {
     }
 }
 
-/// `Cause Arg1:T1 Arg2:T2`, `Bind:T1 Theme:T2` or `Equiv T1 T2`.
+/// Parses `Cause Arg1:T1 Arg2:T2`, `Bind:T1 Theme:T2` or `Equiv T1 T2`.
 fn relation(key: &str, head: &str) -> Relation {
     let mut words = head.split(' ').filter(|word| !word.is_empty());
     let argument = |word: &str| {

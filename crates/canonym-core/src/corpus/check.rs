@@ -1,8 +1,7 @@
-//! Turns the spans of a source into bytes and checks that the annotated text stands there.
+//! Converts spans of a source to bytes and checks the annotated text.
 //!
-//! Source spans count code points. A mismatch means that the offsets or the text of the source were changed after
-//! annotation; linking such a mention would judge the wrong words. Searching for the right place is left to
-//! [`repair`], and done on request only.
+//! Source spans are in code points. A mismatch means that offsets or text were changed after annotation, so an
+//! evaluation would use the wrong words. Searching for the correct span is done only on request, by [`repair`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -16,111 +15,111 @@ use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
 use crate::{Error, Result};
 
-/// The longest quotation in a message, in code points.
+/// Maximum length of a quotation in a message, in code points.
 const MAX_QUOTE: usize = 80;
 
-/// Annotations left out of one document that are told one by one.
+/// Maximum number of dropped annotations reported per document.
 const MAX_DROPPED: usize = 1000;
 
-/// What may stand between the parts of a discontinuous mention in its annotated text.
+/// Separators between the parts of a discontinuous mention in its annotated text.
 const JOINTS: [&str; 7] = [" ", " ... ", "...", " … ", "…", "|", ""];
 
-/// What a reader does with an annotation whose text is not under its span.
+/// What a reader does with an annotation whose text differs from the text at its span.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnMismatch {
-    /// The document is an error.
+    /// Return an error for the document.
     #[default]
     Error,
-    /// The annotation is left out and counted.
+    /// Drop and count the annotation.
     Drop,
 }
 
-/// What a reader has read so far.
+/// Counters of a reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadCounts {
-    /// Documents handed out.
+    /// Number of documents returned.
     pub n_documents: u64,
-    /// Annotations handed out.
+    /// Number of annotations returned.
     pub n_annotations: u64,
-    /// Annotations left out because their text is not under their span.
+    /// Number of annotations dropped because their text differs from the text at their span.
     pub n_bad_offsets: u64,
-    /// Annotations handed out of which the offsets were repaired.
+    /// Number of annotations returned with repaired offsets.
     pub n_fixed: u64,
-    /// Mentions of which the tags break their scheme: repaired, or left out where tags are read strictly.
+    /// Number of mentions with invalid tag sequences: repaired, or dropped if tags are read strictly.
     pub n_broken_tags: u64,
-    /// Files of a folder that belong to no document, such as the notes beside a brat corpus.
+    /// Number of files in a folder that belong to no document, such as notes in a brat corpus.
     pub n_other_files: u64,
-    /// Citations that a source only names as deleted.
+    /// Number of citations marked as deleted in the source.
     pub n_deleted: u64,
 }
 
-/// What a reader takes as it stands, though it may be a mistake.
+/// Input that a reader accepts although it may be an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Oddity {
-    /// Documents with the id of an earlier one.
+    /// A document with the id of an earlier one.
     RepeatedId,
-    /// PubTator documents without a line of a title.
+    /// A PubTator document without a title line.
     NoTitle,
 }
 
-/// How often a reader met an oddity.
+/// Occurrences of an oddity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Met {
-    /// How often.
+    /// Number of occurrences.
     pub n: u64,
-    /// The id of the first document.
+    /// Id of the first document.
     pub document: String,
-    /// Where that is: path and line, where the format has lines of documents.
+    /// Location of the first document, path and line, if the format has lines.
     pub place: Option<String>,
 }
 
-/// One annotation as its source places it.
+/// An annotation as located in its source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed<'a> {
-    /// The line it stands on, from 1.
+    /// Its line, from 1.
     pub line: u64,
-    /// Pairs of code points, half-open.
+    /// Half-open pairs of code point offsets.
     pub spans: &'a [(u64, u64)],
-    /// The text that must stand there; `None` where the source does not say.
+    /// Its text; `None` if the source has none.
     pub text: Option<&'a str>,
 }
 
-/// Checks the annotations of one reader and counts.
+/// Checks the annotations of a reader and counts problems.
 #[derive(Debug, Default)]
 pub(super) struct Checker {
     pub on_mismatch: OnMismatch,
-    /// Whether wrong offsets are repaired where that is certain.
+    /// Whether to repair unambiguous wrong offsets.
     pub repairs: bool,
-    /// How tags of tokens are read.
+    /// How token tags are read.
     pub tags: Tags,
     pub counts: ReadCounts,
-    /// What was repaired in the last document.
+    /// Repairs in the current document.
     pub fixes: Vec<Fix>,
-    /// What was left out of the last document, and why.
+    /// Errors of the annotations dropped from the current document.
     pub dropped: Vec<Error>,
-    /// What was taken as it stands.
+    /// Oddities accepted so far.
     pub oddities: BTreeMap<Oddity, Met>,
-    /// Hashes of the ids of all documents.
+    /// Hashes of all document ids.
     ids: HashSet<u64>,
 }
 
 impl Checker {
-    /// Counts an oddity of a document.
+    /// Counts an oddity.
     pub fn meet(&mut self, oddity: Oddity, document: &str, place: Option<String>) {
         let first = || Met { n: 0, document: document.to_owned(), place };
         self.oddities.entry(oddity).or_insert_with(first).n += 1;
     }
 
-    /// Remembers the id of a document, and counts one that was met before.
+    /// Registers a document id, and counts a repeated one.
     pub fn meet_id(&mut self, document: &str, place: impl FnOnce() -> Option<String>) {
         if !document.is_empty() && !self.ids.insert(xxh3_64(document.as_bytes())) {
             self.meet(Oddity::RepeatedId, document, place());
         }
     }
 
-    /// The spans in bytes, or `None` where the annotation is to be left out.
+    /// The spans in bytes, or `None` if the annotation is to be dropped.
     ///
-    /// A reader that has all annotations of a document at hand calls [`Checker::place_all`], which can repair more.
+    /// A reader with all annotations of a document uses [`Checker::place_all`], which can repair more.
     #[allow(dead_code, reason = "for readers that meet one annotation at a time")]
     pub fn place(
         &mut self,
@@ -132,7 +131,7 @@ impl Checker {
         Ok(self.place_all(path, document, map, std::slice::from_ref(placed))?.pop().flatten())
     }
 
-    /// For each annotation of a document the spans in bytes, or `None` where it is to be left out.
+    /// For each annotation of a document the spans in bytes, or `None` if it is to be dropped.
     pub fn place_all(
         &mut self,
         path: &Path,
@@ -147,7 +146,7 @@ impl Checker {
             let repaired = repair::repair(document, map, placed, &fits);
             for ((found, placed), repaired) in found.iter_mut().zip(placed).zip(repaired) {
                 let Some((spans, repair)) = repaired else { continue };
-                // The spelling was judged already, and only the place is left to be found.
+                // A different spelling is accepted already; only the span remains to be converted.
                 let text = placed.text.filter(|_| repair != repair::FixKind::Spelling);
                 *found = find_spans(&document.text, map, &Placed { spans: &spans, text, ..*placed });
                 self.counts.n_fixed += 1;
@@ -181,8 +180,8 @@ impl Checker {
         Ok(all)
     }
 
-    /// Gives each annotation of a repaired document the text under its spans, where it spells that in another way: written
-    /// again, the document is to be read without repairs.
+    /// Sets the text of each annotation of a repaired document to the text of its spans if the spelling differs, so
+    /// that the written document can be read without repairs.
     pub fn respell(&self, read: &mut AnnotatedDocument) {
         let text = &read.document.text;
         for annotation in read.annotations.iter_mut().filter(|_| !self.fixes.is_empty()) {
@@ -202,7 +201,7 @@ impl Checker {
     }
 }
 
-/// The spans of `placed` in bytes of `text`, or what is wrong with them.
+/// The spans of `placed` in bytes of `text`, or an error message.
 pub(super) fn find_spans(
     text: &str,
     map: &OffsetMap<'_>,
@@ -248,8 +247,8 @@ fn byte_of(map: &OffsetMap<'_>, offset: u64) -> Option<usize> {
     map.char_to_byte(usize::try_from(offset).ok()?)
 }
 
-/// Whether `wanted` is the text of `parts`. White space of any kind is one kind, and at the ends it does not count:
-/// sources pad the text of an annotation and cannot write a tab in it.
+/// Whether `wanted` is the text of `parts`, with all white space treated as equal and ignored at the ends: sources pad
+/// annotation texts and cannot contain tabs in them.
 fn stands_there(wanted: &str, parts: &[&str]) -> bool {
     let same = |found: &str| {
         let plain = |text: &str| text.trim().replace(|c: char| c.is_whitespace(), " ");
@@ -265,7 +264,7 @@ fn wanted(placed: &Placed<'_>) -> String {
     placed.text.map_or_else(|| "an annotation".to_owned(), quote)
 }
 
-/// `text` between quotation marks, control characters escaped, cut where it is long.
+/// `text` in quotation marks, with control characters escaped, truncated if long.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted: String = text.chars().take(MAX_QUOTE).flat_map(escape).collect();
     if text.chars().nth(MAX_QUOTE).is_some() {

@@ -1,15 +1,14 @@
-//! One token a line with tags in columns: BIO, BIOES or BILOU, as CoNLL started it.
+//! CoNLL-style files: one token per line with tags in columns (BIO, BIOES or BILOU).
 //!
-//! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document, behind tokens or
-//! behind the start of another one. Columns are separated by tab, or by blanks where there is no tab. The tag is the
-//! last column in which every line has one; the column behind it holds ids. Two columns of numbers that fit the tokens
-//! are their offsets, and then the text has its tokens at just these places; else tokens are joined by one space and
-//! sentences by a line break. A type that looks like an id (`B-MESH:D003920`) is one.
+//! A blank line ends a sentence; `-DOCSTART-` or a comment such as `# id = 8701013` starts a document, if it follows
+//! tokens or another document start. Columns are separated by tabs, or by spaces if there is no tab. The tag is the
+//! last column in which every line has one; the column after it contains ids. Two numeric columns that fit the tokens
+//! are their offsets, which then determine the text; otherwise tokens are joined by one space and sentences by a line
+//! break. A type that looks like an id (`B-MESH:D003920`) is one.
 //!
-//! The lines themselves stay with the document and are written as they were as long as nothing was changed. Else a line
-//! is `token⇥start⇥end⇥tag⇥ids` (`_` where there are none), and any punctuation mark is a token. What that cannot hold:
-//! discontinuous mentions, and of mentions that overlap all but the longest; white space other than its amount;
-//! whatever a tag has no room for.
+//! The lines are kept with the document and written as read if nothing changed. Generated lines are
+//! `token⇥start⇥end⇥tag⇥ids` (`_` for no ids), and every punctuation mark is a token. Not representable: discontinuous
+//! mentions, mentions that overlap a longer one, the kind of white space, and anything for which there is no column.
 
 mod write;
 
@@ -29,33 +28,33 @@ use crate::{Error, Result};
 
 pub(super) use write::{kept, start, write};
 
-/// The most code points between two tokens whose offsets are believed.
+/// Maximum gap between two tokens, in code points, for plausible offsets.
 const MAX_GAP: u64 = 1000;
 
-/// What stands in the column of ids where there are none.
+/// Written if there are no ids.
 const NO_IDS: &str = "_";
 
-/// What starts a document in the oldest files.
+/// Start of a document in the original format.
 const DOCSTART: &str = "-DOCSTART-";
 
-/// How tags say where a mention ends.
+/// Tagging scheme.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// Begin, inside, outside.
+    /// Begin, inside, outside (IOB2).
     #[default]
     Bio,
-    /// With the end of a mention, and single tokens.
+    /// Begin, inside, outside, end, single.
     Bioes,
-    /// The same with other letters: last, and unit.
+    /// Begin, inside, last, outside, unit.
     Bilou,
 }
 
 /// How tags are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tags {
-    /// The scheme; where there is none, each document shows its own.
+    /// The scheme; `None` detects it per document.
     pub scheme: Option<Scheme>,
-    /// What becomes of tags that break the scheme.
+    /// Handling of tag sequences that violate the scheme.
     pub repair: Repair,
 }
 
@@ -68,7 +67,8 @@ impl Default for Tags {
 impl FromStr for Tags {
     type Err = Error;
 
-    /// `auto`, `bio`, `bioes` or `bilou`, with `-strict` behind it where broken tags make no mention.
+    /// Parses `auto`, `bio`, `bioes` or `bilou`, with optional suffix `-strict`, which drops mentions with invalid
+    /// tags.
     fn from_str(text: &str) -> Result<Tags> {
         let (name, repair) = match text.strip_suffix("-strict") {
             Some(name) => (name, Repair::Strict),
@@ -89,7 +89,7 @@ impl FromStr for Tags {
     }
 }
 
-/// The documents of an input.
+/// Reader of documents.
 pub(super) struct Documents {
     input: Input,
     /// The line that starts the next document.
@@ -97,7 +97,7 @@ pub(super) struct Documents {
     n_documents: u64,
 }
 
-/// A line that is not blank, by its columns; `None` is the end of a sentence.
+/// Line number and columns of a line; `None` at the end of a sentence.
 type Row<'a> = Option<(u64, Vec<&'a str>)>;
 
 impl Documents {
@@ -105,12 +105,12 @@ impl Documents {
         Documents { input, held: None, n_documents: 0 }
     }
 
-    /// A number that grows while the input is read.
+    /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.input.n_lines()
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         let mut lines: Vec<(u64, String)> = self.held.take().into_iter().collect();
         let mut starts: Vec<String> = lines.iter().map(|(_, line)| line.clone()).collect();
@@ -145,7 +145,7 @@ impl Documents {
         Ok(Some(AnnotatedDocument { document, annotations, residue, ..AnnotatedDocument::default() }))
     }
 
-    /// The name of the file, with a number where it holds several documents.
+    /// The file name, with a number if the file contains several documents.
     fn made_up_id(&self) -> String {
         let stem = match self.input.file_name() {
             "-" => "stdin",
@@ -159,7 +159,7 @@ impl Documents {
     }
 }
 
-/// `# id = 7` and what other programs write for it.
+/// The id in `# id = 7` and its variants.
 fn id_of(line: &str) -> Option<String> {
     if let Some(rest) = line.strip_prefix(DOCSTART) {
         let id = rest.trim().trim_start_matches('(').trim_end_matches(')');
@@ -169,7 +169,7 @@ fn id_of(line: &str) -> Option<String> {
     named_id(line).map(|(_, id)| id.to_owned())
 }
 
-/// The name and the value of a comment that holds an id.
+/// Name and value of a comment with an id.
 fn named_id(line: &str) -> Option<(&str, &str)> {
     let (name, id) = line.strip_prefix('#')?.split_once('=')?;
     let name = name.trim();
@@ -181,8 +181,8 @@ fn start_of(line: &str) -> Option<&str> {
     if line.starts_with(DOCSTART) { Some(DOCSTART) } else { named_id(line).map(|(name, _)| name) }
 }
 
-/// Whether two lines may start one and the same document: `-DOCSTART-` comes first, a kind comes once, and of two ids
-/// both are the same.
+/// Whether two lines can start the same document: `-DOCSTART-` comes first, each kind occurs once, and two ids are
+/// equal.
 fn goes_with(start: &str, next: &str) -> bool {
     let ids = id_of(start).zip(id_of(next));
     !next.starts_with(DOCSTART) && start_of(start) != start_of(next) && ids.is_none_or(|(one, other)| one == other)
@@ -192,12 +192,12 @@ fn starts_document(line: &str) -> bool {
     start_of(line).is_some()
 }
 
-/// A comment has a blank behind its `#`: a `#` may be a token, too.
+/// A comment has a space after `#`, because `#` can also be a token.
 fn is_comment(line: &str) -> bool {
     line.starts_with("# ") && !line.contains('\t')
 }
 
-/// The prefix and the type of a tag.
+/// Prefix and type of a tag.
 fn tag_of(column: &str) -> Option<(char, &str)> {
     let mut letters = column.chars();
     let prefix = letters.next()?;
@@ -214,7 +214,7 @@ fn tag_of(column: &str) -> Option<(char, &str)> {
     }
 }
 
-/// Whether a file starts with tokens and tags by tab.
+/// Whether a file starts with tokens and tags separated by tabs.
 pub(super) fn starts_tokens(head: &[u8]) -> bool {
     if head.starts_with(b"-DOCSTART-") {
         return true;
@@ -239,7 +239,7 @@ fn rows(lines: &[(u64, String)]) -> Vec<Row<'_>> {
     kept.map(|line| (!row(line).1).then(|| (line.0, columns(&line.1)))).collect()
 }
 
-/// Which column holds what.
+/// Indices of the columns.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     tag: usize,
@@ -250,7 +250,7 @@ fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
     let tokens = || rows.iter().flatten();
     let n_columns = tokens().map(|(_, columns)| columns.len()).min().unwrap_or(2);
     let is_tag = |column: usize| tokens().all(|(_, columns)| tag_of(columns[column]).is_some());
-    // Our own columns: where no token is outside of a mention, the last one may hold nothing but ids that look like tags.
+    // Our own columns: if every token is in a mention, the last column can consist of ids that look like tags.
     let is_inside = |column: usize| is_tag(column) && tokens().all(|(_, columns)| columns[column] != "O");
     if n_columns == 5 && is_inside(3) && fits_offsets(rows, 1) {
         return Ok(Layout { tag: 3, offsets: Some(1) });
@@ -271,7 +271,7 @@ fn layout(path: &Path, rows: &[Row<'_>]) -> Result<Layout> {
     Ok(Layout { tag, offsets })
 }
 
-/// Whether a column and the next one are the offsets of the tokens, in a text that is not too large.
+/// Whether a column and the next one are the offsets of the tokens, in a text of acceptable size.
 fn fits_offsets(rows: &[Row<'_>], column: usize) -> bool {
     let mut last = 0;
     rows.iter().flatten().all(|(_, columns)| {
@@ -288,7 +288,7 @@ fn offsets_of(columns: &[&str], column: usize) -> Option<(u64, u64)> {
     Some((columns[column].parse().ok()?, columns[column + 1].parse().ok()?))
 }
 
-/// The document and its annotations, and how many mentions have broken tags.
+/// The document, its annotations, and the number of mentions with invalid tags.
 fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result<(Document, Vec<Annotation>, u64)> {
     let rows = rows(lines);
     if rows.iter().all(Option::is_none) {
@@ -300,7 +300,7 @@ fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result
     let layout = layout(path, &rows)?;
     let mut text = String::new();
     let mut n_chars = 0;
-    // Two sentences are two lists of tags: no mention goes over their border.
+    // Mentions do not cross sentence boundaries.
     let mut sentences: Vec<Vec<Token<'_>>> = vec![Vec::new()];
     for row in &rows {
         let Some((_, columns)) = row else {
@@ -349,7 +349,7 @@ fn scheme_of(sentences: &[Vec<Token<'_>>]) -> Scheme {
     }
 }
 
-/// Appends the mentions of one sentence; returns how many of them have broken tags.
+/// Appends the mentions of a sentence. Returns how many have invalid tags.
 fn decode(tokens: &[Token<'_>], scheme: Scheme, repair: Repair, text: &str, annotations: &mut Vec<Annotation>) -> u64 {
     let tags = bilou(tokens, scheme);
     let lenient = decode_bilou(&tags, Repair::Lenient);
@@ -371,8 +371,8 @@ fn decode(tokens: &[Token<'_>], scheme: Scheme, repair: Repair, text: &str, anno
     lenient.iter().filter(|mention| !whole.contains(mention)).count() as u64
 }
 
-/// The tags of a sentence by their place in a mention. BIO says only in the next tag that a mention ends; a change of
-/// type or of ids ends one as well.
+/// Converts the tags of a sentence to BILOU. In BIO only the next tag shows that a mention ends; a change of type or
+/// ids ends it too.
 fn bilou(tokens: &[Token<'_>], scheme: Scheme) -> Vec<Bilou> {
     let continues = |row: usize| {
         let (token, before) = (&tokens[row], row.checked_sub(1).map(|before| &tokens[before]));
@@ -383,7 +383,7 @@ fn bilou(tokens: &[Token<'_>], scheme: Scheme) -> Vec<Bilou> {
         let ends = row + 1 == tokens.len() || !continues(row + 1);
         match (tokens[row].prefix, scheme) {
             ('O', _) => Bilou::Outside,
-            // A mention that starts with `I` is broken here and whole in the oldest files; both are read so.
+            // A mention that starts with `I` is invalid in IOB2 but valid in IOB1; both are read.
             ('B', Scheme::Bio) => {
                 if ends {
                     Bilou::Unit
@@ -407,7 +407,7 @@ fn bilou(tokens: &[Token<'_>], scheme: Scheme) -> Vec<Bilou> {
     (0..tokens.len()).map(tag).collect()
 }
 
-/// Whether a type is an id: a word, a colon and something with a digit.
+/// Whether a type looks like an id: a word, a colon and text with a digit.
 fn looks_like_id(kind: &str) -> bool {
     let Some((prefix, id)) = kind.split_once(':') else { return false };
     !prefix.is_empty() && !id.contains(':') && id.contains(|c: char| c.is_ascii_digit())

@@ -1,7 +1,7 @@
-//! Which files of a folder or archive hold documents, and which of them belong together.
+//! Finds the documents in a folder or archive, and pairs files that belong together.
 //!
-//! A brat document is a `.txt` file with an `.ann` file of the same name. Where an `.ann` file lies, every `.txt` file
-//! beside it is a brat document, also one without annotations, and other files there are none.
+//! A brat document is a `.txt` file with an `.ann` file of the same name. In a folder with an `.ann` file, every `.txt`
+//! file is a brat document, even without annotations, and other files are not documents.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
@@ -11,34 +11,34 @@ use crate::corpus::CorpusFormat;
 use crate::input::Source;
 use crate::{Error, Result};
 
-/// Folders in folders that are followed.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 32;
 
-/// What messages call a lonely `.ann` file.
+/// Message for an `.ann` file without a text file.
 const LONELY: &str = "has no `.txt` file of the same name";
 
-/// What is still to be opened.
+/// An item to open.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// A file that may be an archive.
     File(PathBuf),
-    /// One document or more of one stream.
+    /// A stream with one or more documents.
     Source(Source),
-    /// A text and the annotations that lie beside it, where there are any.
+    /// A text file and its annotation file, if any.
     Brat(Source, Option<Source>),
-    /// Annotations without a text.
+    /// An annotation file without a text file.
     Lonely(PathBuf),
 }
 
-/// What lies in a folder or archive.
+/// Content of a folder or archive.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub waiting: VecDeque<Waiting>,
-    /// Files that belong to no document.
+    /// Number of files that belong to no document.
     pub n_other: u64,
 }
 
-/// What lies under `path`, a file or folder.
+/// Lists the documents under `path`, a file or folder.
 pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing> {
     let metadata = fs::metadata(path).map_err(|source| Error::io("open", path, source))?;
     if !metadata.is_dir() {
@@ -52,7 +52,7 @@ pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing>
     Ok(pair_up(files, format, |path| path.as_path(), Waiting::File, |path| Source::from_path(path)))
 }
 
-/// What is in a file that was listed, or in bytes: its members where it is an archive.
+/// Lists the documents in a file or in bytes: the members of an archive, or itself.
 pub(super) fn open(source: &Source, format: Option<CorpusFormat>) -> Result<Listing> {
     let members = source.clone().members()?;
     if members.len() == 1 && members[0].path() == source.path() {
@@ -61,7 +61,7 @@ pub(super) fn open(source: &Source, format: Option<CorpusFormat>) -> Result<List
     Ok(pair_up(members, format, Source::path, Waiting::Source, Source::clone))
 }
 
-/// One file that was named by itself; annotations stand for their text, and a text takes its annotations along.
+/// Lists a single file; an annotation file and its text file stand for each other.
 fn single(path: &Path, format: Option<CorpusFormat>) -> Result<Vec<Waiting>> {
     let (stem, kind) = stem_and_kind(path);
     let beside = |ending: &str| {
@@ -91,7 +91,7 @@ enum Kind {
     Other,
 }
 
-/// A path without the ending that tells what it is.
+/// Path without extension, and the kind of file by extension.
 fn stem_and_kind(path: &Path) -> (PathBuf, Kind) {
     let text = path.to_string_lossy();
     let plain = [".gz", ".zst"].iter().find_map(|packed| text.strip_suffix(packed)).unwrap_or(&text);
@@ -101,7 +101,7 @@ fn stem_and_kind(path: &Path) -> (PathBuf, Kind) {
     (PathBuf::from(stem), kind)
 }
 
-/// Puts texts and their annotations together, in the order of `files`.
+/// Pairs text and annotation files, in the order of `files`.
 fn pair_up<T>(
     files: Vec<T>,
     format: Option<CorpusFormat>,
@@ -145,12 +145,12 @@ fn pair_up<T>(
     listing
 }
 
-/// The error of annotations without a text.
+/// Error for an annotation file without a text file.
 pub(super) fn lonely(path: &Path) -> Error {
     Error::invalid(format!("{} {LONELY}", path.display())).with_hint("add the text file, or remove this file")
 }
 
-/// The files under `folder` in the order of their paths.
+/// The files under `folder`, sorted by path.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_path_buf(), 0)];

@@ -1,7 +1,7 @@
-//! Writes documents into a folder, a `.txt` and an `.ann` file for each, as brat reads them.
+//! Writes documents to a folder in brat format, a `.txt` and an `.ann` file each.
 //!
-//! A file that is there is never replaced. Document ids become names of files: what may not stand in one becomes `_`,
-//! and a name that was used before gets a number.
+//! Existing files are never replaced. Document ids become file names: invalid characters become `_`, and a repeated
+//! name gets a number.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,36 +11,36 @@ use std::path::{Path, PathBuf};
 use crate::corpus::{AnnotatedDocument, CorpusFormat, format};
 use crate::{Error, Result};
 
-/// The longest name of a file without its ending, in bytes.
+/// Maximum length of a file name without extension, in bytes.
 const MAX_NAME: usize = 200;
 
-/// Writes brat documents into one folder.
+/// Writes brat documents to a folder.
 #[derive(Debug)]
 pub struct FolderWriter {
     folder: PathBuf,
-    /// Names in lower case: some file systems do not tell letters apart.
+    /// Used names in lower case, because some file systems are case-insensitive.
     taken: HashSet<String>,
     renamed: Vec<(String, String)>,
     n_renamed: u64,
 }
 
-/// Renamed documents that are remembered.
+/// Maximum number of renamed documents that are listed.
 const MAX_RENAMED: usize = 10;
 
 impl FolderWriter {
-    /// A writer into `folder`, which exists.
+    /// A writer to an existing folder.
     pub fn new(folder: &Path) -> FolderWriter {
         FolderWriter { folder: folder.to_path_buf(), taken: HashSet::new(), renamed: Vec::new(), n_renamed: 0 }
     }
 
-    /// Writes both files of one document.
+    /// Writes both files of a document.
     pub fn write(&mut self, document: &AnnotatedDocument) -> Result<()> {
         let mut annotations = Vec::new();
         format::encode(document, CorpusFormat::Brat, &mut annotations)?;
         self.write_encoded(&document.document.id, &document.document.text, &annotations)
     }
 
-    /// Writes both files of the document `id`, of which the annotations were made by [`format::encode`].
+    /// Writes both files of document `id`; `annotations` were encoded by [`format::encode`].
     pub fn write_encoded(&mut self, id: &str, text: &str, annotations: &[u8]) -> Result<()> {
         let name = self.free_name(id);
         if name != id {
@@ -53,12 +53,12 @@ impl FolderWriter {
         self.write_file(&format!("{name}.ann"), annotations)
     }
 
-    /// How many documents have files of another name than their id.
+    /// Number of documents whose file name differs from their id.
     pub fn n_renamed(&self) -> u64 {
         self.n_renamed
     }
 
-    /// Ids and names of the first documents that have files of another name.
+    /// Ids and file names of the first renamed documents.
     pub fn renamed(&self) -> &[(String, String)] {
         &self.renamed
     }
@@ -81,7 +81,7 @@ impl FolderWriter {
     }
 }
 
-/// The name of a file for a document id: letters, digits, `.`, `-` and `_`, never a hidden one or one of another folder.
+/// A safe file name for a document id: letters, digits, `.`, `-` and `_`; not hidden, and without path separators.
 pub fn safe_name(id: &str) -> String {
     let safe = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ' | '+' | ',') { c } else { '_' };
     let mut name: String = id.trim().chars().map(safe).collect();

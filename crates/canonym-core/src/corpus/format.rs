@@ -1,8 +1,8 @@
-//! Which format a file has, and one reader and one writer over all of them.
+//! Format detection, and a reader and a writer for all formats.
 //!
-//! A [`Reader`] streams the documents of a file, of standard input, of the members of an archive or of a folder, and
-//! holds one document at a time. After a malformed record it goes on with the next one, so that a caller may count
-//! errors or stop at the first. What a format can carry stands in its own module.
+//! A [`Reader`] streams the documents of a file, standard input, an archive or a folder, and holds one document at a
+//! time. After a malformed record it continues with the next one, so that callers can count errors or stop at the
+//! first. What a format can represent is described in its module.
 //!
 //! ```
 //! use std::path::Path;
@@ -33,10 +33,10 @@ use crate::{Error, Result};
 
 pub use crate::corpus::kinds::CorpusFormat;
 
-/// The longest document id by which PubTator is recognised, in bytes.
+/// Maximum length of a document id in PubTator detection, in bytes.
 const MAX_ID: usize = 100;
 
-/// Outermost elements of files of citations.
+/// Root elements of PubMed files.
 const CITATIONS: [&[u8]; 7] = [
     b"PubmedArticleSet",
     b"PubmedArticle",
@@ -47,7 +47,7 @@ const CITATIONS: [&[u8]; 7] = [
     b"BookDocument",
 ];
 
-/// The format of a file by its name and its first bytes, uncompressed. What is nothing else is plain text.
+/// Detects the format of a file by its name and its first (uncompressed) bytes; plain text by default.
 pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     let mut name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     for packed in [".gz", ".zst"] {
@@ -101,7 +101,7 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     Ok(if conll::starts_tokens(head) { CorpusFormat::Conll } else { CorpusFormat::Text })
 }
 
-/// The name of the outermost element, which the document type tells, too.
+/// Name of the root element; also given by the document type.
 fn xml_root(mut head: &[u8]) -> Option<&[u8]> {
     loop {
         head = head.trim_ascii_start();
@@ -121,14 +121,14 @@ fn xml_root(mut head: &[u8]) -> Option<&[u8]> {
     Some(&name[..end])
 }
 
-/// Whether an object of the JSON in `head` has a member of that name.
+/// Whether an object in the JSON `head` has a member with that name.
 fn has_member(head: &[u8], name: &str) -> bool {
     let quoted = format!("\"{name}\"");
     let is_name = |at: usize| head[at + quoted.len()..].trim_ascii_start().starts_with(b":");
     head.windows(quoted.len()).enumerate().any(|(at, window)| window == quoted.as_bytes() && is_name(at))
 }
 
-/// What `head` is, where taking it for plain text would be wrong.
+/// The file type of `head`, if it must not be read as plain text.
 fn foreign_kind(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(b"<?xml") || head.starts_with(b"<!DOCTYPE") {
         return Some("XML (not BioC or PubMed)");
@@ -153,16 +153,16 @@ fn starts_pubtator(head: &[u8]) -> bool {
         && (head[end..].starts_with(b"|t|") || head[end..].starts_with(b"|a|"))
 }
 
-/// The documents of a file, standard input or a folder, one after the other.
+/// Reads the documents of a file, standard input or a folder.
 pub struct Reader {
-    /// What is still to be opened, next first.
+    /// Items to open, next first.
     waiting: VecDeque<Waiting>,
     format: Option<CorpusFormat>,
     checker: Checker,
     current: Option<Records>,
 }
 
-/// An open input with what its format has to remember between two documents.
+/// An open input with the state of its format.
 enum Records {
     Text(Input),
     Jsonl(Input),
@@ -177,11 +177,10 @@ enum Records {
 }
 
 impl Reader {
-    /// Opens a file, a folder, or standard input where the path is `-`.
+    /// Opens a file, a folder, or standard input if the path is `-`.
     ///
-    /// A folder is read file by file in the order of the paths, folders in it included; names that start with a dot and
-    /// links to folders are left out. Where no format is given, each file shows its own. A folder in which an `.ann` file
-    /// lies is one of brat: its `.txt` files are the documents.
+    /// The files of a folder and its subfolders are read in path order; hidden files and links to folders are skipped.
+    /// Without a format, each file is detected. In a folder with an `.ann` file, the `.txt` files are brat documents.
     pub fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Reader> {
         if path == Path::new("-") {
             if format == Some(CorpusFormat::Brat) {
@@ -196,15 +195,17 @@ impl Reader {
         Ok(Reader { waiting, format, checker, current: None })
     }
 
-    /// Reads from an open input, in the format it shows where none is given.
+    /// Reads from an open input, detecting the format if none is given.
     pub fn from_input(input: Input, format: Option<CorpusFormat>) -> Result<Reader> {
         let current = Some(Records::new(input, format)?);
         Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current })
     }
 
-    /// Reads a source: its members where it is an archive, of which those of brat that belong together are one document.
+    /// Reads a source. The members of an archive are read one by one; brat files that belong together form one
+    /// document.
     ///
-    /// What is no archive and cannot be opened fails here, and so does an archive that cannot be listed; a member that cannot be read is an error in its place.
+    /// Fails if the source cannot be opened or the archive cannot be listed; an unreadable member is an error when its
+    /// turn comes.
     pub fn from_source(source: &Source, format: Option<CorpusFormat>) -> Result<Reader> {
         let Listing { mut waiting, n_other } = files::open(source, format)?;
         if let [Waiting::Source(single)] = waiting.make_contiguous()
@@ -217,53 +218,53 @@ impl Reader {
         Ok(Reader { waiting, format, checker, current: None })
     }
 
-    /// The same reader with another way to treat an annotation whose text is not under its span.
+    /// Sets what happens to annotations whose text differs from the text at their span.
     #[must_use]
     pub fn with_on_mismatch(mut self, on_mismatch: OnMismatch) -> Reader {
         self.checker.on_mismatch = on_mismatch;
         self
     }
 
-    /// The same reader, repairing offsets where there is no doubt what they should be.
+    /// Sets whether to repair unambiguous wrong offsets.
     #[must_use]
     pub fn with_repairs(mut self, repairs: bool) -> Reader {
         self.checker.repairs = repairs;
         self
     }
 
-    /// The same reader with another way to read tags of tokens.
+    /// Sets how token tags are read.
     #[must_use]
     pub fn with_tags(mut self, tags: Tags) -> Reader {
         self.checker.tags = tags;
         self
     }
 
-    /// Leaves the rest of the file that is being read, and goes on with the next one.
+    /// Skips the rest of the current file.
     pub fn leave_file(&mut self) {
         self.current = None;
     }
 
-    /// What was read so far.
+    /// Counters so far.
     pub fn counts(&self) -> ReadCounts {
         self.checker.counts
     }
 
-    /// What was taken as it stands so far, though it may be a mistake.
+    /// Accepted oddities so far.
     pub fn oddities(&self) -> &BTreeMap<Oddity, Met> {
         &self.checker.oddities
     }
 
-    /// What was repaired in the document that was read last.
+    /// Repairs in the last document.
     pub fn fixes(&self) -> &[Fix] {
         &self.checker.fixes
     }
 
-    /// What was left out of the document that was read last ([`OnMismatch::Drop`]): the first thousand annotations, with what is wrong.
+    /// Errors of the annotations dropped from the last document ([`OnMismatch::Drop`]), at most a thousand.
     pub fn dropped(&self) -> &[Error] {
         &self.checker.dropped
     }
 
-    /// Opens what waits next.
+    /// Opens the next item.
     fn advance(&mut self, waiting: Waiting) -> Result<()> {
         self.current = Some(match waiting {
             Waiting::Source(source) => Records::new(source.open()?, self.format)?,
@@ -309,7 +310,7 @@ impl Iterator for Reader {
                     self.checker.counts.n_annotations += read.annotations.len() as u64;
                     !matches!(records, Records::Text(_) | Records::Brat(_))
                 }
-                // An input that fails where it stands fails there for ever, and one that passed a limit is left.
+                // Without progress the same error would repeat; after an exceeded limit the file is abandoned.
                 Some(Err(Error::Parse { .. })) => records.n_passed() > n_passed,
                 Some(Err(_)) | None => false,
             };
@@ -343,7 +344,7 @@ impl Records {
         })
     }
 
-    /// A number that grows while the input is read, such as that of lines; plain text is read at once.
+    /// A measure of progress, such as the number of lines; plain text is read at once.
     fn n_passed(&self) -> u64 {
         match self {
             Records::Text(_) => 0,
@@ -359,7 +360,7 @@ impl Records {
         }
     }
 
-    /// Where the document that was read last stands, where its format has lines of documents.
+    /// Location of the last document, if the format has lines.
     fn place(&self) -> Option<String> {
         let (path, line) = match self {
             Records::Jsonl(input) => (input.path(), input.n_lines()),
@@ -385,12 +386,12 @@ impl Records {
     }
 }
 
-/// Appends one document as `format` writes it; nothing where the format cannot carry it. Of brat it is the `.ann` file.
+/// Appends a document in `format`, or nothing on error. For brat, the content of the `.ann` file.
 pub fn encode(document: &AnnotatedDocument, format: CorpusFormat, buffer: &mut Vec<u8>) -> Result<()> {
     encode_with(document, format, Scheme::default(), buffer)
 }
 
-/// [`encode`] with the tags of tokens in `scheme`, where the format has any.
+/// Like [`encode`], with the tagging scheme `scheme`.
 pub fn encode_with(
     document: &AnnotatedDocument,
     format: CorpusFormat,
@@ -411,7 +412,7 @@ pub fn encode_with(
     }
 }
 
-/// What stands around documents that follow each other in one stream.
+/// Text before, between and after the documents of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Before the first document.
@@ -422,7 +423,7 @@ pub struct Frame {
     pub after: &'static [u8],
 }
 
-/// What `format` puts around documents; `first` is the first of them, which may carry the head of its collection.
+/// The frame of `format`; the `first` document may contain the collection header.
 pub fn frame(format: CorpusFormat, first: Option<&AnnotatedDocument>) -> Frame {
     match format {
         CorpusFormat::BiocXml => bioc_xml::frame(first),
@@ -433,29 +434,29 @@ pub fn frame(format: CorpusFormat, first: Option<&AnnotatedDocument>) -> Frame {
     }
 }
 
-/// What has to stand before `bytes`, which [`encode`] made of `document`, behind another document and
-/// [`Frame::between`]: tokens from a file of one document do not say where it starts.
+/// Text to insert before `bytes`, the result of [`encode`] for `document`, after another document and
+/// [`Frame::between`]. Needed for CoNLL, where a file with one document does not mark its start.
 pub fn start(document: &AnnotatedDocument, format: CorpusFormat, bytes: &[u8]) -> Vec<u8> {
     if format == CorpusFormat::Conll { conll::start(&document.document, bytes) } else { Vec::new() }
 }
 
-/// Writes documents one after the other.
+/// Writes documents to a stream.
 ///
-/// [`Writer::finish`] must be called: without it a failure to write the last documents is not seen.
+/// [`Writer::finish`] must be called; otherwise a failure to write the last documents is not reported.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: BufWriter<W>,
     path: PathBuf,
     format: CorpusFormat,
-    /// One document, made ready before anything of it is written.
+    /// A document, encoded completely before it is written.
     buffer: Vec<u8>,
-    /// What stands around documents; `None` before the first one.
+    /// The frame; `None` before the first document.
     frame: Option<Frame>,
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer into `out`, which messages call `path`. Plain text cannot be written: it holds no annotations; brat is
-    /// written by [`crate::corpus::folder`].
+    /// A writer to `out`; `path` is used in messages. Plain text cannot be written because it has no annotations; for
+    /// brat see [`crate::corpus::folder`].
     pub fn new(out: W, path: &Path, format: CorpusFormat) -> Result<Writer<W>> {
         if format == CorpusFormat::Text {
             return Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator"));
@@ -467,7 +468,7 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new(), frame: None })
     }
 
-    /// Writes one document, all of it or, where its format cannot carry it, nothing.
+    /// Writes a document, or nothing if the format cannot represent it.
     pub fn write(&mut self, document: &AnnotatedDocument) -> Result<()> {
         self.buffer.clear();
         encode(document, self.format, &mut self.buffer)?;
@@ -479,7 +480,7 @@ impl<W: Write> Writer<W> {
         written.map_err(|source| Error::io("write", &self.path, source))
     }
 
-    /// Writes what is buffered and gives `out` back.
+    /// Flushes and returns `out`.
     pub fn finish(mut self) -> Result<W> {
         let (before, after) = match self.frame.take() {
             Some(frame) => (Vec::new(), frame.after),

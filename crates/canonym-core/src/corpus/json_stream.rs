@@ -1,9 +1,9 @@
-//! The documents of one large JSON value, one at a time.
+//! Splits a large JSON file into documents.
 //!
-//! What is read is an object with a list of documents in it, a list of documents, or documents one after the other. The
-//! bytes of one document are cut out by their brackets, so that memory follows the largest document and a malformed one
-//! is passed over. What stands in the object before the list is its head; what stands behind it is passed over. JSON
-//! itself is parsed by those who use it.
+//! The input is an object with a list of documents, a list of documents, or a sequence of documents. Documents are
+//! delimited by brackets, so memory is bounded by the largest document, and a malformed one can be skipped. The members
+//! of the object before the list are its header; those after it are skipped. The JSON of a document is parsed by the
+//! caller.
 
 use std::io::BufRead;
 
@@ -11,24 +11,24 @@ use crate::corpus::MAX_DOCUMENT_BYTES;
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// One JSON value with the line on which it starts.
+/// A JSON value and the line on which it starts.
 pub(super) struct Piece {
     pub line: u64,
     pub text: String,
 }
 
-/// Cuts an input into values.
+/// Splits an input into JSON values.
 pub(super) struct JsonStream {
     input: Input,
-    /// Names of the lists that hold documents.
+    /// Names of the lists of documents.
     lists: &'static [&'static str],
-    /// The name that shows that an object is a document itself.
+    /// The member that marks an object as a document.
     mark: &'static str,
     state: State,
-    /// Line ends and bytes that were read.
+    /// Number of line ends and bytes read.
     n_lines: u64,
     n_bytes: u64,
-    /// The members of the outer object that come before its list, as an object.
+    /// The members of the outer object before its list, as an object.
     pub head: String,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct JsonStream {
 enum State {
     /// Before an outer value.
     Outside,
-    /// In a list of documents; whether that is a member of an object.
+    /// In a list of documents; whether the list is a member of an object.
     List {
         in_object: bool,
     },
@@ -48,7 +48,7 @@ impl JsonStream {
         JsonStream { input, lists, mark, state: State::Outside, n_lines: 0, n_bytes: 0, head: String::new() }
     }
 
-    /// How many bytes were read.
+    /// Number of bytes read.
     pub fn n_bytes(&self) -> u64 {
         self.n_bytes
     }
@@ -58,7 +58,7 @@ impl JsonStream {
         &self.input
     }
 
-    /// The next document; `None` after the last one. After an error there is no next.
+    /// The next document; `None` at the end or after an error.
     pub fn next_piece(&mut self) -> Result<Option<Piece>> {
         let piece = self.find_piece();
         if piece.is_err() {
@@ -102,7 +102,7 @@ impl JsonStream {
         }
     }
 
-    /// Goes into an outer object up to its list; an object without one is a document.
+    /// Enters an outer object up to its list; an object without a list is a document.
     fn object(&mut self) -> Result<Option<Piece>> {
         let line = self.line();
         self.consume();
@@ -148,7 +148,7 @@ impl JsonStream {
         }
     }
 
-    /// What follows the list in its object.
+    /// Skips the members after the list.
     fn rest_of_object(&mut self) -> Result<()> {
         loop {
             match self.peek()? {
@@ -166,7 +166,7 @@ impl JsonStream {
         }
     }
 
-    /// A name with its quotation marks; the colon is passed over.
+    /// A member name with quotation marks; the colon is consumed.
     fn key(&mut self) -> Result<String> {
         let key = self.value()?.text;
         if self.peek()? != Some(b':') {
@@ -176,7 +176,7 @@ impl JsonStream {
         Ok(key)
     }
 
-    /// The bytes of the value that comes next.
+    /// The bytes of the next value.
     fn value(&mut self) -> Result<Piece> {
         self.peek()?;
         let line = self.line();
@@ -212,7 +212,7 @@ impl JsonStream {
                 match byte {
                     b'"' => in_string = true,
                     b'{' | b'[' => depth += 1,
-                    // The end of what holds a number or a word.
+                    // End of the value that contains a number or literal.
                     b'}' | b']' | b',' | b' ' | b'\n' | b'\r' | b'\t' | b':' if depth == 0 => {
                         end = Some(at);
                         break;
@@ -249,7 +249,7 @@ impl JsonStream {
         Err(Error::limit(self.input.path(), message))
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Result<Option<u8>> {
         loop {
             let available = match self.input.fill_buf() {
@@ -271,7 +271,7 @@ impl JsonStream {
         self.pass(1);
     }
 
-    /// Counts and passes over bytes that are buffered.
+    /// Consumes buffered bytes and counts lines.
     fn pass(&mut self, n_bytes: usize) {
         let buffered = self.input.fill_buf().unwrap_or_default();
         let n_bytes = n_bytes.min(buffered.len());
@@ -290,7 +290,7 @@ impl JsonStream {
 }
 
 impl Piece {
-    /// What an error of `serde_json` on this value means in its file.
+    /// Converts an error of `serde_json` on this value to an error at its line in the file.
     pub fn json_error(&self, input: &Input, error: &serde_json::Error) -> Error {
         let text = error.to_string();
         let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);

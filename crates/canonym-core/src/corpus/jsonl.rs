@@ -1,11 +1,10 @@
-//! JSON lines: one document a line, gold annotations or what `canonym link` found.
+//! JSON lines: one document per line, with gold annotations or the output of `canonym link`.
 //!
 //! `{"id": …, "text": …, "annotations": [{"spans": [[start, end], …], "text": …, "type": …, …}]}` with spans in code
-//! points. `title` and `abstract` may stand in the place of `text` and are joined by one space; a missing id is the
-//! `pmid`, else the number of the line. An annotation carries `ids` (or `id`) where a person made it, `score`, `nil`
-//! and `candidates` where a system did; then its id is that of the first candidate, and there is none where the system
-//! abstains. `parts`, `key`, `attributes`, `relations` and `sections` are written only where there are any, and so is the
-//! `type` of an annotation that a person made. Other fields are passed over.
+//! points. `title` and `abstract`, joined by one space, can replace `text`; a missing id defaults to `pmid`, else to
+//! the line number. A manual annotation has `ids` (or `id`); a predicted one has `score`, `nil` and `candidates`, and
+//! its id is that of the first candidate unless `nil` is true. `parts`, `key`, `attributes`, `relations` and `sections`
+//! are written only if not empty, and so is the `type` of a manual annotation. Unknown fields are ignored.
 
 use std::path::Path;
 
@@ -18,13 +17,13 @@ use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
 
-/// Scores are written to this many units of one, so that the last bits of a sum do not show.
+/// Scores are rounded to multiples of 1 / `SCORE_UNITS`, which hides floating-point noise.
 const SCORE_UNITS: f64 = 10_000.0;
 
-/// What a line must be.
+/// Hint on the shape of a line.
 const SHAPE: &str = "each line is one JSON object with `id`, `text` and `annotations`";
 
-/// A document as other programs write it.
+/// A document as written by other programs.
 #[derive(Deserialize)]
 struct DocumentLine {
     #[serde(default)]
@@ -47,7 +46,7 @@ struct DocumentLine {
     sections: Option<Vec<SectionLine>>,
 }
 
-/// A part of the text, in code points.
+/// A section, in code points.
 #[derive(Deserialize, Serialize)]
 struct SectionLine {
     #[serde(rename = "type")]
@@ -55,7 +54,7 @@ struct SectionLine {
     span: (u64, u64),
 }
 
-/// `["CID", "D003042", "D012640"]`, or an object where a relation has a key, roles or attributes.
+/// `["CID", "D003042", "D012640"]`, or an object if the relation has a key, roles or attributes.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -73,7 +72,7 @@ enum RelationLine {
     },
 }
 
-/// Names and values: an object, or pairs where a name repeats.
+/// Names and values: an object, or pairs if a name repeats.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "attributes must be an object with string values, or pairs of name and string")]
 enum Attributes {
@@ -182,7 +181,7 @@ impl Ids {
     }
 }
 
-/// The document of the next line that is not blank; `None` after the last one.
+/// The document on the next non-blank line; `None` at the end.
 pub(super) fn read_next(input: &mut Input, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
     let path = input.path().to_path_buf();
     while let Some((number, line)) = input.next_line()? {
@@ -276,7 +275,7 @@ fn json_error(path: &Path, number: u64, error: &serde_json::Error) -> Error {
     Error::parse(path, number, format!("invalid document at column {}: {what}", error.column())).with_hint(SHAPE)
 }
 
-/// A document as we write it; the order of the fields is part of the contract.
+/// A document as written; the order of the fields is part of the contract.
 #[derive(Serialize)]
 struct DocumentOut<'a, E> {
     id: &'a str,
@@ -311,7 +310,7 @@ enum AttributesOut<'a> {
     Pairs(Vec<(&'a str, &'a str)>),
 }
 
-/// An object where that keeps every attribute and their order, else pairs.
+/// An object if that preserves all attributes and their order, else pairs.
 fn attributes_out(attributes: &[Attribute]) -> Option<AttributesOut<'_>> {
     if attributes.is_empty() {
         return None;
@@ -367,14 +366,14 @@ struct CandidateOut<'a> {
     score: f64,
 }
 
-/// Appends one document and a line end to `out`.
+/// Appends a document as a line to `out`.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     write_line::<()>(annotated, &[], out)
 }
 
-/// Appends one document as `write` does, each annotation with what explains it in a last field `explanation`.
+/// Like `write`, with an explanation in the last field `explanation` of each annotation.
 ///
-/// There is one explanation for each annotation. Readers pass over the field.
+/// `explanations` has one item per annotation. Readers ignore the field.
 pub fn write_explained<E: Serialize>(
     annotated: &AnnotatedDocument,
     explanations: &[E],
@@ -415,7 +414,7 @@ fn annotation_out<'a, E>(
         name: &candidate.name,
         score: rounded(candidate.score),
     });
-    // Where there are candidates or an abstention they say what the ids are.
+    // The ids follow from the candidates, or from `nil`.
     let ids_are_said = annotation.nil || !annotation.candidates.is_empty() || (linked && annotation.ids.is_empty());
     AnnotationOut {
         spans: annotation.spans.iter().map(|span| (code_point(span.start), code_point(span.end))).collect(),
@@ -448,7 +447,7 @@ mod tests {
         Reader::from_input(input, Some(CorpusFormat::Jsonl)).unwrap().collect()
     }
 
-    /// What is written of what was read.
+    /// The lines written for the documents read.
     fn check(text: &str, expect: Expect) {
         let mut shown = String::new();
         for item in read(text) {

@@ -1,4 +1,4 @@
-//! The names of the corpus formats. What each can carry stands in its own module, [`super::format`] brings them together.
+//! Names of the corpus formats. Each format has its own module; [`super::format`] combines them.
 //!
 //! ```
 //! use canonym_core::corpus::CorpusFormat;
@@ -16,30 +16,30 @@ use crate::{Error, Result};
 /// The corpus formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CorpusFormat {
-    /// Plain text, one file a document.
+    /// Plain text, one document per file.
     Text,
-    /// One JSON document a line.
+    /// JSON lines, one document per line.
     Jsonl,
-    /// PubTator: title, abstract and annotations by tab.
+    /// PubTator: title, abstract and tab-separated annotations.
     Pubtator,
-    /// BioC, as XML.
+    /// BioC XML.
     BiocXml,
-    /// BioC, as JSON.
+    /// BioC JSON.
     BiocJson,
-    /// brat standoff: a `.txt` and an `.ann` file a document.
+    /// brat standoff: a `.txt` and an `.ann` file per document.
     Brat,
-    /// One token a line with tags: BIO, BIOES or BILOU.
+    /// One token per line with tags: BIO, BIOES or BILOU.
     Conll,
-    /// Citations of PubMed as XML: single ones, sets and baseline files.
+    /// PubMed XML: single citations, sets and baseline files.
     PubmedXml,
-    /// Annotated documents of TeXoo, one JSON object a corpus.
+    /// TeXoo: one JSON object with a list of documents.
     Texoo,
-    /// BioSyn queries, which are mentions without texts.
+    /// BioSyn queries: mentions without texts.
     Biosyn,
 }
 
 impl CorpusFormat {
-    /// Every format.
+    /// All formats.
     pub const ALL: [CorpusFormat; 10] = [
         CorpusFormat::Text,
         CorpusFormat::Jsonl,
@@ -53,7 +53,7 @@ impl CorpusFormat {
         CorpusFormat::Biosyn,
     ];
 
-    /// The name that options take.
+    /// Name in command-line options.
     pub fn name(self) -> &'static str {
         match self {
             CorpusFormat::Text => "text",

@@ -1,7 +1,7 @@
-//! What a format cannot hold of a document, counted before or while it is written.
+//! Counts what a format cannot represent of a document.
 //!
-//! One table says which format holds what; a few things depend on the document and are asked of the writer. Nothing here
-//! changes a document.
+//! A table lists what each format can represent; a few cases depend on the document and are decided by the writers.
+//! Documents are not changed.
 //!
 //! ```
 //! use canonym_core::corpus::losses::losses;
@@ -20,52 +20,52 @@ use crate::corpus::CorpusFormat::{BiocJson, BiocXml, Biosyn, Brat, Conll, Jsonl,
 use crate::corpus::check::quote;
 use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat, biosyn, brat, conll};
 
-/// A kind of thing that is lost.
+/// A kind of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Loss {
-    /// Texts, of which only the mentions stay.
+    /// Texts; only the mentions remain.
     Text,
-    /// Line breaks and other white space that become something else.
+    /// Line breaks and other white space, which are replaced.
     WhiteSpace,
-    /// Titles, abstracts and other parts of texts.
+    /// Sections.
     Section,
-    /// Annotations altogether.
+    /// All annotations.
     Annotation,
-    /// Mentions with gaps, written from the first to the last word.
+    /// Discontinuous mentions, written as their hull.
     Hull,
-    /// Mentions with gaps, left out.
+    /// Discontinuous mentions, dropped.
     Discontinuous,
-    /// Mentions that overlap a longer one, left out.
+    /// Mentions that overlap a longer one, dropped.
     Overlapping,
-    /// Mentions across a line break, written in parts.
+    /// Mentions across a line break, written in fragments.
     Split,
-    /// Types that are no word, changed or given.
+    /// Types that are missing or not a single word, replaced.
     Type,
-    /// Borders between the ids of one mention.
+    /// Separation of several ids of a mention.
     IdList,
     /// Names of the parts of composite mentions.
     Parts,
-    /// What the source calls an annotation.
+    /// Keys of annotations.
     Key,
-    /// What else is said of a mention.
+    /// Attributes of annotations.
     Attribute,
-    /// Relations, left out.
+    /// Relations, dropped.
     Relation,
-    /// Keys, roles or attributes of relations that are written.
+    /// Keys, roles or attributes of relations.
     RelationDetail,
-    /// What is said of a document.
+    /// Attributes of documents.
     DocumentAttribute,
-    /// How sure a system is.
+    /// Scores.
     Score,
-    /// Candidates behind the first, and the names and scores of all.
+    /// Candidates after the first, and names and scores of all.
     Candidate,
-    /// Documents of which nothing is left.
+    /// Documents that are dropped.
     Document,
-    /// What only the format of the source can hold.
+    /// Content that only the source format can represent.
     Residue,
 }
 
-/// Which formats hold what. What is not listed here depends on the document.
+/// What each format can represent. Other kinds depend on the document.
 const HELD: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::Section, &[Jsonl, BiocXml, BiocJson, CorpusFormat::PubmedXml, Pubtator]),
     (Loss::Annotation, &[Jsonl, Pubtator, BiocXml, BiocJson, Brat, Conll, Texoo, Biosyn]),
@@ -79,36 +79,36 @@ const HELD: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::Candidate, &[Jsonl]),
 ];
 
-/// Whether `format` holds whatever is said of a mention.
+/// Whether `format` can represent attributes of mentions.
 pub fn holds_attributes(format: CorpusFormat) -> bool {
     holds(format, Loss::Attribute)
 }
 
-/// Whether `format` has a place for a kind of thing at all.
+/// Whether `format` can represent a kind of content at all.
 fn holds(format: CorpusFormat, loss: Loss) -> bool {
     HELD.iter().any(|(held, formats)| *held == loss && formats.contains(&format))
 }
 
-/// How often something is lost.
+/// Number of losses of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LossCount {
-    /// How many.
+    /// Number of items.
     pub n: u64,
-    /// The id of the first document that loses any.
+    /// Id of the first document with such a loss.
     pub first: String,
-    /// The format whose residue it is; `None` for everything else.
+    /// The source format of lost residue; `None` for other kinds.
     pub format: Option<CorpusFormat>,
 }
 
-/// What is lost, by kind.
+/// Losses by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// The kinds of which anything is lost.
+    /// The kinds with a loss.
     pub counts: BTreeMap<Loss, LossCount>,
 }
 
 impl Losses {
-    /// Adds what a later document loses.
+    /// Adds the losses of a later document.
     pub fn add(&mut self, later: Losses) {
         for (loss, count) in later.counts {
             let sum = self.counts.entry(loss).or_insert_with(|| LossCount { n: 0, ..count.clone() });
@@ -116,17 +116,17 @@ impl Losses {
         }
     }
 
-    /// Whether nothing is lost.
+    /// Whether there are no losses.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// One line for people for each kind.
+    /// One message per kind, in the past tense.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.told(("was", "were"))
     }
 
-    /// The same before anything is written.
+    /// One message per kind, in the future tense.
     pub fn forecast(&self) -> impl Iterator<Item = String> {
         self.told(("will be", "will be"))
     }
@@ -148,7 +148,7 @@ impl Losses {
     }
 }
 
-/// What a loss is called, one and several, and what became of it.
+/// Name of the lost item in singular and plural, and what happened to it.
 fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
     let left_out = "dropped";
     match loss {
@@ -179,7 +179,7 @@ fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// What `format` cannot hold of `document`.
+/// What is lost when `document` is written in `format`.
 pub fn losses(document: &AnnotatedDocument, format: CorpusFormat) -> Losses {
     let mut losses = Losses::default();
     let annotations = &document.annotations;
@@ -201,7 +201,7 @@ pub fn losses(document: &AnnotatedDocument, format: CorpusFormat) -> Losses {
     if !holds(format, Loss::DocumentAttribute) {
         losses.count(Loss::DocumentAttribute, document.attributes.len(), document);
     }
-    // The lines of brat and CoNLL say nothing that the document does not say, too.
+    // The residue of brat and CoNLL contains nothing beyond the document.
     let residue = document.residue.as_ref().filter(|residue| ![format, Brat, Conll].contains(&residue.format));
     if let Some(residue) = residue {
         let first = document.document.id.clone();

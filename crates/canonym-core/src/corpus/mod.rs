@@ -1,7 +1,7 @@
-//! Corpus formats: one file a format, all to and from [`AnnotatedDocument`].
+//! Corpus formats: one file per format, all converted to and from [`AnnotatedDocument`].
 //!
-//! Readers turn the offsets of a format into bytes and check each against its text; writers turn them
-//! back. Concepts are written as ids such as `MESH:D003924`, never as numbers of one knowledge base.
+//! Readers convert the offsets of a format to bytes and check them against the text; writers convert them back.
+//! Concepts are identified by ids such as `MESH:D003924`, never by indices of a knowledge base.
 
 mod bioc;
 pub mod bioc_json;
@@ -28,136 +28,136 @@ pub use format::{CorpusFormat, Reader, Writer};
 
 use crate::text::{Document, Section, Span};
 
-/// The largest document that is read, and the longest line: 64 MiB.
+/// Maximum size of a document and of a line: 64 MiB.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
-/// A candidate concept as files carry it.
+/// A candidate concept in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CandidateRecord {
-    /// The concept id, several joined by `|` where the source has several for one concept.
+    /// The concept id; several ids of one concept are joined by `|`.
     pub id: String,
     /// The preferred name.
     pub name: String,
-    /// The calibrated probability that this is the concept meant.
+    /// Calibrated probability that the concept is correct.
     pub score: f32,
 }
 
-/// A name and a value that a source attaches to something: a BioC infon, a brat attribute, a context of a mention.
+/// A name and a value: a BioC infon, a brat attribute, or the context of a mention.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attribute {
-    /// What the source calls it.
+    /// Name in the source.
     pub name: String,
-    /// What it says.
+    /// Its value.
     pub value: String,
 }
 
-/// A mention with its concept ids, as a corpus or a linker gives it.
+/// A mention with concept ids, from a corpus or a linker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotation {
-    /// What the source calls the annotation itself, such as `T1`; empty where it has no name.
+    /// Key of the annotation in the source, such as `T1`; may be empty.
     pub key: String,
-    /// One span, or several in text order for a discontinuous mention. Never empty.
+    /// One span, or several in text order for a discontinuous mention; never empty.
     pub spans: Vec<Span>,
-    /// The annotated text as the source gives it (its own words, not cut out again).
+    /// The annotated text as given by the source (not extracted from the text).
     pub text: String,
-    /// The type, such as `Disease`; empty where the source has none.
+    /// The semantic type, such as `Disease`; may be empty.
     pub semantic_type: String,
-    /// The ids as the source wrote them, such as `D003924`, `D001260|208900`, `-1`, or several for a composite mention.
+    /// The ids as in the source, such as `D003924`, `D001260|208900`, `-1`, or several for a composite mention.
     pub ids: Vec<String>,
-    /// How sure the system is; `None` in gold data.
+    /// Confidence of the system; `None` in gold.
     pub score: Option<f32>,
-    /// Whether the system abstains: no concept of the knowledge base is meant.
+    /// Whether the system did not link the mention (NIL).
     pub nil: bool,
-    /// What the system considered, best first; empty in gold data.
+    /// The candidates of the system, best first; empty in gold.
     pub candidates: Vec<CandidateRecord>,
-    /// The names of the parts of a composite mention, where the source splits them; else empty.
+    /// Names of the parts of a composite mention, if the source splits it; else empty.
     pub parts: Vec<String>,
-    /// What else is said of the mention, in the order of the source.
+    /// Further attributes in source order.
     pub attributes: Vec<Attribute>,
 }
 
 impl Annotation {
-    /// The id of the concept that it is linked to; `None` where it is not linked.
+    /// Id of the linked concept; `None` if not linked.
     pub fn concept_id(&self) -> Option<&str> {
         self.candidates.first().filter(|_| !self.nil).map(|best| best.id.as_str())
     }
 
-    /// The calibrated probability of a prediction; 1 in gold data.
+    /// Calibrated probability of a prediction; 1 in gold.
     pub fn probability(&self) -> f32 {
         self.score.unwrap_or(1.0)
     }
 }
 
-/// One end of a relation.
+/// An argument of a relation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Argument {
-    /// The role, such as `Arg1`; empty where the source has none.
+    /// Its role, such as `Arg1`; may be empty.
     pub role: String,
-    /// The key of an annotation or relation, or the id of a concept, as the source writes it.
+    /// Key of an annotation or relation, or id of a concept, as in the source.
     pub target: String,
 }
 
-/// A relation as the source writes it: carried along, never interpreted.
+/// A relation as in the source, kept without interpretation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Relation {
-    /// What the source calls the relation itself, such as `R1`; empty where it has no name.
+    /// Key of the relation in the source, such as `R1`; may be empty.
     pub key: String,
     /// The kind, such as `CID`.
     pub kind: String,
-    /// What it relates.
+    /// The related annotations or concepts.
     pub arguments: Vec<Argument>,
-    /// What else is said of it, in the order of the source.
+    /// Further attributes in source order.
     pub attributes: Vec<Attribute>,
 }
 
 impl Relation {
-    /// A relation without key and roles.
+    /// A relation without key, roles and attributes.
     pub fn plain(kind: &str, targets: &[&str]) -> Relation {
         let argument = |target: &&str| Argument { role: String::new(), target: (*target).to_owned() };
         Relation { kind: kind.to_owned(), arguments: targets.iter().map(argument).collect(), ..Relation::default() }
     }
 
-    /// Whether there is no more than a kind and targets.
+    /// Whether it has only a kind and targets.
     pub fn is_plain(&self) -> bool {
         self.key.is_empty() && self.attributes.is_empty() && self.arguments.iter().all(|one| one.role.is_empty())
     }
 }
 
-/// What of a document only its own format can hold: the reader keeps it, the writer of the same format uses it, every
-/// other writer leaves it out.
+/// Content that only the source format can represent. Kept by the reader, used by the writer of the same format,
+/// dropped by all other writers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residue {
-    /// The format that can hold it.
+    /// The format that can represent it.
     pub format: CorpusFormat,
-    /// The content, in whatever shape reader and writer agree on.
+    /// The content, in a form that reader and writer agree on.
     pub content: serde_json::Value,
 }
 
 impl Annotation {
-    /// Whether a system made this, rather than a person: it has a score, candidates or an abstention.
+    /// Whether it was predicted by a system: it has a score or candidates, or is NIL.
     pub fn is_linked(&self) -> bool {
         self.score.is_some() || self.nil || !self.candidates.is_empty()
     }
 }
 
-/// A document with its annotations, in the order of the source.
+/// A document with its annotations, in source order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AnnotatedDocument {
-    /// The text and its identifier.
+    /// The text and its id.
     pub document: Document,
     /// The mentions.
     pub annotations: Vec<Annotation>,
     /// The relations.
     pub relations: Vec<Relation>,
-    /// What is said of the document as a whole, in the order of the source.
+    /// Attributes of the document in source order.
     pub attributes: Vec<Attribute>,
-    /// What only the format of the source can hold; `None` where nothing is left.
+    /// Content that only the source format can represent, if any.
     pub residue: Option<Box<Residue>>,
 }
 
-/// A document of a title and an abstract, as PubTator counts offsets: both joined by one space.
+/// A document of title and abstract with PubTator offsets: both are joined by one space.
 ///
-/// The space is there even where one of the two is empty, except that nothing follows the title of an empty abstract.
+/// The space is present even if the title is empty; there is none before an empty abstract.
 pub(crate) fn join_passages(id: String, title: Option<&str>, summary: Option<&str>) -> Document {
     let mut text = String::new();
     let mut sections = Vec::new();

@@ -1,7 +1,7 @@
-//! Plain text: one file is one document, without annotations.
+//! Plain text: one document per file, without annotations.
 //!
-//! The document id is the name of the file without its extension, `stdin` for standard input. The text stays as it is,
-//! line ends included, because offsets count them; only a byte order mark is removed. There is no writer.
+//! The document id is the file name without extension, `stdin` for standard input. The text is unchanged, including
+//! line ends, because offsets count them; only a byte order mark is removed. Cannot be written.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::text::Document;
 use crate::{Error, Result};
 
-/// Reads all of `input` as one document.
+/// Reads `input` as one document.
 pub fn read(input: &mut Input) -> Result<AnnotatedDocument> {
     let mut bytes = Vec::new();
     let limit = MAX_DOCUMENT_BYTES as u64 + 1;

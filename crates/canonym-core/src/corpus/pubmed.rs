@@ -1,11 +1,11 @@
-//! Citations of PubMed as XML: sets of articles and book chapters, baseline files, single citations.
+//! PubMed XML: sets of articles and book chapters, baseline files, single citations.
 //!
-//! The text is the title, a space and the abstract, its parts joined by a space and each part with a label as
-//! `LABEL: text`, as PubMed shows it and PubTator counts it; the label `UNLABELLED` is not shown. Title and parts are
-//! sections, of kind `title`, `abstract` or the label. Markup in texts (`<i>`, `<sub>`, formulas) leaves its text; a run
-//! of white space with a line break becomes one space. Journal, year and the ids of MeSH headings are attributes.
-//! Titles and abstracts in other languages are not taken. Citations of which the file only says that they are deleted
-//! are counted. The writer makes a set with id, title and abstract: the format holds no annotations.
+//! The text is the title, a space and the abstract; the parts of an abstract are joined by a space, a labelled part as
+//! `LABEL: text`, as shown by PubMed and counted by PubTator; the label `UNLABELLED` is omitted. Title and parts are
+//! sections with kind `title`, `abstract` or the label. Markup (`<i>`, `<sub>`, formulas) is reduced to its text; white
+//! space with a line break becomes one space. Journal, year and ids of MeSH headings are attributes. Titles and
+//! abstracts in other languages are ignored. Deleted citations are counted. Writes a set with id, title and abstract:
+//! the format has no annotations.
 
 use crate::corpus::bioc_xml::escape;
 use crate::corpus::check::{Checker, quote};
@@ -16,7 +16,7 @@ use crate::input::xml::{Event, XmlReader};
 use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
 
-/// Elements that hold citations.
+/// Elements that contain citations.
 const SETS: [&str; 6] = [
     "PubmedArticleSet",
     "MedlineCitationSet",
@@ -26,34 +26,34 @@ const SETS: [&str; 6] = [
     "PubmedData",
 ];
 
-/// The label of a part that PubMed shows without one.
+/// The label that PubMed omits.
 const UNLABELLED: &str = "UNLABELLED";
 
-/// What stands before the first citation of a set that is made here.
+/// Start of a newly written set.
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<PubmedArticleSet>\n";
 
-/// The documents of an input.
+/// Reader of documents.
 pub(super) struct Documents {
     xml: XmlReader,
-    /// How many elements are open around the citation that was read last.
+    /// Number of elements open around the last citation.
     outside: usize,
 }
 
-/// What is read of a citation.
+/// Content of a citation.
 #[derive(Default)]
 struct Citation {
     pmid: String,
     title: String,
-    /// Labels and texts.
+    /// Labels and texts of the abstract.
     parts: Vec<(String, String)>,
     journal: String,
     year: String,
     headings: Vec<String>,
 }
 
-/// What an element of a citation is.
+/// Role of an element in a citation.
 enum Place {
-    /// Holds more of the citation.
+    /// Contains further elements of the citation.
     Inside,
     Pmid,
     Title,
@@ -69,12 +69,12 @@ impl Documents {
         Ok(Documents { xml: XmlReader::new(input)?, outside: 0 })
     }
 
-    /// A number that grows while the input is read.
+    /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.xml.n_bytes()
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         if self.xml.is_broken() {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Documents {
         Ok(n_deleted)
     }
 
-    /// The rest of a citation whose start was read.
+    /// Reads a citation after its start tag.
     fn citation(&mut self) -> Result<Citation> {
         let (outside, start) = (self.xml.depth() - 1, self.xml.n_bytes());
         let mut citation = Citation::default();
@@ -163,7 +163,7 @@ impl Documents {
         Ok(citation)
     }
 
-    /// The text of the element that began last, on one line.
+    /// The text of the current element, on one line.
     fn text(&mut self) -> Result<String> {
         let text = self.xml.read_text()?;
         let text = text.trim();
@@ -210,12 +210,12 @@ impl Citation {
     }
 }
 
-/// Appends one document to `out`, without its annotations.
+/// Appends a document to `out`, without annotations.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
     let mut id = Vec::new();
     escape(&document.id, false, false, &mut id);
-    // What XML cannot hold is written as a space, and spaces around an id do not count.
+    // Characters that are invalid in XML become spaces, and spaces around an id are ignored.
     if String::from_utf8_lossy(&id).trim().is_empty() {
         let message = format!("PubMed XML cannot hold the document id {}", quote(&document.id));
         return Err(Error::invalid(message).with_hint("change the document id, or use jsonl"));
@@ -263,7 +263,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// What stands around documents.
+/// Text before, between and after documents.
 pub(super) fn frame(_first: Option<&AnnotatedDocument>) -> Frame {
     Frame { before: HEAD.as_bytes().to_vec(), between: b"", after: b"</PubmedArticleSet>\n" }
 }

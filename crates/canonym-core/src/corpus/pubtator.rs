@@ -1,14 +1,14 @@
-//! PubTator: `id|t|title`, `id|a|abstract`, annotation lines by tab, a blank line between documents.
+//! PubTator: `id|t|title`, `id|a|abstract`, tab-separated annotation lines, a blank line between documents.
 //!
-//! An annotation line is `id start end text type ids parts` by tab. `ids` may be absent and stays one string as the
-//! source writes it, whatever joins the ids in it (`D003110|D009369`, `D004829+D003294`, `7037,7036`); `parts` is the
-//! optional column of the names of a composite mention, split at `|`. Any other line by tab, such as
-//! `id CID D003042 D012640`, is a relation and is carried along as it is.
+//! An annotation line has the tab-separated columns `id start end text type ids parts`. `ids` may be absent; it is kept
+//! as one string, whatever its separator (`D003110|D009369`, `D004829+D003294`, `7037,7036`). The optional `parts`
+//! contains the names of a composite mention, separated by `|`. Any other tab-separated line, such as
+//! `id CID D003042 D012640`, is a relation, kept as is.
 //!
-//! Offsets are code points of the title, one separator and the abstract. A document with the id of an earlier one is a
-//! document of its own, and is counted, as is one without a title. What the format cannot carry: a discontinuous mention is written as its hull, and of candidates
-//! only the first is written, `-1` where the system abstains; scores are left out. Line breaks in a text become
-//! spaces, so that offsets hold.
+//! Offsets are code points of title, one separator and abstract. A document with the id of an earlier one, and one
+//! without a title, are counted as oddities. When writing, discontinuous mentions become their hull, only the first
+//! candidate is written (`-1` if not linked), and scores are dropped. Line breaks in a text become spaces, which
+//! preserves offsets.
 
 use std::path::Path;
 
@@ -19,18 +19,18 @@ use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Mention, Span};
 use crate::{Error, Result};
 
-/// What stands in the column of ids where a system abstains.
+/// Written for a mention that a system did not link.
 const NO_CONCEPT: &str = "-1";
 
-/// A line that is not blank and its number from 1.
+/// Number (from 1) and text of a non-blank line.
 type Row = (u64, String);
 
-/// The documents of an input: blocks of lines between blank lines.
+/// Reader of documents: blocks of lines separated by blank lines.
 pub(super) struct Blocks {
     input: Input,
-    /// The title line of the next document, where no blank line stood before it.
+    /// The title line of the next document, if no blank line came before it.
     held: Option<Row>,
-    /// The first line of the last document.
+    /// First line of the last document.
     first_line: u64,
 }
 
@@ -39,17 +39,17 @@ impl Blocks {
         Blocks { input, held: None, first_line: 0 }
     }
 
-    /// How many lines were read.
+    /// Number of lines read.
     pub fn n_lines(&self) -> u64 {
         self.input.n_lines()
     }
 
-    /// The file, and the first line of the document that was read last.
+    /// The file, and the first line of the last document.
     pub fn place(&self) -> (&Path, u64) {
         (self.input.path(), self.first_line)
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         let rows = match self.next_block() {
             Ok(rows) => rows,
@@ -89,7 +89,7 @@ impl Blocks {
         Ok(rows)
     }
 
-    /// Leaves the rest of a block in which a line could not be read.
+    /// Skips the rest of a block with an unreadable line.
     fn skip_block(&mut self) {
         loop {
             let n_lines = self.input.n_lines();
@@ -101,7 +101,7 @@ impl Blocks {
                     return;
                 }
                 Ok(Some(_)) => {}
-                // A line that is no text was left behind; an input that fails where it stands fails there for ever.
+                // A line that is not UTF-8 was skipped; without progress the same error would repeat.
                 Err(Error::Parse { .. }) if self.input.n_lines() > n_lines => {}
                 Ok(None) | Err(_) => return,
             }
@@ -115,7 +115,7 @@ enum Passage {
     Abstract,
 }
 
-/// The id, kind and text of a title or abstract line.
+/// Id, kind and text of a title or abstract line.
 fn passage(line: &str) -> Option<(&str, Passage, &str)> {
     let (id, rest) = line.split_once('|')?;
     if id.contains('\t') {
@@ -129,12 +129,12 @@ fn starts_document(line: &str) -> bool {
     matches!(passage(line), Some((_, Passage::Title, _)))
 }
 
-/// Whether the second column of a line by tab is the kind of a relation rather than an offset.
+/// Whether the second column is the kind of a relation rather than an offset.
 fn is_relation(column: &str) -> bool {
     column.starts_with(|c: char| c.is_alphabetic())
 }
 
-/// A line of an annotation by its columns.
+/// The columns of an annotation line.
 struct AnnotationLine<'a> {
     number: u64,
     spans: [(u64, u64); 1],
@@ -177,7 +177,7 @@ fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<Annot
     Ok(AnnotatedDocument { document, annotations, relations, ..AnnotatedDocument::default() })
 }
 
-/// The text of a block, and how many of its rows it takes.
+/// The text of a block, and the number of rows that it takes.
 fn read_text(path: &Path, rows: &[Row]) -> Result<(Document, usize)> {
     let mut title = None;
     let mut summary = None;
@@ -210,7 +210,7 @@ fn read_text(path: &Path, rows: &[Row]) -> Result<(Document, usize)> {
     Ok((join_passages(document_id.to_owned(), title, summary), n_passages))
 }
 
-/// The columns of an annotation or a relation.
+/// Splits an annotation or relation line into columns.
 fn read_columns<'a>(path: &Path, number: u64, line: &'a str, document_id: &str) -> Result<Vec<&'a str>> {
     let columns: Vec<&str> = line.split('\t').collect();
     if columns.len() < 2 {
@@ -240,14 +240,14 @@ fn offset(path: &Path, number: u64, column: &str) -> Result<u64> {
     value.ok_or_else(|| Error::parse(path, number, format!("the offset {} is not an integer", quote(column))))
 }
 
-/// Appends one document and a blank line to `out`.
+/// Appends a document and a blank line to `out`.
 ///
-/// The title is the section of that name where it stands first and one white space follows it; else what comes
+/// The title is the `title` section if it is at the start and followed by one white-space character; else the text
 /// before the first line break; else the whole text.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
     let id = column(document, "id", &document.id)?;
-    // At the start of a file a byte order mark is no part of the id.
+    // At the start of a file a byte order mark would not be read as part of the id.
     if id.is_empty() || id.contains('|') || id.starts_with('\u{feff}') {
         return Err(Error::invalid(format!("PubTator cannot hold the document id {}", quote(id)))
             .with_hint("use an id without `|` that does not start with a byte order mark"));
@@ -298,7 +298,7 @@ fn annotation_line(document: &Document, map: &OffsetMap<'_>, annotation: &Annota
     Ok(line)
 }
 
-/// The column of ids, `None` where the annotation has no such column.
+/// The column of ids; `None` if the annotation has none.
 fn written_ids(annotation: &Annotation) -> Option<String> {
     if annotation.nil {
         return Some(NO_CONCEPT.to_owned());
@@ -317,7 +317,7 @@ fn code_point(map: &OffsetMap<'_>, byte: u32) -> usize {
     map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text")
 }
 
-/// The title and the abstract; between them one character is left out, for which readers put the separator.
+/// Title and abstract, without the character between them, for which readers insert the separator.
 fn split_text(document: &Document) -> (&str, &str) {
     let text = document.text.as_str();
     let title = document.sections.iter().find(|section| section.kind == "title");
@@ -325,7 +325,7 @@ fn split_text(document: &Document) -> (&str, &str) {
     border.or_else(|| split_at_space(text, Span::new(0, text.find(['\n', '\r'])?))).unwrap_or((text, ""))
 }
 
-/// `text` under `title` and behind the one white space that follows; `None` where there is none or nothing comes after it.
+/// `text` split after `title` and the white-space character that follows; `None` if there is none or nothing follows.
 fn split_at_space(text: &str, title: Span) -> Option<(&str, &str)> {
     let rest = &text[title.end as usize..];
     let separator = rest.chars().next().filter(|c| c.is_whitespace())?;
@@ -333,17 +333,17 @@ fn split_at_space(text: &str, title: Span) -> Option<(&str, &str)> {
     (!summary.is_empty()).then(|| (title.of(text), summary))
 }
 
-/// `text` with a space for each line break.
+/// Replaces each line break of `text` by a space.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// `text` with a space for each line break and tab.
+/// Replaces each line break and tab of `text` by a space.
 fn one_column(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
 }
 
-/// `value`, unless it would break its line.
+/// Returns `value`, or an error if it contains a tab or line break.
 fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
     if !value.contains(['\n', '\r', '\t']) {
         return Ok(value);

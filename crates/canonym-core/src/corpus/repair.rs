@@ -1,8 +1,8 @@
-//! Repairs offsets that are wrong in a way that leaves no doubt, and says what it did.
+//! Repairs wrong offsets when the repair is unambiguous, and reports what was changed.
 //!
-//! Four things go wrong with offsets when texts pass through many hands, and each can be recognised: they count another
-//! unit, they are shifted because something before them was added or removed, one end was cut, or the text of the
-//! annotation was spelled in another way. What fits none of these, or more than one place, stays as wrong as it was.
+//! Four kinds of errors are recognised: offsets in another unit, offsets shifted by added or removed text, a boundary
+//! inside a word, and a different spelling of the annotated text. Anything else, or a text that fits at several
+//! positions, is left unrepaired.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,24 +12,25 @@ use crate::text::Document;
 use crate::text::normalise::fold;
 use crate::text::offsets::OffsetMap;
 
-/// How far a shifted mention may be from its offsets, in code points.
+/// Maximum shift of a mention, in code points.
 const NEAR: i64 = 16;
 
-/// Mentions with fewer code points need another one beside them with the same shift: they stand everywhere.
+/// Mentions with fewer code points are repaired only if a longer mention has about the same shift, because short
+/// strings occur everywhere.
 const SHORT: usize = 3;
 
-/// Why offsets were repaired.
+/// The kind of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixKind {
-    /// The text stands that many code points further on.
+    /// The text is this many code points further on.
     Shifted(i64),
-    /// The offsets of the document count UTF-16 units.
+    /// Offsets were in UTF-16 units.
     Utf16,
-    /// The offsets of the document count bytes of UTF-8.
+    /// Offsets were in UTF-8 bytes.
     Utf8,
-    /// One end lay inside a word, and the text says where it belongs.
+    /// One boundary was inside a word; the text determined the correct one.
     Cut,
-    /// The text under the span is the same in another spelling; the span stays.
+    /// The text at the span has another spelling; the span is unchanged.
     Spelling,
 }
 
@@ -51,22 +52,22 @@ impl fmt::Display for FixKind {
     }
 }
 
-/// One annotation of which the offsets were repaired.
+/// A repaired annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
-    /// The file.
+    /// Its file.
     pub path: PathBuf,
-    /// The line of the annotation, from 1.
+    /// Its line, from 1.
     pub line: u64,
-    /// The id of the document.
+    /// Id of the document.
     pub document: String,
-    /// The text of the annotation as its source gives it.
+    /// Its text in the source.
     pub text: String,
-    /// From the first to the last code point, as the source had it.
+    /// Start and end in code points before the repair.
     pub before: (u64, u64),
-    /// The same after the repair.
+    /// Start and end in code points after the repair.
     pub after: (u64, u64),
-    /// What was wrong.
+    /// The kind of the repair.
     pub kind: FixKind,
 }
 
@@ -83,12 +84,12 @@ impl fmt::Display for Fix {
     }
 }
 
-/// Spans in code points and what they repair.
+/// Repaired spans in code points, with the kind of the repair.
 pub(super) type Repaired = (Vec<(u64, u64)>, FixKind);
 
-/// For each annotation of a document its repaired spans, `None` where nothing is wrong or nothing is certain.
+/// Repaired spans of each annotation of a document, `None` if it is correct or no repair is certain.
 ///
-/// `fits` says for each whether its offsets are right as they are.
+/// `fits` states for each annotation whether its offsets are correct.
 pub(super) fn repair(
     document: &Document,
     map: &OffsetMap<'_>,
@@ -113,7 +114,7 @@ pub(super) fn repair(
     repaired
 }
 
-/// The spans of all annotations, where every one fits as soon as offsets count another unit.
+/// The spans of all annotations, if every one fits with offsets in another unit.
 fn other_unit(text: &str, map: &OffsetMap<'_>, placed: &[Placed<'_>]) -> Option<Vec<Option<Repaired>>> {
     if text.is_ascii() {
         return None;
@@ -164,25 +165,25 @@ fn is_spelled_otherwise(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wa
     !wanted.is_empty() && fold(&covered.join(" ")) == wanted
 }
 
-/// Whether `wanted` stands at `spans` to the letter, with the end of a word at one side at least.
+/// Whether `wanted` is exactly the text at `spans`, with a word boundary on at least one side.
 fn stands_at(text: &str, map: &OffsetMap<'_>, spans: &[(u64, u64)], wanted: &str) -> bool {
     let Ok(found) = find_spans(text, map, &Placed { line: 0, spans, text: Some(wanted) }) else { return false };
-    // Padding would let two neighbouring shifts fit.
+    // With white space ignored at the ends, two neighbouring shifts could fit.
     let n_chars: u64 = spans.iter().map(|(start, end)| end - start).sum();
     let is_exact = spans.len() > 1 || n_chars == wanted.chars().count() as u64;
     let (start, end) = (found[0].start as usize, found[found.len() - 1].end as usize);
     is_exact && !(is_inside_word(text, start) && is_inside_word(text, end))
 }
 
-/// Whether letters or digits stand at both sides of a byte of `text`.
+/// Whether a byte of `text` is between two letters or digits.
 fn is_inside_word(text: &str, byte: usize) -> bool {
     let before = text[..byte].chars().next_back().is_some_and(char::is_alphanumeric);
     before && text[byte..].chars().next().is_some_and(char::is_alphanumeric)
 }
 
-/// The span where one end is right and the other lies inside a word, beyond the text or on the wrong side.
+/// The span if one boundary is correct and the other is inside a word, past the text, or on the wrong side.
 ///
-/// A span that ends with a word may as well be the right one under a wrong text: that is left alone.
+/// A span that ends at a word boundary may be correct with a wrong text, so it is not changed.
 fn cut(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> Option<Repaired> {
     let &[(start, end)] = placed.spans else { return None };
     let wanted = wanted.trim();
@@ -199,7 +200,8 @@ fn cut(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> Op
     }
 }
 
-/// Whether nothing speaks against a repair: its place is not taken by the same text, and a short mention has company.
+/// Whether a repair is certain: no annotation of the same text has its span, and a shift of a short mention is
+/// confirmed by another.
 fn is_certain(placed: &[Placed<'_>], fits: &[bool], repaired: &[Option<Repaired>], row: usize) -> bool {
     let Some((spans, repair)) = &repaired[row] else { return false };
     let FixKind::Shifted(by) = repair else { return true };
@@ -222,7 +224,7 @@ fn n_chars(placed: &Placed<'_>) -> usize {
     placed.text.map_or(0, |text| text.trim().chars().count())
 }
 
-/// The hull of spans in code points; (0, 0) where there are none.
+/// Hull of spans in code points; (0, 0) if empty.
 pub(super) fn hull(spans: &[(u64, u64)]) -> (u64, u64) {
     (spans.first().map_or(0, |span| span.0), spans.last().map_or(0, |span| span.1))
 }
@@ -234,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of annotations `(start, end, text)`.
+    /// The repairs of annotations `(start, end, text)`.
     fn check(text: &str, annotations: &[(u64, u64, &str)], expect: Expect) {
         let document = Document { id: "7".to_owned(), text: text.to_owned(), sections: Vec::new() };
         let map = OffsetMap::new(text);

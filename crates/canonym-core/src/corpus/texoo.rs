@@ -1,8 +1,8 @@
-//! Annotated documents of TeXoo: one JSON object with a list of documents.
+//! TeXoo documents: one JSON object with a list of documents.
 //!
-//! Offsets count UTF-16 units, as Java does. A document that was not changed is written as its file has it, unknown
-//! fields included; what stands behind the list of documents is left out. Of a linked mention the best concept is
-//! written as `refId`, with the source `PRED`; a discontinuous mention is written as its hull.
+//! Offsets are UTF-16 units, as in Java. An unchanged document is written as read, including unknown fields; members
+//! after the list of documents are dropped. For a linked mention the best concept is written as `refId`, with source
+//! `PRED`; a discontinuous mention is written as its hull.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,16 +17,16 @@ use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Mention, Section, Span};
 
-/// Who annotated, where a person did.
+/// Source of manual annotations.
 const GOLD: &str = "GOLD";
 
-/// Who annotated, where a system did.
+/// Source of predicted annotations.
 const PREDICTED: &str = "PRED";
 
-/// What every mention is to TeXoo.
+/// Class of mentions.
 const CLASS: &str = "NamedEntityAnnotation";
 
-/// A document; the order of the fields is that of TeXoo.
+/// A document; field order as in TeXoo.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct TexooDocument {
@@ -63,16 +63,16 @@ struct TexooAnnotation {
     extra: Map<String, Value>,
 }
 
-/// What the residue of a document holds.
+/// Residue of a document.
 #[derive(Default, Serialize, Deserialize)]
 struct Kept {
-    /// The members of the corpus before its documents; with the first document only.
+    /// The members of the corpus before its documents; only with the first document.
     head: Option<Infons>,
-    /// The document as its file has it.
+    /// The document as in its file.
     source: String,
 }
 
-/// The documents of an input.
+/// Reader of documents.
 pub(super) struct Documents {
     pieces: JsonStream,
     n_documents: u64,
@@ -83,12 +83,12 @@ impl Documents {
         Ok(Documents { pieces: JsonStream::new(input, &["documents"], "text"), n_documents: 0 })
     }
 
-    /// A number that grows while the input is read.
+    /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.pieces.n_bytes()
     }
 
-    /// The next document, `None` after the last one. After a malformed one the next call reads the one after it.
+    /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
         let Some(piece) = self.pieces.next_piece()? else { return Ok(None) };
         self.n_documents += 1;
@@ -137,7 +137,7 @@ fn skeleton(parsed: &TexooDocument) -> AnnotatedDocument {
     AnnotatedDocument { document, attributes, ..AnnotatedDocument::default() }
 }
 
-/// A range of UTF-16 units in code points; one that is none lies beyond the text.
+/// Converts a range of UTF-16 units to code points; an invalid range is placed past the end of the text.
 fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
     let code_point = |unit: u64| map.byte_to_char(map.utf16_to_byte(usize::try_from(unit).ok()?)?);
     let found = code_point(begin).zip(begin.checked_add(length).and_then(code_point));
@@ -148,7 +148,7 @@ fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
 fn interpret(annotation: &TexooAnnotation, spans: Vec<Span>, text: &str) -> Annotation {
     let predicted = annotation.source.as_deref().is_some_and(|source| source == PREDICTED);
     let attribute = |name: &str, value: &String| Attribute { name: name.to_owned(), value: value.clone() };
-    // A score says that a system made it.
+    // A score implies a predicted annotation.
     let source = annotation.source.as_ref().filter(|_| !predicted).map(|source| attribute("source", source));
     let class = annotation.class.as_ref().filter(|class| *class != CLASS).map(|class| attribute("class", class));
     let attributes = [source, class];
@@ -240,13 +240,13 @@ fn fresh(annotation: &Annotation, map: &OffsetMap<'_>, text: &str) -> TexooAnnot
     }
 }
 
-/// A document as it stands in the list of its corpus.
+/// A document, formatted as an item of the corpus list.
 fn pretty(document: &TexooDocument) -> String {
     let text = serde_json::to_string_pretty(document).expect("texts and numbers in memory are always JSON");
     text.replace('\n', "\n    ")
 }
 
-/// What stands around documents.
+/// Text before, between and after documents.
 pub(super) fn frame(first: Option<&AnnotatedDocument>) -> Frame {
     let kept = first.and_then(kept_of).unwrap_or_default();
     let is_compact = !kept.source.is_empty() && !kept.source.contains('\n');

@@ -1,4 +1,4 @@
-//! How far annotators agree: Cohen's kappa of two, Krippendorff's alpha of any number, and F1 of the places that two of them marked.
+//! Inter-annotator agreement: Cohen's kappa, Krippendorff's alpha, and span F1.
 //!
 //! ```
 //! use canonym_core::eval::agreement::cohen_kappa;
@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Cohen's kappa: how far two annotators agree beyond chance, 1 at most. `both` has the labels that they gave the same things.
+/// Cohen's kappa, `(p_o - p_e) / (1 - p_e)`: agreement of two annotators corrected for chance, at most 1.
+/// `both` contains the two labels of each item.
 ///
-/// `None` where there are no labels, or both gave one and the same to everything: then chance agrees, too.
+/// `None` without items, or if all labels are equal, because expected agreement is then 1.
 pub fn cohen_kappa<T: Ord>(both: &[(T, T)]) -> Option<f64> {
     let n = both.len() as f64;
     let observed = both.iter().filter(|(one, other)| one == other).count() as f64 / n;
@@ -23,9 +24,10 @@ pub fn cohen_kappa<T: Ord>(both: &[(T, T)]) -> Option<f64> {
     (!both.is_empty() && expected < 1.0).then(|| (observed - expected) / (1.0 - expected))
 }
 
-/// Krippendorff's alpha for nominal labels: one row for each thing, with a label of each annotator or `None` where there is none.
+/// Krippendorff's alpha for nominal labels, `1 - D_o / D_e`. One row per item with the label of each annotator, `None`
+/// if missing.
 ///
-/// Things with fewer than two labels are left out. `None` where nothing is left, or all labels are the same.
+/// Items with fewer than two labels are excluded. `None` if no items remain, or if all labels are equal.
 pub fn krippendorff_alpha<T: Ord>(ratings: &[Vec<Option<T>>]) -> Option<f64> {
     let mut totals: BTreeMap<&T, f64> = BTreeMap::new();
     let mut disagreement = 0.0;
@@ -42,7 +44,7 @@ pub fn krippendorff_alpha<T: Ord>(ratings: &[Vec<Option<T>>]) -> Option<f64> {
             *totals.entry(label).or_default() += 1.0;
         }
         n += n_labels;
-        // Ordered pairs of unlike labels of one thing, each thing weighed by the pairs that it has.
+        // Ordered pairs of different labels within an item, weighted by 1 / (number of labels - 1).
         let alike: f64 = counts.values().map(|count| count * (count - 1.0)).sum();
         disagreement += (n_labels * (n_labels - 1.0) - alike) / (n_labels - 1.0);
     }
@@ -50,7 +52,7 @@ pub fn krippendorff_alpha<T: Ord>(ratings: &[Vec<Option<T>>]) -> Option<f64> {
     (expected > 0.0).then(|| 1.0 - (n - 1.0) * disagreement / expected)
 }
 
-/// F1 of the places that two annotators marked; `None` where neither marked any.
+/// F1 of the spans marked by two annotators; `None` if neither marked any.
 pub fn span_f1<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> Option<f64> {
     let n_common = one.intersection(other).count() as f64;
     let n_all = (one.len() + other.len()) as f64;
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn kappa_of_fifty_grant_proposals() {
-        // The usual example: both yes 20, both no 15, first alone yes 5, second alone yes 10.
+        // Textbook example: both yes 20, both no 15, only the first yes 5, only the second yes 10.
         let cells = [(true, true, 20), (true, false, 5), (false, true, 10), (false, false, 15)];
         let both: Vec<(bool, bool)> =
             cells.iter().flat_map(|&(one, other, n)| std::iter::repeat_n((one, other), n)).collect();

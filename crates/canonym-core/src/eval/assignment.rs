@@ -1,12 +1,13 @@
-//! The largest one-to-one assignment between gold and predicted annotations.
+//! Maximum one-to-one matching of gold and predicted annotations.
 //!
-//! It knows nothing of spans or ids: it gets the pairs that may be joined.
+//! Knows nothing about spans or ids: the caller provides the pairs that may be matched.
 
 use std::collections::VecDeque;
 
-/// The size of the largest set of `edges` (left, right) in which no left and no right vertex stands twice.
+/// Size of a maximum matching in the bipartite graph with `edges` (left, right).
 ///
-/// Augmenting paths are searched breadth first, without recursion, so that a hostile document cannot exhaust the stack.
+/// Augmenting paths are found by breadth-first search without recursion, so malicious documents cannot overflow the
+/// stack.
 pub fn maximum_matching(n_left: usize, n_right: usize, edges: &[(usize, usize)]) -> usize {
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); n_left];
     for &(left, right) in edges {
@@ -14,7 +15,7 @@ pub fn maximum_matching(n_left: usize, n_right: usize, edges: &[(usize, usize)])
     }
     let mut partner_of_right: Vec<Option<usize>> = vec![None; n_right];
     let mut partner_of_left: Vec<Option<usize>> = vec![None; n_left];
-    // The round in which a right vertex was last reached, and from which left vertex.
+    // For each right vertex, the iteration in which it was last reached, and from which left vertex.
     let mut reached = vec![usize::MAX; n_right];
     let mut reached_from = vec![0; n_right];
     let mut queue = VecDeque::new();
@@ -40,7 +41,7 @@ pub fn maximum_matching(n_left: usize, n_right: usize, edges: &[(usize, usize)])
             }
         }
         size += usize::from(free.is_some());
-        // Turn the path around: every vertex on it takes the partner through which it was reached.
+        // Augment along the path: each vertex is matched with the one it was reached from.
         while let Some(right) = free {
             let left = reached_from[right];
             partner_of_right[right] = Some(left);
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(maximum_matching(n, n, &edges), n);
     }
 
-    /// The same by trying every choice.
+    /// Reference: exhaustive search.
     fn exhaustive(edges: &[(usize, usize)], left: usize, used: u32) -> usize {
         if left == 5 {
             return 0;

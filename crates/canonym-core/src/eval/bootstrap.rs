@@ -1,19 +1,19 @@
-//! Confidence intervals by resampling documents.
+//! Bootstrap confidence intervals over documents.
 //!
-//! A resample draws as many documents as there are, with replacement; a statistic is computed on each resample and
-//! the interval holds the middle of its values. Mentions of one document stay together, since they are not independent.
+//! A resample draws n of n documents with replacement; the percentile interval contains the middle share of the
+//! statistic over all resamples. Mentions of a document stay together because they are not independent.
 
 use serde::{Deserialize, Serialize};
 
-/// SplitMix64, a small generator of which the sequence never changes between releases and machines.
+/// SplitMix64, a small generator whose sequence is the same on all machines and in all releases.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {
-    // Private: only the generator moves it.
+    // Private, because only the generator may change it.
     state: u64,
 }
 
 impl SplitMix64 {
-    /// The generator that starts at `seed`.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64 { state: seed }
     }
@@ -27,18 +27,18 @@ impl SplitMix64 {
         bits ^ (bits >> 31)
     }
 
-    /// A number from 0 up to, without, `limit`, which is not 0.
+    /// A number in `0..limit`; `limit` must be positive.
     pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next_u64()) * limit as u128) >> 64) as usize
     }
 }
 
-/// How intervals are made.
+/// Settings of the bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BootstrapConfig {
-    /// The number of resamples; 0 makes no intervals.
+    /// Number of resamples; 0 computes no intervals.
     pub n_resamples: usize,
-    /// The share of resamples inside the interval.
+    /// Confidence level.
     pub level: f64,
 }
 
@@ -48,13 +48,13 @@ impl Default for BootstrapConfig {
     }
 }
 
-/// The lower and the upper end of a confidence interval.
+/// Lower and upper bound of a confidence interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval(pub f64, pub f64);
 
-/// The interval of each statistic over resamples of `n_documents` documents, or none where there is nothing to resample.
+/// The interval of each statistic over resamples of `n_documents` documents; empty if there is nothing to resample.
 ///
-/// `statistics` gets how often each document was drawn and returns the same number of values each time.
+/// `statistics` receives the multiplicity of each document and must always return the same number of values.
 pub fn intervals(
     n_documents: usize,
     config: BootstrapConfig,
@@ -85,7 +85,7 @@ pub fn intervals(
     columns.into_iter().map(interval).collect()
 }
 
-/// The value at `share` of the way through `sorted`, between neighbours where it falls between them.
+/// Quantile of `sorted`, linearly interpolated.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share * last as f64;
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_mean_is_about_two_standard_errors() {
-        // 400 documents, half of them right: the standard error of the share is 0.025.
+        // 400 documents, half of them correct: the standard error of the proportion is 0.025.
         let share = |weights: &[u32]| vec![f64::from(weights[..200].iter().sum::<u32>()) / 400.0];
         let Interval(low, high) = intervals(400, BootstrapConfig::default(), share, &mut SplitMix64::new(13))[0];
         assert!((low - 0.451).abs() < 0.006 && (high - 0.549).abs() < 0.006, "{low} {high}");

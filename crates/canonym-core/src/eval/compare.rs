@@ -1,7 +1,7 @@
-//! Two systems on the same gold: what changed, mention by mention, and whether it could be chance.
+//! Compares two systems on the same gold: changes mention by mention, and their significance.
 //!
-//! A gold mention is right where a prediction on identical spans has a matching concept (strict), or, of queries, where
-//! the first candidate of every part is. Won is what the second system alone has right, lost what the first alone has.
+//! A gold mention is correct if a prediction with the same spans has a matching concept (strict), or, for queries, if
+//! the first candidate of every part matches. Won: correct only in the second system; lost: correct only in the first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,27 +18,27 @@ use super::{DocumentPair, Entry};
 use crate::text::Span;
 use crate::{Error, Result};
 
-/// What became of a mention from the first system to the second.
+/// The kind of a change from the first system to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Right by the second system alone.
+    /// Only the second system is correct.
     Won,
-    /// Right by the first system alone.
+    /// Only the first system is correct.
     Lost,
-    /// Wrong by both, with different answers.
+    /// Both are wrong, with different answers.
     BothWrong,
-    /// A link of the second system alone that touches no gold mention.
+    /// A link only of the second system that overlaps no gold mention.
     Added,
-    /// A link of the first system alone that touches no gold mention.
+    /// A link only of the first system that overlaps no gold mention.
     Removed,
 }
 
 impl Kind {
-    /// Every kind, in the order of reports.
+    /// All kinds, in report order.
     pub const ALL: [Kind; 5] = [Kind::Won, Kind::Lost, Kind::BothWrong, Kind::Added, Kind::Removed];
 
-    /// What people call it.
+    /// Name for people.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Won => "won",
@@ -50,55 +50,55 @@ impl Kind {
     }
 }
 
-/// What a system says of a mention.
+/// The answer of a system for a mention.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    /// The ids, `NIL` where it abstains, parts of a composite joined by ` / `; empty where it says nothing.
+    /// The ids; `NIL` if not linked, parts of a composite joined by ` / `; empty without an answer.
     pub ids: String,
-    /// The name of the concept, where the file carries it.
+    /// Name of the concept, if the file contains it.
     pub name: String,
-    /// Its words, where it stands on other places than the gold mention.
+    /// Text of the prediction, if its spans differ from the gold mention.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
-/// A mention of which the systems say different things.
+/// A mention with different answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// What became of it.
+    /// The kind of the change.
     pub kind: Kind,
     /// Its document.
     pub document: String,
-    /// Its places in code points; empty for queries.
+    /// Its spans in code points; empty for queries.
     pub spans: Vec<(u32, u32)>,
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// The gold ids; empty where gold has no mention.
+    /// The gold ids; empty without a gold mention.
     pub gold: String,
-    /// What the first system says.
+    /// Answer of the first system.
     pub first: Said,
-    /// What the second says.
+    /// Answer of the second system.
     pub second: Said,
 }
 
-/// How two systems differ.
+/// The differences between two systems.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The number of documents.
+    /// Number of documents.
     pub n_documents: u64,
-    /// Gold mentions with a concept.
+    /// Number of gold mentions with a concept.
     pub n_gold: u64,
-    /// Those that both have right.
+    /// Number of mentions that both systems have correct.
     pub n_both_right: u64,
-    /// Those that both have wrong in the same way.
+    /// Number of mentions with the same wrong answer in both.
     pub n_same_wrong: u64,
-    /// The number of changes of each kind.
+    /// Number of changes by kind.
     pub n_changes: BTreeMap<Kind, u64>,
-    /// The tests by measure, such as `strict F1`.
+    /// Significance tests by measure, such as `strict F1`.
     pub measures: Vec<(String, Difference)>,
-    /// The test of right mentions.
+    /// McNemar test on correct mentions.
     pub mcnemar: McNemar,
-    /// What changed, in the order of gold.
+    /// The changes, in gold order.
     pub changes: Vec<Change>,
 }
 
@@ -108,7 +108,7 @@ impl Comparison {
         self.changes.push(change);
     }
 
-    /// Counts a gold mention; what both get right, or wrong in the same way, is no change.
+    /// Counts a gold mention; not a change if both are correct or give the same wrong answer.
     fn judge(&mut self, rights: (bool, bool), change: impl FnOnce(Kind) -> Change, is_same: bool) {
         self.n_gold += 1;
         match rights {
@@ -126,7 +126,7 @@ impl Comparison {
     }
 }
 
-/// Compares two systems on annotated documents; both were paired with the same gold.
+/// Compares two systems on annotated documents, both paired with the same gold.
 pub fn compare_documents(
     first: &Paired,
     second: &Paired,
@@ -251,7 +251,7 @@ fn compare_document(comparison: &mut Comparison, left: &DocumentPair, right: &Do
     }
 }
 
-/// The prediction on the spans of `gold`, a matching one first, else the one that shares most with it.
+/// The prediction with the spans of `gold`, preferring a matching one, else the one with the largest overlap.
 fn answer_of<'a>(gold: &Entry, predicted: &'a [Entry], policy: IdPolicy) -> (Option<&'a Entry>, bool) {
     let on_spans = || predicted.iter().filter(|entry| entry.spans == gold.spans);
     if let Some(entry) = on_spans().find(|entry| policy.matches(&gold.ids, &entry.ids)) {

@@ -1,12 +1,12 @@
-//! How well scores tell right answers from wrong ones: abstention and calibration.
+//! Selective prediction and calibration: how well scores separate correct from wrong answers.
 //!
-//! A system that may abstain keeps the answers whose score reaches a threshold. *Coverage* is the share that it keeps,
-//! *risk* the share of those that are wrong. Answers of one score are kept or dropped together, so a curve has one
-//! point for each distinct score. The area under the curve (AURC) is the mean, over answers, of the risk at the
-//! threshold that just keeps the answer (Geifman and El-Yaniv 2018); the excess area takes away what the same answers
-//! would have with every right one scored above every wrong one, so that it is 0 for perfect scores.
+//! A system that can abstain keeps the answers whose score reaches a threshold. *Coverage* is the share of items with a
+//! kept answer, *risk* the error rate among the kept answers. Answers with equal scores are kept or dropped together,
+//! so a curve has one point per distinct score. The area under the risk-coverage curve (AURC) is the mean over answers
+//! of the risk at the threshold that just keeps the answer; excess AURC subtracts that of the optimal ranking, with all
+//! correct answers first, so it is 0 for perfect scores (Geifman et al. 2019).
 //!
-//! Nothing here chooses a threshold for other data: what is found holds for the data that it was found on.
+//! A threshold found here is tuned on the data it was computed on; it may not hold for other data.
 //!
 //! ```
 //! use canonym_core::eval::curves::{CurveConfig, Outcome, Outcomes, curves};
@@ -27,34 +27,34 @@ use super::ids::IdPolicy;
 use super::matching::ratio;
 use crate::text::Span;
 
-/// One answer: how sure the system is, and whether it is right.
+/// An answer: its confidence, and whether it is correct.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// How sure the system is; what is no finite number counts as unanswered.
+    /// The confidence; a non-finite value counts as unanswered.
     pub score: f64,
-    /// Whether it is right.
+    /// Whether the answer is correct.
     pub right: bool,
 }
 
 /// The answers of a system.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcomes {
-    /// What it answered, in any order.
+    /// The answers, in any order.
     pub answered: Vec<Outcome>,
-    /// What it was asked and had no answer for, whatever the threshold.
+    /// Number of items without an answer at any threshold.
     pub n_unanswered: u64,
-    /// The right answers that there are to find, the denominator of recall.
+    /// Number of correct answers to find, the denominator of recall.
     pub n_gold: u64,
 }
 
-/// The choices of the curves.
+/// Settings of the curves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurveConfig {
-    /// The bins of the reliability diagram.
+    /// Number of bins of the reliability diagram.
     pub n_bins: usize,
-    /// The most points that are kept of a curve, at least 2; areas and thresholds are computed on all.
+    /// Maximum number of points kept, at least 2; areas and thresholds are computed on all points.
     pub max_points: usize,
-    /// The precision for which a threshold is looked for.
+    /// Target precision for which a threshold is selected.
     pub wanted_precision: Option<f64>,
 }
 
@@ -64,51 +64,51 @@ impl Default for CurveConfig {
     }
 }
 
-/// What scores are worth.
+/// Risk-coverage curve and calibration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Curves {
-    /// What was asked: answers and missing answers.
+    /// Number of items, answered or not.
     pub n: u64,
-    /// What was answered.
+    /// Number of answers.
     pub n_answered: u64,
-    /// The right ones among the answers.
+    /// Number of correct answers.
     pub n_right: u64,
-    /// The right answers that there are to find.
+    /// Number of correct answers to find.
     pub n_gold: u64,
-    /// The risk-coverage curve, from the highest threshold to the lowest.
+    /// Risk-coverage curve, by descending threshold.
     pub points: Vec<CurvePoint>,
-    /// The area under the risk-coverage curve, over the answers.
+    /// Area under the risk-coverage curve, over the answers.
     pub aurc: f64,
-    /// The area beyond that of perfect scores.
+    /// AURC minus that of the optimal ranking.
     pub excess_aurc: f64,
-    /// The threshold for the precision that was asked for.
+    /// The threshold for the target precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<WantedPrecision>,
-    /// How well scores agree with shares; `None` where there are no answers or scores are no probabilities.
+    /// Calibration; `None` without answers or if scores are not probabilities.
     pub calibration: Option<Calibration>,
 }
 
-/// What is kept at one threshold.
+/// A point of the risk-coverage curve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Answers with this score or a higher one are kept.
+    /// Minimum score of the answers kept.
     pub threshold: f64,
-    /// The share of what was asked that is kept.
+    /// Share of all items kept.
     pub coverage: f64,
-    /// The share of the kept answers that are wrong; 1 - risk is the precision.
+    /// Error rate among the answers kept, 1 - precision.
     pub risk: f64,
-    /// The share of what there is to find that is kept and right.
+    /// Correct answers kept, divided by those to find.
     pub recall: f64,
 }
 
-/// The smallest threshold at which the kept answers are as precise as wanted, on these data.
+/// The lowest threshold that reaches the target precision on these data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WantedPrecision {
-    /// What was asked for.
+    /// The target precision.
     pub precision: f64,
-    /// The threshold; `None` where no threshold is precise enough.
+    /// The threshold; `None` if none reaches the target.
     pub threshold: Option<f64>,
-    /// The precision there, 0 where there is none.
+    /// The precision there; 0 without a threshold.
     pub reached: f64,
     /// The coverage there.
     pub coverage: f64,
@@ -116,31 +116,31 @@ pub struct WantedPrecision {
     pub recall: f64,
 }
 
-/// How far scores are from the shares of right answers.
+/// Calibration of the scores.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Bins of equal width from 0 to 1, empty ones included.
+    /// Bins of equal width from 0 to 1, including empty ones.
     pub bins: Vec<ReliabilityBin>,
-    /// Expected calibration error: the mean, over answers, of the distance between confidence and accuracy of their bin.
+    /// Expected calibration error (Guo et al. 2017): mean over answers of |confidence - accuracy| of their bin.
     pub ece: f64,
-    /// Maximum calibration error: the largest such distance.
+    /// Maximum calibration error: the largest |confidence - accuracy| of a bin.
     pub mce: f64,
-    /// The mean squared distance of the score from 1 for a right answer and from 0 for a wrong one.
+    /// Brier score: mean squared difference between score and outcome (1 correct, 0 wrong).
     pub brier: f64,
 }
 
-/// The answers with a score from `low` up to, without, `high`; the last bin holds a score of 1, too.
+/// The answers with `low <= score < high`; the last bin includes 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReliabilityBin {
-    /// The lower end.
+    /// Lower bound.
     pub low: f64,
-    /// The upper end.
+    /// Upper bound.
     pub high: f64,
-    /// The number of answers.
+    /// Number of answers.
     pub n: u64,
-    /// Their mean score, 0 where there are none.
+    /// Mean score; 0 without answers.
     pub mean_confidence: f64,
-    /// The share of right ones, 0 where there are none.
+    /// Share of correct answers; 0 without answers.
     pub accuracy: f64,
 }
 
@@ -152,7 +152,7 @@ pub fn curves(outcomes: &Outcomes, config: &CurveConfig) -> Curves {
     let n_right = answers.iter().filter(|one| one.right).count();
     let mut points = Vec::new();
     let (mut n_kept, mut n_kept_right, mut area) = (0, 0, 0.0);
-    // `==` and not `total_cmp`, so that 0 and -0 are one score.
+    // `==` instead of `total_cmp`, so that 0 and -0 are equal.
     for block in answers.chunk_by(|a, b| a.score == b.score) {
         n_kept += block.len();
         n_kept_right += block.iter().filter(|one| one.right).count();
@@ -172,7 +172,7 @@ pub fn curves(outcomes: &Outcomes, config: &CurveConfig) -> Curves {
         n_right: n_right as u64,
         n_gold: outcomes.n_gold,
         aurc,
-        // Sums in another order may differ in the last bit.
+        // Different summation order can change the last bit.
         excess_aurc: (aurc - perfect_area(answers.len(), n_right)).max(0.0),
         wanted: config.wanted_precision.map(|precision| wanted(&points, precision)),
         calibration: calibrate(&answers, config.n_bins),
@@ -180,14 +180,14 @@ pub fn curves(outcomes: &Outcomes, config: &CurveConfig) -> Curves {
     }
 }
 
-/// The area of `n` answers of which the `n_right` right ones come first.
+/// AURC of `n` answers with the `n_right` correct ones first.
 fn perfect_area(n: usize, n_right: usize) -> f64 {
     let risks = (n_right + 1..=n).map(|n_kept| (n_kept - n_right) as f64 / n_kept as f64);
     ratio(risks.sum(), n as f64)
 }
 
 fn wanted(points: &[CurvePoint], precision: f64) -> WantedPrecision {
-    // Shares such as 19/20 are not exact; what is this close to the wish fulfils it.
+    // Fractions such as 19/20 are not exact in binary, hence the tolerance.
     let best = points.iter().rev().find(|point| 1.0 - point.risk >= precision - 1e-12);
     let none = WantedPrecision { precision, ..WantedPrecision::default() };
     best.map_or(none, |point| WantedPrecision {
@@ -231,7 +231,7 @@ fn calibrate(answers: &[Outcome], n_bins: usize) -> Option<Calibration> {
     Some(Calibration { bins, ece, mce, brier: squares / answers.len() as f64 })
 }
 
-/// At most `max_points` of `points`, evenly chosen, the first and the last among them.
+/// At most `max_points` of `points`, evenly spaced, including the first and the last.
 fn thin(points: Vec<CurvePoint>, max_points: usize) -> Vec<CurvePoint> {
     let max_points = max_points.max(2);
     if points.len() <= max_points {
@@ -240,11 +240,11 @@ fn thin(points: Vec<CurvePoint>, max_points: usize) -> Vec<CurvePoint> {
     (0..max_points).map(|row| points[row * (points.len() - 1) / (max_points - 1)]).collect()
 }
 
-/// The links of `documents` as answers: right where identical spans have a matching concept.
+/// The links of `documents` as answers; correct if a gold annotation has the same spans and a matching concept.
 ///
-/// Repeats count once and abstentions are no answers. A gold annotation is answered once, by the most confident of the
-/// predictions that match it; where several concepts stand on one place this may find one pair less than
-/// [`Measure::Strict`](super::matching::Measure::Strict), which looks for the most pairs.
+/// Duplicates count once, and unlinked mentions are not answers. Each gold annotation is matched greedily with the most
+/// confident matching prediction; with several concepts on one span this can find fewer matches than the maximum
+/// matching of [`Measure::Strict`](super::matching::Measure::Strict).
 pub fn links(documents: &[DocumentPair], policy: IdPolicy) -> Outcomes {
     let mut outcomes = Outcomes::default();
     for document in documents {
@@ -302,17 +302,17 @@ mod tests {
 
     #[test]
     fn the_area_is_the_mean_risk_over_answers() {
-        // Risks at coverages 1/4 to 1: 0, 1/2, 1/3, 1/2.
+        // Risks at coverage 1/4 to 1: 0, 1/2, 1/3, 1/2.
         let curves = of(&[(0.9, 1), (0.8, 0), (0.7, 1), (0.6, 0)]);
         assert_eq!(points(&curves), [(0.9, 0.25, 0.0), (0.8, 0.5, 0.5), (0.7, 0.75, 1.0 / 3.0), (0.6, 1.0, 0.5)]);
         near(curves.aurc, (0.0 + 0.5 + 1.0 / 3.0 + 0.5) / 4.0);
-        // Perfect scores: risks 0, 0, 1/3, 1/2.
+        // Optimal ranking: risks 0, 0, 1/3, 1/2.
         near(curves.excess_aurc, (0.5 + 1.0 / 3.0 + 0.5) / 4.0 - (1.0 / 3.0 + 0.5) / 4.0);
     }
 
     #[test]
     fn answers_of_one_score_are_kept_together() {
-        // One block of two, then one of two: risks 1/2 and 1/4, each counted twice.
+        // A group of two, then a group of two: risks 1/2 and 1/4, each counted twice.
         let curves = of(&[(0.5, 1), (0.9, 1), (0.5, 1), (0.9, 0)]);
         assert_eq!(points(&curves), [(0.9, 0.5, 0.5), (0.5, 1.0, 0.25)]);
         near(curves.aurc, 0.375);
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_threshold_for_a_precision_is_the_smallest_one_that_reaches_it() {
-        // Precisions 1, 1/2, 2/3, 3/4, 3/5: 0.7 is reached again at the fourth.
+        // Precisions 1, 1/2, 2/3, 3/4, 3/5: the target 0.7 is reached again at the fourth.
         let pairs = [(0.9, 1), (0.8, 0), (0.7, 1), (0.6, 1), (0.5, 0)];
         let wanted = |precision| {
             let config = CurveConfig { wanted_precision: Some(precision), ..CurveConfig::default() };
@@ -346,10 +346,10 @@ mod tests {
     #[test]
     fn ties_at_the_threshold_count_as_a_block() {
         let config = CurveConfig { wanted_precision: Some(0.6), ..CurveConfig::default() };
-        // The first of two equal scores alone would reach it; both together do not.
+        // Only the first of two equal scores would reach the target; both together do not.
         let found = curves(&outcomes(&[(0.8, 1), (0.5, 0), (0.5, 0)], 0, 1), &config).wanted.expect("asked for");
         assert_eq!(found.threshold, Some(0.8));
-        // 19 of 20 are 0.95, although binary shares are not exact.
+        // 19 of 20 is 0.95, although the fraction is not exact in binary.
         let config = CurveConfig { wanted_precision: Some(0.95), ..CurveConfig::default() };
         let mut pairs = vec![(0.5, 1); 19];
         pairs.push((0.5, 0));
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn calibration_compares_confidence_and_accuracy_of_bins() {
-        // Bin 0.9-1: mean 0.95, accuracy 1/2. Bin 0.2-0.3: mean 0.25, accuracy 1/2. Distances 0.45 and 0.25.
+        // Bin 0.9–1: mean 0.95, accuracy 1/2. Bin 0.2–0.3: mean 0.25, accuracy 1/2. Differences 0.45 and 0.25.
         let calibration = of(&[(0.9, 1), (1.0, 0), (0.2, 0), (0.3 - 1e-9, 1)]).calibration.expect("probabilities");
         assert!((calibration.ece - 0.35).abs() < 1e-8 && (calibration.mce - 0.45).abs() < 1e-8);
         assert!((calibration.brier - (0.01 + 1.0 + 0.04 + 0.49) / 4.0).abs() < 1e-8);

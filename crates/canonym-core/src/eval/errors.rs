@@ -1,10 +1,10 @@
-//! What went wrong, mention by mention: every gold annotation and every prediction gets a class.
+//! Error analysis: every gold annotation and every prediction gets a class.
 //!
-//! [`analyse`] pairs the annotations of each document, classifies the pairs and whatever is left alone, and counts
-//! confusions and surfaces. It does not know the knowledge base: a [`Terminology`] answers what it asks of one.
-//! Annotations on which gold gives no concept are no cases; repeats of one annotation are one case.
+//! [`analyse`] pairs the annotations of each document, classifies pairs and unpaired annotations, and counts confusions
+//! and surfaces. The knowledge base is accessed only through [`Terminology`]. Gold annotations without a concept are
+//! ignored; duplicates count once.
 //!
-//! The result is plain data: it is written as JSON, and [`html`](super::html) makes a page of it.
+//! The result is plain data, written as JSON or rendered as a page by [`html`](super::html).
 
 mod classify;
 mod context;
@@ -21,40 +21,41 @@ use super::pairing::{Paired, texts};
 use crate::corpus::AnnotatedDocument;
 use classify::{GoldSurfaces, Judge};
 
-/// Candidates that a case keeps, which bounds its size.
+/// Maximum number of candidates kept per case.
 const MAX_CANDIDATES: usize = 5;
 
-/// The reason of predictions that are out of the scope of the corpus: no gold annotation anywhere has their concept.
+/// Reason for predictions outside the scope of the corpus: their concept does not occur in gold.
 pub const NOWHERE_IN_GOLD: &str = "concept not in gold";
 
-/// What became of a gold annotation, of a prediction, or of both.
+/// The class of a gold annotation, of a prediction, or of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
-    /// Span, concept and type are right.
+    /// Span, concept and type are correct.
     Correct,
-    /// The right concept on a span that only overlaps the right one.
+    /// Correct concept, but the span only overlaps the gold span.
     Boundary,
-    /// The right concept on the right span, with another type.
+    /// Correct concept and span, but another type.
     Type,
-    /// Another concept on the right span, where the text is a name of the gold concept or it was a candidate.
+    /// Wrong concept on the correct span, although the text is a name of the gold concept or the gold concept was a
+    /// candidate.
     WrongSense,
-    /// Another concept than that of the gold annotation it lies on.
+    /// A concept other than that of the overlapping gold annotation.
     WrongConcept,
-    /// The terminology has the gold concept, but no name of it reads like the text.
+    /// The gold concept is in the terminology, but without a name like the text.
     MissingName,
-    /// The terminology does not have the gold concept.
+    /// The gold concept is not in the terminology.
     NotInTerminology,
-    /// Gold that the terminology names like the text, and that was not found.
+    /// A gold annotation that was not found, although the text is a name of its concept.
     Missed,
-    /// A prediction for which there is no gold annotation.
+    /// A prediction without a gold annotation.
     Spurious,
-    /// Gold itself speaks against the verdict: it gives the same text the predicted concept elsewhere.
+    /// Possible gold error: gold annotates the same text with the predicted concept elsewhere.
     GoldDoubtful,
 }
 
 impl ErrorClass {
-    /// Every class, in the order of reports.
+    /// All classes, in report order.
     pub const ALL: [ErrorClass; 10] = [
         ErrorClass::Correct,
         ErrorClass::Boundary,
@@ -68,17 +69,17 @@ impl ErrorClass {
         ErrorClass::GoldDoubtful,
     ];
 
-    /// The name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// The name for people.
+    /// Title for people.
     pub fn title(self) -> &'static str {
         self.words().1
     }
 
-    /// One sentence for people.
+    /// Explanation in one sentence.
     pub fn meaning(self) -> &'static str {
         self.words().2
     }
@@ -128,22 +129,22 @@ impl FromStr for ErrorClass {
     }
 }
 
-/// What an analysis asks of a terminology.
+/// Lookups in a terminology.
 pub struct Terminology<'a> {
-    /// The preferred name of the concept with an id, as [`IdSet`] writes it; `None` where there is no such concept.
+    /// Preferred name of the concept with an id as in [`IdSet`]; `None` if there is no such concept.
     pub name: &'a dyn Fn(&str) -> Option<String>,
-    /// The concepts with a name that [`fold`](crate::text::normalise::fold)s to the given form, each with all its ids.
+    /// Concepts with a name that [`fold`](crate::text::normalise::fold)s to the given form, each with all its ids.
     pub concepts_of_form: &'a dyn Fn(&str) -> Vec<IdSet>,
 }
 
-/// The choices of an analysis.
+/// Settings of an error analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorConfig {
-    /// When ids agree.
+    /// When ids match.
     pub ids: IdPolicy,
-    /// Examples in context for each class; cases that are alike share one.
+    /// Number of examples per class; equal cases share an example.
     pub n_examples: usize,
-    /// Rows of each list of confusions and surfaces.
+    /// Number of rows in each list of confusions and surfaces.
     pub n_rows: usize,
 }
 
@@ -153,168 +154,168 @@ impl Default for ErrorConfig {
     }
 }
 
-/// What went wrong, and what did not.
+/// The result of an error analysis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorAnalysis {
-    /// Whether a terminology was at hand; without one no class tells what it lacks.
+    /// Whether a terminology was given; without one, missing names and missing concepts are not detected.
     pub has_terminology: bool,
-    /// Gold annotations with a concept, each once.
+    /// Number of distinct gold annotations with a concept.
     pub n_gold: u64,
-    /// Predictions with a concept, each once.
+    /// Number of distinct predictions with a concept.
     pub n_pred: u64,
-    /// How often each class occurs, in the order of [`ErrorClass::ALL`], those that do not occur included.
+    /// Counts of all classes, in the order of [`ErrorClass::ALL`].
     pub classes: Vec<ClassCount>,
-    /// Which concepts were taken for which, the most frequent first.
+    /// Confusions of concepts, most frequent first.
     pub confusions: Vec<Confusion>,
-    /// Texts of gold annotations without a prediction, the most frequent first.
+    /// Texts of missed gold annotations, most frequent first.
     pub missed_surfaces: Vec<Surface>,
-    /// Texts of predictions without a gold annotation, the most frequent first.
+    /// Texts of spurious predictions, most frequent first.
     pub spurious_surfaces: Vec<Surface>,
-    /// Cases in context: one for all that are alike, the most frequent first within each class.
+    /// Examples in context, one for all equal cases, most frequent first within each class.
     pub examples: Vec<Example>,
-    /// Every gold annotation and every prediction, in the order of gold documents and of their texts.
+    /// All cases, in the order of gold documents and of their texts.
     pub cases: Vec<Case>,
 }
 
-/// How often a class occurs.
+/// Count of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCount {
     /// The class.
     pub class: ErrorClass,
-    /// Its gold annotations.
+    /// Number of gold annotations.
     pub n_gold: u64,
-    /// Its predictions.
+    /// Number of predictions.
     pub n_pred: u64,
-    /// Its cases: pairs count once.
+    /// Number of cases; a pair is one case.
     pub n_cases: u64,
-    /// The reasons that cases give, the most frequent first.
+    /// Reasons, most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<ReasonCount>,
 }
 
-/// How often a reason occurs in a class.
+/// Count of a reason within a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonCount {
-    /// The reason, as cases give it.
+    /// The reason, as in [`Case::reason`].
     pub reason: String,
-    /// Its cases.
+    /// Number of cases.
     pub n: u64,
 }
 
-/// A concept that was taken for another.
+/// A predicted concept in place of the gold concept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confusion {
-    /// How often.
+    /// Number of cases.
     pub n: u64,
     /// The gold ids.
     pub gold_ids: Vec<String>,
-    /// Their names, where known.
+    /// Their names, if known.
     pub gold_names: Vec<String>,
     /// The predicted ids.
     pub predicted_ids: Vec<String>,
-    /// Their names, where known.
+    /// Their names, if known.
     pub predicted_names: Vec<String>,
     /// The most frequent text.
     pub text: String,
 }
 
-/// A text that was missed or predicted in vain.
+/// A text that was missed, or predicted without a gold annotation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surface {
-    /// How often it was.
+    /// Number of times that it was.
     pub n: u64,
-    /// How often the text is annotated at all, on the same side.
+    /// Number of annotations with this text on the same side.
     pub n_all: u64,
-    /// The text as it stands at the first place, case and punctuation aside the same everywhere.
+    /// The text of the first occurrence; the others are equal except for case and punctuation.
     pub text: String,
-    /// The ids there.
+    /// The ids of the first occurrence.
     pub ids: Vec<String>,
-    /// Their names, where known.
+    /// Their names, if known.
     pub names: Vec<String>,
-    /// The class there.
+    /// The class of the first occurrence.
     pub class: Option<ErrorClass>,
 }
 
 /// A gold annotation, a prediction, or a pair of both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// The id of the document.
+    /// Id of the document.
     pub document: String,
-    /// What became of it.
+    /// Its class.
     pub class: ErrorClass,
-    /// Why this class, where the class alone does not say it.
+    /// The reason for the class, if the class does not imply it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The gold annotation.
     pub gold: Option<Side>,
-    /// The prediction; one without ids is an abstention.
+    /// The prediction; without ids if not linked.
     pub predicted: Option<Side>,
-    /// What the system considered, best first.
+    /// The candidates of the system, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Considered>,
-    /// The rank of the gold concept among all candidates, from 1.
+    /// Rank of the gold concept among all candidates, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gold_rank: Option<u64>,
 }
 
 impl Case {
-    /// The types of the gold annotation, else of the prediction.
+    /// The types of the gold annotation, or else of the prediction.
     pub fn types(&self) -> &[String] {
         let typed = |side: &'_ &Side| !side.types.is_empty();
         let side = self.gold.as_ref().filter(typed).or(self.predicted.as_ref());
         side.map_or(&[], |side| &side.types)
     }
 
-    /// The prediction, where it names a concept.
+    /// The prediction, if it is linked.
     pub fn linked(&self) -> Option<&Side> {
         self.predicted.as_ref().filter(|side| !side.ids.is_empty())
     }
 }
 
-/// One annotation of a case.
+/// A gold or predicted annotation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// Where it stands: start and end in code points.
+    /// Spans in code points.
     pub spans: Vec<(u32, u32)>,
-    /// The text there; parts of a discontinuous mention are joined by one space.
+    /// Text of the annotation; pieces of a discontinuous mention are joined by a space.
     pub text: String,
-    /// The concepts; none for an abstention.
+    /// The concepts; empty if not linked.
     pub ids: Vec<String>,
-    /// Their preferred names, where known; empty texts hold the place of unknown ones.
+    /// Preferred names of `ids`; empty strings if unknown.
     pub names: Vec<String>,
-    /// The semantic types.
+    /// Semantic types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// How sure the system is; none in gold.
+    /// Confidence of the system; `None` in gold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f32>,
 }
 
-/// A concept that the system considered.
+/// A candidate of the system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Considered {
-    /// Its id, as the system writes it.
+    /// Its id, as written by the system.
     pub id: String,
     /// Its preferred name.
     pub name: String,
-    /// The probability that it is meant.
+    /// Its probability.
     pub score: f32,
-    /// Whether gold means it.
+    /// Whether it is the gold concept.
     pub is_gold: bool,
 }
 
-/// A case that stands for all that are alike: the same class, text and concepts.
+/// An example for all cases with the same class, text and concepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Example {
-    /// The row of the case in [`ErrorAnalysis::cases`].
+    /// Index of the case in [`ErrorAnalysis::cases`].
     pub case: usize,
-    /// How many cases are alike, this one included.
+    /// Number of equal cases, including this one.
     pub n_alike: u64,
-    /// The text around it.
+    /// The surrounding text.
     pub context: Context,
 }
 
-/// Classifies every annotation of `paired`, which [`pair`](super::pairing::pair) made of `gold` and `predicted`.
+/// Classifies all annotations of `paired`, the result of [`pair`](super::pairing::pair) for `gold` and `predicted`.
 pub fn analyse(
     gold: &[AnnotatedDocument],
     predicted: &[AnnotatedDocument],

@@ -1,4 +1,4 @@
-//! Several reports beside each other: the folds of one corpus, or one system with two dictionaries.
+//! Reports side by side: folds of a corpus, or a system with two dictionaries.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,40 +8,40 @@ use super::report::Report;
 use super::table::{LABEL, cells_beside, line, percent};
 use crate::{Error, Result};
 
-/// What folds that were trained apart scored.
+/// Scores of separately trained folds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Folds {
-    /// The number of folds.
+    /// Number of folds.
     pub n_folds: u64,
-    /// The protocol of all of them, where they have one.
+    /// The common protocol, if there is one.
     pub protocol: Option<String>,
-    /// The numbers that every fold has.
+    /// The scores that all folds have.
     pub scores: Vec<FoldScore>,
 }
 
-/// One number over folds.
+/// A score over folds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FoldScore {
-    /// What it is, such as `accuracy@1`.
+    /// Its name, such as `accuracy@1`.
     pub name: String,
-    /// Whether it is the one that folds are compared by.
+    /// Whether it is the headline score.
     pub headline: bool,
-    /// That of each fold.
+    /// Its value in each fold.
     pub values: Vec<f64>,
-    /// The unweighted mean.
+    /// Unweighted mean.
     pub mean: f64,
-    /// The standard deviation of a sample; 0 for one fold.
+    /// Sample standard deviation; 0 for a single fold.
     pub deviation: f64,
-    /// The number over all mentions of all folds together.
+    /// Score over the mentions of all folds together (micro average).
     pub pooled: f64,
 }
 
-/// What a number was counted on.
+/// How a score is pooled.
 #[derive(Clone, Copy)]
 enum Basis {
-    /// A mean over mentions.
+    /// A mean over this many mentions.
     Mentions(u64),
-    /// F1 of counts.
+    /// F1 of summed counts.
     Counts(Counts),
 }
 
@@ -51,7 +51,7 @@ struct Number {
     basis: Basis,
 }
 
-/// The numbers of a report that can be laid beside those of another.
+/// The scores of a report that are comparable with other reports.
 fn numbers(report: &Report) -> Vec<Number> {
     let mut numbers: Vec<Number> = report
         .counts
@@ -82,7 +82,7 @@ fn numbers(report: &Report) -> Vec<Number> {
     numbers
 }
 
-/// Lays the reports of folds beside each other; an error where there are none, or where they follow different rules.
+/// Combines the reports of folds. It is an error if there are none or if their policies differ.
 pub fn over_reports(reports: &[Report]) -> Result<Folds> {
     let Some(first) = reports.first() else { return Err(Error::invalid("no fold reports given")) };
     if let Some(row) = reports.iter().position(|report| report.policy != first.policy) {
@@ -127,7 +127,7 @@ fn pooled(folds: &[(f64, Basis)]) -> f64 {
 }
 
 impl Folds {
-    /// The folds in columns, in percent; the headline has a star.
+    /// The folds in columns, in percent; `*` marks the headline.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let protocol = self.protocol.as_deref().map_or_else(String::new, |name| format!(", protocol `{name}`"));
@@ -148,12 +148,12 @@ impl Folds {
     }
 }
 
-/// The width of a first column with these labels.
+/// Width of a first column with these labels.
 fn width_of(labels: impl Iterator<Item = String>) -> usize {
     labels.map(|label| label.chars().count()).max().unwrap_or_default().max(LABEL)
 }
 
-/// The numbers that two reports share, in columns: with a clean dictionary, with a leaky one, and the difference.
+/// The scores that two reports share, in columns: clean dictionary, leaky dictionary, difference.
 pub fn side_by_side(clean: &Report, leaky: &Report) -> String {
     let mut out = String::new();
     let titles = ["clean", "leaky", "difference"].map(str::to_owned);

@@ -1,8 +1,8 @@
-//! The report of an evaluation as one page for people.
+//! Renders an evaluation report as an HTML page.
 //!
-//! The page is self-contained: no resource is loaded, and it reads the same without its script, which only filters
-//! examples. It is well-formed XML, every text is escaped, and equal input gives equal bytes. Its size is bounded by
-//! the numbers of examples and rows that the [`ErrorAnalysis`] keeps, whatever the size of the corpus.
+//! The page is self-contained: it loads no resources and is readable without its script, which only filters examples.
+//! It is well-formed XML, all text is escaped, and the output is deterministic. Its size is bounded by the number of
+//! examples and rows in the [`ErrorAnalysis`].
 
 mod examples;
 mod markup;
@@ -14,23 +14,23 @@ use super::errors::ErrorAnalysis;
 use super::report::Report;
 use markup::Markup;
 
-/// Rows of each list on the page; the analysis may hold more.
+/// Maximum number of rows of each list; the analysis may contain more.
 const MAX_ROWS: usize = 30;
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The measures.
+    /// The scores.
     pub report: &'a Report,
-    /// What went wrong, where texts are at hand.
+    /// The error analysis, if texts are available.
     pub errors: Option<&'a ErrorAnalysis>,
-    /// What scores are worth, where predictions have them.
+    /// Risk-coverage curve and calibration, if predictions have scores.
     pub curves: Option<&'a Curves>,
-    /// What was judged, as labels and values: files, model, mode.
+    /// Labels and values that describe the evaluation: files, model, mode.
     pub facts: &'a [(String, String)],
 }
 
-/// Writes the page.
+/// Renders the page.
 pub fn page(page: &Page<'_>) -> String {
     let mut out = Markup::default();
     out.trusted("<!DOCTYPE html>\n");
@@ -41,7 +41,7 @@ pub fn page(page: &Page<'_>) -> String {
     out.finish()
 }
 
-/// What the page is called: what the report says of system and corpus.
+/// Title of the page: system and corpus of the report.
 fn title(report: &Report) -> String {
     let corpus: Vec<&str> =
         [&report.dataset, &report.split].into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
@@ -55,7 +55,7 @@ fn title(report: &Report) -> String {
 
 fn head(out: &mut Markup, page: &Page<'_>) {
     out.void("meta", &[("charset", "utf-8")]);
-    // Nothing may be loaded, whatever a corpus brings along.
+    // The content security policy forbids loading anything.
     let policy = include_str!("html/policy.txt").trim_end();
     out.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", policy)]);
     out.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
@@ -64,7 +64,7 @@ fn head(out: &mut Markup, page: &Page<'_>) {
     out.element("style", &[], |out| out.trusted(include_str!("html/style.css")));
 }
 
-/// The sections of a page: anchor, entry of the contents, and what writes it.
+/// A section of the page: anchor, title in the table of contents, and renderer.
 type Section<'a> = (&'static str, &'static str, Box<dyn Fn(&mut Markup) + 'a>);
 
 fn body(out: &mut Markup, page: &Page<'_>) {

@@ -1,8 +1,8 @@
-//! Sets of concept ids, and when a predicted set answers a gold one.
+//! Sets of concept ids, and when a predicted set matches a gold set.
 //!
-//! Corpora write one concept in many ways: `D001260|208900`, `MESH:D001260 | OMIM:208900`, `D1+D2`, `-1`. Here they
-//! become sets without prefixes of the three source names that are written or left out at will. Other prefixes, such
-//! as `DOID:`, are part of the id and stay.
+//! Corpora write concepts in different ways: `D001260|208900`, `MESH:D001260 | OMIM:208900`, `D1+D2`, `-1`. They are
+//! parsed into sets without the three prefixes that are optional in practice. Other prefixes, such as `DOID:`, are part
+//! of the id.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,28 +10,28 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Prefixes that some files write and others leave out.
+/// Prefixes that some files omit.
 const OPTIONAL_PREFIXES: [&str; 3] = ["MESH:", "OMIM:", "UMLS:"];
 
-/// The ids of one annotation: no prefix, no blanks, no repeats, in the order of the source. Empty means NIL.
+/// The ids of an annotation: no optional prefix, no white space, no duplicates, in source order. Empty means NIL.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct IdSet {
-    // Private: every id went through `normalise`, none is NIL, none repeats.
+    // Private, because ids must be normalised, distinct, and not NIL.
     ids: Vec<String>,
 }
 
 impl IdSet {
-    /// The ids in `texts`, each of which may hold several, joined by `|` or `+`.
+    /// Parses ids from `texts`, each of which may contain several, separated by `|` or `+`.
     pub fn parse(texts: &[String]) -> IdSet {
         IdSet::collect(texts.iter().flat_map(|text| text.split(['|', '+'])))
     }
 
-    /// The ids in one text such as `MESH:D001260|OMIM:208900`.
+    /// Parses ids from a text such as `MESH:D001260|OMIM:208900`.
     pub fn parse_one(text: &str) -> IdSet {
         IdSet::collect(text.split(['|', '+']))
     }
 
-    /// The semantic types in one text, joined by `,` or `|`, as MedMentions writes `T047,T191`.
+    /// Parses semantic types separated by `,` or `|`, such as `T047,T191` in MedMentions.
     pub fn parse_types(text: &str) -> IdSet {
         let mut ids: Vec<String> = Vec::new();
         for part in text.split([',', '|']).map(str::trim).filter(|part| !part.is_empty()) {
@@ -52,49 +52,49 @@ impl IdSet {
         IdSet { ids }
     }
 
-    /// Whether no concept is meant.
+    /// Whether the set is empty, which means NIL.
     pub fn is_nil(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The number of ids.
+    /// Number of ids.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there is no id; the same as [`IdSet::is_nil`].
+    /// Same as [`IdSet::is_nil`].
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The id that the source wrote first.
+    /// The first id in the source.
     pub fn first(&self) -> Option<&str> {
         self.ids.first().map(String::as_str)
     }
 
-    /// The ids in the order of the source.
+    /// The ids in source order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.ids.iter().map(String::as_str)
     }
 
-    /// The ids in alphabetical order.
+    /// The ids, sorted.
     pub fn sorted(&self) -> Vec<&str> {
         let mut ids: Vec<&str> = self.iter().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// Whether `id`, as this type writes it, is one of them.
+    /// Whether the set contains `id`, which is normalised.
     pub fn contains(&self, id: &str) -> bool {
         self.ids.iter().any(|known| known == id)
     }
 
-    /// Whether both have an id in common.
+    /// Whether both sets have a common id.
     pub fn intersects(&self, other: &IdSet) -> bool {
         self.ids.iter().any(|id| other.contains(id))
     }
 
-    /// Whether one of the ids is in `known`, which holds ids as this type writes them.
+    /// Whether `known`, a set of normalised ids, contains one of the ids.
     pub fn any_in(&self, known: &HashSet<String>) -> bool {
         self.ids.iter().any(|id| known.contains(id))
     }
@@ -107,26 +107,26 @@ impl fmt::Display for IdSet {
     }
 }
 
-/// The ids in `texts` as [`IdSet`] writes them: the ids of a knowledge base, or of a training corpus.
+/// Normalised ids of a knowledge base or of a training corpus, for [`IdSet::any_in`].
 pub fn known_ids<'a>(texts: impl IntoIterator<Item = &'a str>) -> HashSet<String> {
     texts.into_iter().flat_map(|text| text.split(['|', '+'])).filter_map(normalise).map(str::to_owned).collect()
 }
 
-/// When a predicted set of ids answers a gold one.
+/// When a predicted set of ids matches a gold set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IdPolicy {
-    /// Both have an id in common.
+    /// Both have a common id.
     #[default]
     Any,
-    /// The prediction holds the first gold id; the other gold ids do not count.
+    /// The prediction contains the first gold id.
     First,
-    /// Both have the same ids, in any order.
+    /// Both contain the same ids, in any order.
     Exact,
 }
 
 impl IdPolicy {
-    /// Whether `predicted` answers `gold`; NIL answers nothing and is answered by nothing.
+    /// Whether `predicted` matches `gold`; NIL never matches.
     pub fn matches(self, gold: &IdSet, predicted: &IdSet) -> bool {
         match self {
             IdPolicy::Any => gold.intersects(predicted),
@@ -149,7 +149,7 @@ impl FromStr for IdPolicy {
     }
 }
 
-/// The id without prefix and blanks, or `None` for the ways to write that there is no concept.
+/// The id without optional prefix and white space, or `None` for the notations of NIL.
 fn normalise(text: &str) -> Option<&str> {
     let mut id = text.trim();
     for prefix in OPTIONAL_PREFIXES {

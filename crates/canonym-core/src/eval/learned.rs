@@ -1,7 +1,8 @@
 //! What a model learned from, as fingerprints of documents, so that no figure is of a document that it knows without a word.
 //!
 //! A fingerprint is a hash of the letters and digits of a text in lower case, so spaces, punctuation and the format of a file do not matter. The
-//! texts themselves cannot be read out of it. Queries without their texts have a fingerprint of their document's id and names.
+//! texts themselves cannot be read out of it. Queries without their texts have a fingerprint of their document's id and names, or of the names
+//! alone where the file has no ids.
 //!
 //! ```
 //! use canonym_core::eval::learned::{Learned, Role, Source, fingerprint};
@@ -243,18 +244,33 @@ impl Seen {
     }
 }
 
+/// What is said of held-out documents that were seen in training, on which nothing is judged then: `2 of 5 held-out documents were seen in
+/// training and are left out`. `None` where none was.
+pub fn left_out(n_seen: usize, n_held_out: usize) -> Option<String> {
+    let documents = if n_held_out == 1 { "document" } else { "documents" };
+    let were = if n_seen == 1 { "was seen in training and is" } else { "were seen in training and are" };
+    let figures = if n_seen == n_held_out { "; there are no figures" } else { "" };
+    (n_seen > 0).then(|| format!("{n_seen} of {n_held_out} held-out {documents} {were} left out{figures}"))
+}
+
 /// The fingerprint of a text: of its letters and digits in lower case. `None` where it has none.
+///
+/// It is of the whole text: the title or the abstract of a document alone has another one, so it is not recognised as a part of that document.
 pub fn fingerprint(text: &str) -> Option<u64> {
     let letters: String = text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     (!letters.is_empty()).then(|| xxh3_64(letters.as_bytes()))
 }
 
-/// The fingerprint of a document of which only its id and the names asked for are known, in whatever order they come.
+/// The fingerprint of a document of which only its id and the names asked for are known, in whatever order they come. Names without an id are
+/// those of a whole file. `None` where there is neither.
 pub fn fingerprint_of_queries<'a>(document: &str, names: impl Iterator<Item = &'a str>) -> Option<u64> {
     let names: BTreeSet<String> =
         names.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
+    if document.is_empty() && names.is_empty() {
+        return None;
+    }
     let all = names.into_iter().fold(format!("{document}\n"), |all, name| all + &name + "\n");
-    (!document.is_empty()).then(|| xxh3_64(all.as_bytes()))
+    Some(xxh3_64(all.as_bytes()))
 }
 
 /// Fingerprints as one word of 16 hexadecimal digits each.
@@ -309,7 +325,12 @@ mod tests {
         assert_eq!(fingerprint_of_queries("7", ["ring", "box"].into_iter()), Some(0x15a2_e9fd_483e_3f5d));
         let of = |names: &[&'static str]| fingerprint_of_queries("7", names.iter().copied());
         assert_eq!(of(&["Ring", "box", "ring"]), of(&["box", "ring"]));
-        assert_eq!(fingerprint_of_queries("", ["ring"].into_iter()), None);
+        assert_ne!(of(&["box", "ring"]), of(&["box", "disc"]));
+        // Without an id the names of a file tell.
+        let of_file = |names: &[&'static str]| fingerprint_of_queries("", names.iter().copied());
+        assert_eq!(of_file(&["Ring", " box"]), of_file(&["box", "ring"]));
+        assert!(of_file(&["ring"]).is_some() && of_file(&["ring"]) != of_file(&["ring", "box"]));
+        assert_eq!(of_file(&[]), None);
     }
 
     #[test]

@@ -1,12 +1,11 @@
-//! Precision, recall and F1 of annotations that carry their own spans.
+//! Precision, recall and F1 of predicted annotations with spans.
 //!
-//! One function, [`count`], gives the [`Counts`] of one document under one [`Measure`]; counts add up over documents.
-//! Strict is Mohan and Li 2019, `partial-maxmax` is what neleval calls `overlap-maxmax` (all pairs are compared here,
-//! so nested annotations never lose credit as they may in its sweep), weak is the A2W weak annotation match of
-//! Cornolti et al. 2013.
+//! [`count`] computes the [`Counts`] of a document under a [`Measure`]; counts are summed over documents. Strict
+//! follows Mohan and Li (2019). `partial-maxmax` is `overlap-maxmax` of neleval, but compares all pairs, so nested
+//! annotations do not lose credit as in its sweep. Weak is the weak annotation match for A2W of Cornolti et al. (2013).
 //!
-//! Annotations without a concept are left out of every measure of links, on both sides; a prediction on a place where
-//! gold has no concept is then a false positive.
+//! Annotations without a concept are excluded from link measures on both sides. A prediction on a gold annotation
+//! without a concept is thus a false positive.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -20,32 +19,32 @@ use super::overlap::{Overlap, length, overlaps, without_overlaps};
 use super::{DocumentPair, Entry};
 use crate::text::Span;
 
-/// What counts as an agreement.
+/// A matching criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Identical spans and a matching concept, one to one.
+    /// Identical spans and matching concepts, one to one.
     Strict,
-    /// Identical spans, whatever the concept.
+    /// Identical spans, regardless of the concept.
     MentionRecognition,
-    /// Identical spans and a matching semantic type.
+    /// Identical spans and matching semantic types.
     Type,
-    /// A shared place and a matching concept; each annotation asks for itself.
+    /// Overlapping spans and matching concepts; not one to one.
     PartialBinary,
-    /// The same, one to one.
+    /// Overlapping spans and matching concepts, one to one.
     #[serde(rename = "partial-1to1")]
     PartialOneToOne,
-    /// The largest share that a matching annotation covers, repeats included.
+    /// The largest share covered by a matching annotation; duplicates are counted.
     #[serde(rename = "partial-maxmax")]
     PartialMaxMax,
-    /// Weak annotation match: `PartialBinary`, with overlapping predictions resolved first where asked for.
+    /// Weak annotation match: `PartialBinary`, optionally after resolving overlapping predictions.
     Weak,
-    /// Identical spans of which both sides say that no concept is meant.
+    /// Identical spans that are not linked on either side.
     Nil,
 }
 
 impl Measure {
-    /// Every measure, in the order of reports.
+    /// All measures, in report order.
     pub const ALL: [Measure; 8] = [
         Measure::Strict,
         Measure::MentionRecognition,
@@ -57,7 +56,7 @@ impl Measure {
         Measure::Nil,
     ];
 
-    /// The name in reports and on the command line.
+    /// Name in reports and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Strict => "strict",
@@ -71,7 +70,7 @@ impl Measure {
         }
     }
 
-    /// Whether it asks for concepts.
+    /// Whether it compares concepts.
     pub fn needs_ids(self) -> bool {
         !matches!(self, Measure::MentionRecognition | Measure::Type | Measure::Nil)
     }
@@ -89,35 +88,36 @@ impl FromStr for Measure {
     }
 }
 
-/// The choices of the span measures.
+/// Settings of the span measures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MatchConfig {
-    /// When a predicted set of ids answers a gold one.
+    /// When ids match.
     pub ids: IdPolicy,
-    /// Whether [`Measure::Weak`] first keeps the longest, then the most confident, of overlapping predictions.
+    /// Whether overlapping predictions are resolved before [`Measure::Weak`], in favour of the longest, then the most
+    /// confident.
     pub resolve_overlaps: bool,
 }
 
-/// What was found: credits of both sides, and their sizes.
+/// Credits and sizes of both sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// The number of gold annotations.
+    /// Number of gold annotations.
     pub n_gold: u64,
-    /// The number of predicted annotations.
+    /// Number of predicted annotations.
     pub n_pred: u64,
-    /// Gold annotations that are found; a sum of shares under [`Measure::PartialMaxMax`].
+    /// Number of matched gold annotations; a sum of shares under [`Measure::PartialMaxMax`].
     pub tp_gold: f64,
-    /// Predicted annotations that are right; a sum of shares under [`Measure::PartialMaxMax`].
+    /// Number of matched predicted annotations; a sum of shares under [`Measure::PartialMaxMax`].
     pub tp_pred: f64,
 }
 
 impl Counts {
-    /// Counts of which both sides have the same credit.
+    /// Counts of a one-to-one measure.
     fn one_to_one(n_gold: usize, n_pred: usize, n_right: usize) -> Counts {
         Counts { n_gold: n_gold as u64, n_pred: n_pred as u64, tp_gold: n_right as f64, tp_pred: n_right as f64 }
     }
 
-    /// The counts of `weight` documents like this one.
+    /// The counts multiplied by `weight`.
     pub(crate) fn times(self, weight: u32) -> Counts {
         Counts {
             n_gold: self.n_gold * u64::from(weight),
@@ -154,18 +154,18 @@ impl Sum for Counts {
     }
 }
 
-/// Precision, recall and their harmonic mean, 0 to 1.
+/// Precision, recall and F1 from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// The share of the predictions that are right.
+    /// Correct predictions / predictions.
     pub precision: f64,
-    /// The share of the gold annotations that are found.
+    /// Found gold annotations / gold annotations.
     pub recall: f64,
-    /// The harmonic mean of both.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
 }
 
-/// The mean of the scores of documents; documents with neither gold nor predictions are left out.
+/// Macro average over documents; documents without gold and predictions are excluded.
 pub fn macro_score(documents: &[Counts]) -> Score {
     let judged = documents.iter().filter(|counts| counts.n_gold + counts.n_pred > 0);
     let scores: Vec<Score> = judged.map(Counts::score).collect();
@@ -173,17 +173,17 @@ pub fn macro_score(documents: &[Counts]) -> Score {
     Score { precision: mean(|score| score.precision), recall: mean(|score| score.recall), f1: mean(|score| score.f1) }
 }
 
-/// `part` of `whole`, and 0 of nothing.
+/// `part / whole`, or 0 if `whole` is 0.
 pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Counts the agreements of one document under one measure.
+/// The counts of one document under a measure.
 pub fn count(measure: Measure, document: &DocumentPair, config: MatchConfig) -> Counts {
     count_entries(measure, &document.gold, &document.predicted, config)
 }
 
-/// [`count`] of annotations that stand in lists of their own.
+/// Like [`count`], for lists of annotations.
 pub fn count_entries(measure: Measure, gold: &[Entry], predicted: &[Entry], config: MatchConfig) -> Counts {
     let gold = views(gold, measure, config, Side::Gold);
     let predicted = views(predicted, measure, config, Side::Predicted);
@@ -206,10 +206,10 @@ pub fn count_entries(measure: Measure, gold: &[Entry], predicted: &[Entry], conf
     }
 }
 
-/// An annotation as one measure sees it.
+/// An annotation reduced to what a measure compares.
 struct View<'a> {
     spans: &'a [Span],
-    /// What has to agree, in alphabetical order: ids, types, or nothing.
+    /// The labels to compare, sorted: ids, types, or empty.
     labels: Vec<&'a str>,
     score: f32,
 }
@@ -239,14 +239,14 @@ fn views<'a>(entries: &'a [Entry], measure: Measure, config: MatchConfig, side: 
     entries.iter().filter_map(view).collect()
 }
 
-/// One of each annotation with the same spans and labels, the most confident one, ordered by spans.
+/// Removes duplicates with the same spans and labels, keeping the most confident; sorted by spans.
 fn unique(mut views: Vec<View<'_>>) -> Vec<View<'_>> {
     views.sort_by(|a, b| (a.spans, &a.labels).cmp(&(b.spans, &b.labels)).then(b.score.total_cmp(&a.score)));
     views.dedup_by(|a, b| a.spans == b.spans && a.labels == b.labels);
     views
 }
 
-/// Predictions without overlaps: the longest stay, of equally long ones the most confident.
+/// Resolves overlapping predictions in favour of the longest, then the most confident.
 fn resolved(views: Vec<View<'_>>) -> Vec<View<'_>> {
     let mut order: Vec<usize> = (0..views.len()).collect();
     order.sort_by(|&a, &b| {
@@ -261,19 +261,19 @@ fn resolved(views: Vec<View<'_>>) -> Vec<View<'_>> {
     views.into_iter().zip(kept).filter_map(|(view, kept)| kept.then_some(view)).collect()
 }
 
-/// Whether labels agree; lists without labels do, since then the measure asks for none.
+/// Whether labels match; without labels they do.
 fn agree(gold: &[&str], predicted: &[&str], policy: IdPolicy) -> bool {
     if gold.is_empty() && predicted.is_empty() {
         return true;
     }
     match policy {
-        // Gold holds only its first label under `first`.
+        // Under `first`, gold has only its first label.
         IdPolicy::Any | IdPolicy::First => gold.iter().any(|label| predicted.contains(label)),
         IdPolicy::Exact => gold == predicted,
     }
 }
 
-/// Counts one-to-one agreements on identical spans; both sides are ordered by spans and without repeats.
+/// Counts one-to-one matches on identical spans; both sides are sorted by spans and without duplicates.
 fn count_identical(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) -> Counts {
     let mut n_right = 0;
     let mut gold_groups = gold.chunk_by(|a, b| a.spans == b.spans).peekable();
@@ -381,7 +381,7 @@ mod tests {
     fn v2_nested_and_repeated_predictions() {
         let documents = [pair("0 5 X", "0 5 X, 1 2 X, 3 9 X, 0 5 X")];
         check(Measure::Strict, &documents, "0.3333 1.0000 0.5000");
-        // The sweep of neleval gives 0.6071: it misses one of the two identical rows.
+        // neleval's sweep gives 0.6071, because it misses one of the two identical rows.
         check(Measure::PartialMaxMax, &documents, "0.8571 1.0000 0.9231");
     }
 
@@ -418,7 +418,8 @@ mod tests {
     #[test]
     fn two_predictions_for_one_composite_are_one_right_and_one_wrong() {
         check(Measure::Strict, &[pair("0 4 D1|D2", "0 4 D1, 0 4 D2")], "0.5000 1.0000 0.6667");
-        // Both golds find their prediction, although the first could take the only answer of the second.
+        // Both gold annotations are matched, although greedy matching could use the only option of the second for the
+        // first.
         check(Measure::Strict, &[pair("0 4 D1|D2, 0 4 D1", "0 4 D1, 0 4 D2")], "1.0000 1.0000 1.0000");
     }
 

@@ -1,8 +1,8 @@
-//! Judging predictions against gold annotations.
+//! Evaluation of predictions against gold annotations.
 //!
-//! This module sees gold and predictions and never where they came from: it opens no file, runs no model and
-//! prints nothing. [`pairing`] brings two lists of documents together, [`matching`] counts what agrees, [`ranking`]
-//! judges ranked candidates, [`bootstrap`] says how sure the numbers are, and [`report`] puts them in one place.
+//! This module gets gold and predictions regardless of their origin: it opens no files, runs no models and prints
+//! nothing. [`pairing`] pairs documents, [`matching`] counts matches, [`ranking`] evaluates ranked candidates,
+//! [`bootstrap`] computes confidence intervals, and [`report`] combines the results.
 //!
 //! ```
 //! use canonym_core::corpus::{AnnotatedDocument, Annotation};
@@ -19,8 +19,8 @@
 //! # Ok::<(), canonym_core::Error>(())
 //! ```
 //!
-//! Conventions: a ratio of nothing is 0; F1 is 0 where precision and recall are; corpus scores are micro scores, sums
-//! of counts over documents; nothing is rounded before it is printed.
+//! Conventions: 0/0 is 0; F1 is 0 if precision and recall are 0; corpus scores are micro averages, computed from counts
+//! summed over documents; nothing is rounded before printing.
 
 pub mod agreement;
 pub mod assignment;
@@ -50,40 +50,40 @@ pub mod unknown;
 use crate::text::Span;
 use ids::IdSet;
 
-/// One annotation as the measures see it.
+/// An annotation for evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
-    /// Where it stands, in code points or in another unit of the caller; in order and without common places.
+    /// Sorted, disjoint spans in code points or another unit of the caller.
     pub spans: Vec<Span>,
-    /// The concepts meant; empty for NIL.
+    /// The concepts; empty means NIL.
     pub ids: IdSet,
-    /// The semantic types; empty where none is given.
+    /// The semantic types; may be empty.
     pub types: IdSet,
-    /// How sure the system is; 1 where it does not say.
+    /// Confidence of the system; 1 if not given.
     pub score: f32,
-    /// What the system considered, best first; empty in gold data.
+    /// The candidates of the system, best first; empty in gold.
     pub candidates: Vec<IdSet>,
-    /// The words under the spans, as the source gives them; empty where it gives none.
+    /// The text of the spans; empty if the source has none.
     pub text: String,
-    /// The name of the best candidate; empty in gold data.
+    /// Name of the best candidate; empty in gold.
     pub name: String,
 }
 
-/// What is known of a gold mention beside its place and its concepts.
+/// Properties of a gold mention other than position and concepts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surface {
-    /// Its words.
+    /// Its text.
     pub text: String,
     /// Its semantic types.
     pub types: IdSet,
     /// Whether it has several spans.
     pub discontinuous: bool,
-    /// Whether it means several concepts, or has several parts.
+    /// Whether it has several concepts or several parts.
     pub composite: bool,
 }
 
 impl Entry {
-    /// An entry on `spans` with `ids`; spans are sorted, and those with a common place become one.
+    /// An entry with sorted spans; overlapping spans are merged.
     pub fn new(mut spans: Vec<Span>, ids: IdSet) -> Entry {
         spans.sort_unstable();
         let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
@@ -96,7 +96,7 @@ impl Entry {
         Entry { spans: merged, ids, score: 1.0, ..Entry::default() }
     }
 
-    /// What it shows of itself.
+    /// The properties of the mention.
     pub fn surface(&self) -> Surface {
         Surface {
             text: self.text.clone(),
@@ -107,21 +107,21 @@ impl Entry {
     }
 }
 
-/// The gold and the predicted annotations of one document.
+/// Gold and predicted annotations of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DocumentPair {
-    /// The identifier of the document.
+    /// Id of the document.
     pub id: String,
-    /// What is right.
+    /// Gold annotations.
     pub gold: Vec<Entry>,
-    /// What the system says.
+    /// Predicted annotations.
     pub predicted: Vec<Entry>,
 }
 
 impl DocumentPair {
-    /// The same annotations in units of `tokens`, which are in order, without overlap, and in the unit of the entries.
+    /// Converts spans to token units; `tokens` are sorted, disjoint, and in the unit of the entries.
     ///
-    /// A span becomes the range of the tokens that it touches, so that `partial-maxmax` can count word pieces.
+    /// A span becomes the range of the tokens that it overlaps, so `partial-maxmax` can count wordpieces.
     pub fn in_tokens(&self, tokens: &[Span]) -> DocumentPair {
         let convert = |entry: &Entry| {
             let spans = entry.spans.iter().map(|span| {
@@ -140,7 +140,7 @@ impl DocumentPair {
     }
 }
 
-/// A number with a comma between thousands.
+/// A number with thousands separators.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

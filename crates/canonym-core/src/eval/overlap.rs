@@ -1,26 +1,26 @@
-//! Which lists of spans share places, and how many.
+//! Overlaps between lists of spans.
 
 use std::collections::BTreeMap;
 
 use crate::text::Span;
 
-/// A gold and a predicted annotation with common places.
+/// An overlapping pair of a gold and a predicted annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Overlap {
-    /// The row of the gold annotation.
+    /// Index of the gold annotation.
     pub gold: usize,
-    /// The row of the predicted annotation.
+    /// Index of the predicted annotation.
     pub predicted: usize,
-    /// How many places both cover.
+    /// Length of the overlap.
     pub shared: u64,
 }
 
-/// How many places a list of spans covers; the spans have no place in common.
+/// Total length of disjoint spans.
 pub fn length(spans: &[Span]) -> u64 {
     spans.iter().map(|span| span.len() as u64).sum()
 }
 
-/// How many places two lists of spans share; both are in order and without common places of their own.
+/// Length of the intersection of two lists of sorted, disjoint spans.
 pub fn shared(left: &[Span], right: &[Span]) -> u64 {
     let (mut row, mut column, mut sum) = (0, 0, 0);
     while let (Some(a), Some(b)) = (left.get(row), right.get(column)) {
@@ -34,13 +34,13 @@ pub fn shared(left: &[Span], right: &[Span]) -> u64 {
     sum
 }
 
-/// Every pair that shares a place and that `agree(gold, predicted)` accepts, ordered by predicted row.
+/// All overlapping pairs for which `agree(gold, predicted)` holds, sorted by predicted index.
 ///
-/// Gold annotations are swept in order of their first place, so that far ones are never compared.
+/// Gold annotations are swept by start, so distant pairs are not compared.
 pub fn overlaps(gold: &[&[Span]], predicted: &[&[Span]], agree: impl Fn(usize, usize) -> bool) -> Vec<Overlap> {
     let mut order: Vec<usize> = (0..gold.len()).filter(|&row| !gold[row].is_empty()).collect();
     order.sort_by_key(|&row| gold[row][0].start);
-    // The furthest end among the gold annotations up to here.
+    // Running maximum of the ends of the gold annotations.
     let mut furthest: Vec<u32> = Vec::with_capacity(order.len());
     for &row in &order {
         let end = gold[row].last().map_or(0, |span| span.end);
@@ -62,9 +62,9 @@ pub fn overlaps(gold: &[&[Span]], predicted: &[&[Span]], agree: impl Fn(usize, u
     found
 }
 
-/// Which lists of spans stay when those that share a place are resolved in favour of the earlier in `order`.
+/// Indices of the span lists that remain after resolving overlaps in favour of those earlier in `order`.
 pub fn without_overlaps(spans: &[&[Span]], order: &[usize]) -> Vec<usize> {
-    // Start to end of everything kept, which never overlaps.
+    // Start to end of the spans kept, which are disjoint.
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     let mut kept = Vec::new();
     for &row in order {

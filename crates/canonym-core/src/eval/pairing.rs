@@ -1,7 +1,7 @@
-//! From two lists of annotated documents to pairs that can be judged.
+//! Pairs gold and predicted documents for evaluation.
 //!
-//! Documents are paired by id; offsets become code points. Several gold documents of one id are read as one text, one
-//! after the other; a repeat of the same text adds its annotations and no text.
+//! Documents are paired by id, and offsets are converted to code points. Several gold documents with the same id are
+//! concatenated; a repeated text contributes only its annotations.
 
 use std::collections::HashMap;
 
@@ -12,23 +12,23 @@ use crate::text::Span;
 use crate::text::offsets::OffsetMap;
 use crate::{Error, Result};
 
-/// The most pairs of overlapping annotations in one document, which bounds memory and time.
+/// Maximum number of overlapping pairs of annotations in a document, which bounds memory and time.
 const MAX_PAIRS: u64 = 4_000_000;
 
-/// Gold and predictions, document by document, and what was odd about them.
+/// Paired documents, and irregularities found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Paired {
-    /// One pair for each gold id, in the order of gold.
+    /// One pair per gold id, in gold order.
     pub documents: Vec<DocumentPair>,
-    /// Gold ids without a predicted document; they count as documents without predictions.
+    /// Gold ids without a predicted document; evaluated as documents without predictions.
     pub missing: Vec<String>,
-    /// Ids of documents of which the predicted text is not the gold text, so that offsets may not agree.
+    /// Ids of documents whose predicted text differs from the gold text, so offsets may not match.
     pub different_texts: Vec<String>,
 }
 
-/// Pairs `gold` with `predicted` by document id.
+/// Pairs `gold` and `predicted` by document id.
 ///
-/// A gold document without predictions is kept and listed; a predicted document that gold does not know is an error.
+/// A gold document without predictions is kept and listed; a predicted document without gold is an error.
 pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Result<Paired> {
     let mut rows: HashMap<&str, usize> = HashMap::new();
     let mut paired = Paired::default();
@@ -72,7 +72,7 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
     Ok(paired)
 }
 
-/// The text of each pair that [`pair`] makes of `gold`, to which the spans of its entries refer.
+/// The text of each pair returned by [`pair`] for `gold`, to which the spans of its entries refer.
 pub fn texts(gold: &[AnnotatedDocument]) -> Vec<String> {
     let mut rows: HashMap<&str, usize> = HashMap::new();
     let mut texts: Vec<Texts<'_>> = Vec::new();
@@ -87,7 +87,7 @@ pub fn texts(gold: &[AnnotatedDocument]) -> Vec<String> {
     texts.into_iter().map(joined).collect()
 }
 
-/// Refuses a document of which so many annotations overlap that no person made them.
+/// Rejects a document with an implausible number of overlapping annotations.
 fn check_size(document: &DocumentPair) -> Result<()> {
     let ends_of = |end: fn(&Entry) -> Option<u32>| {
         let mut ends: Vec<u32> = document.gold.iter().filter_map(end).collect();
@@ -110,10 +110,10 @@ fn check_size(document: &DocumentPair) -> Result<()> {
     Ok(())
 }
 
-/// The different texts of one id, as one text.
+/// The distinct texts of an id, concatenated.
 #[derive(Default)]
 struct Texts<'a> {
-    /// Each text and the place of its first code point.
+    /// The texts with the positions of their first code point.
     parts: Vec<(&'a str, u32)>,
     n_points: u32,
 }
@@ -130,19 +130,20 @@ impl<'a> Texts<'a> {
         Place { text, points, shift }
     }
 
-    /// Where the predicted `text`, the `block`th of its id, starts; the likeliest place as an error where it is unknown.
+    /// Start of the predicted `text`, the `block`th of its id; the most likely start as an error if the text is
+    /// unknown.
     fn shift_of(&self, text: &str, block: usize) -> std::result::Result<u32, u32> {
         if let Some(&(_, shift)) = self.parts.iter().find(|(known, _)| *known == text) {
             return Ok(shift);
         }
         let nearest = self.parts.get(block).or(self.parts.last()).map_or(0, |&(_, shift)| shift);
-        // A format without text has nothing to compare, and one text leaves no doubt about the place.
+        // Without texts there is nothing to compare, and with a single text the position is certain.
         let unknown = text.is_empty() || self.parts.iter().all(|(known, _)| known.is_empty());
         if unknown { Ok(nearest) } else { Err(nearest) }
     }
 }
 
-/// How the bytes of one document become the code points of its pair.
+/// Conversion of the byte offsets of a document to code points of its pair.
 struct Place<'a> {
     text: &'a str,
     points: OffsetMap<'a>,
@@ -171,7 +172,7 @@ impl Place<'_> {
     }
 }
 
-/// The code points before `byte`; bytes after the text count one each, so that offsets without a text are kept.
+/// Number of code points before `byte`; bytes past the end count one each, so that offsets without a text are kept.
 fn code_point(text: &str, points: &OffsetMap<'_>, byte: u32) -> u32 {
     let byte = byte as usize;
     let inside = points.byte_to_char(byte);
@@ -179,7 +180,7 @@ fn code_point(text: &str, points: &OffsetMap<'_>, byte: u32) -> u32 {
     u32::try_from(point).unwrap_or(u32::MAX)
 }
 
-/// What gold means: its ids, or its best candidate where a file of a linker serves as gold.
+/// The gold ids: those of the annotation, or of its best candidate if the gold file comes from a linker.
 fn gold_ids(annotation: &Annotation) -> IdSet {
     match annotation.candidates.first() {
         _ if annotation.nil => IdSet::default(),
@@ -188,7 +189,7 @@ fn gold_ids(annotation: &Annotation) -> IdSet {
     }
 }
 
-/// What the system says: nothing where it abstains, else its best candidate, else the ids that stand there.
+/// The predicted ids: empty if not linked, else those of the best candidate, else those of the annotation.
 fn predicted_ids(annotation: &Annotation) -> IdSet {
     match annotation.candidates.first() {
         _ if annotation.nil => IdSet::default(),

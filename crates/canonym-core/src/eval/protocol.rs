@@ -1,7 +1,7 @@
-//! Protocols: the rules by which papers judged, under one name each.
+//! Evaluation protocols of published papers.
 //!
-//! A protocol sets what a caller would otherwise choose one by one, and says which number is its headline. It changes
-//! no measure: whatever the headline leaves out stands in the report beside it.
+//! A protocol sets options that could be set one by one, and selects the headline score. It does not change any
+//! measure; other scores are reported next to the headline.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -15,43 +15,43 @@ use super::ranking::{Composite, RankUnit, RankingScores};
 use super::report::Report;
 use crate::{Error, Result};
 
-/// A set of rules that a paper used.
+/// The evaluation rules of a paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
-    /// The name on the command line and in reports.
+    /// Name on the command line and in reports.
     pub name: &'static str,
-    /// Whose rules these are.
+    /// The paper.
     pub paper: &'static str,
-    /// What they mean.
+    /// Explanation.
     pub meaning: &'static str,
-    /// When ids agree.
+    /// When ids match.
     pub ids: IdPolicy,
-    /// What takes a place in a ranking.
+    /// What is ranked.
     pub unit: RankUnit,
-    /// How mentions of several parts are ranked.
+    /// How composite mentions are ranked.
     pub composite: Composite,
-    /// The measures of spans; all of them where empty.
+    /// The span measures; all if empty.
     pub measures: &'static [Measure],
-    /// The numbers that the paper leads with, the first one first.
+    /// The headline scores of the paper, most important first.
     pub headlines: &'static [Headline],
 }
 
-/// A number that leads a report.
+/// A headline score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Headline {
-    /// F1 under a measure of spans.
+    /// F1 under a span measure.
     F1(Measure),
-    /// Accuracy@k over every judged mention, those out of the knowledge base included.
+    /// Accuracy@k over all evaluated mentions, including those whose concept is not in the knowledge base.
     Accuracy(usize),
-    /// Accuracy@k over the mentions of which the knowledge base has a gold id.
+    /// Accuracy@k over the mentions whose concept is in the knowledge base.
     LinkableAccuracy(usize),
-    /// Mean average precision, with one relevant concept the mean reciprocal rank.
+    /// Mean average precision; with one relevant concept it equals the mean reciprocal rank.
     Map,
-    /// The unweighted mean of accuracy@1 over folds, of which this report is one.
+    /// Unweighted mean of accuracy@1 over folds; this report is one of them.
     FoldAccuracy,
 }
 
-/// Every protocol, in the order in which they are listed.
+/// All protocols, in listing order.
 pub const PROTOCOLS: [Protocol; 9] = [
     Protocol {
         name: "biosyn",
@@ -177,19 +177,19 @@ impl FromStr for &'static Protocol {
     }
 }
 
-/// One headline of a report.
+/// A headline score of a report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeadlineScore {
-    /// What it is, such as `strict F1` or `accuracy@1, linkable`.
+    /// Its name, such as `strict F1` or `accuracy@1, linkable`.
     pub name: String,
-    /// The number, a share.
+    /// Its value, a share.
     pub value: f64,
-    /// Its interval.
+    /// Its confidence interval.
     pub ci: Option<Interval>,
 }
 
 impl Headline {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> String {
         match self {
             Headline::F1(measure) => format!("{} F1", measure.name()),
@@ -200,7 +200,7 @@ impl Headline {
         }
     }
 
-    /// Its number in `report`, or `None` where the report has none.
+    /// Its value in `report`, or `None` if missing.
     fn score(self, report: &Report) -> Option<HeadlineScore> {
         let ranking = report.ranking.as_ref();
         let accuracy = |scores: &RankingScores, depth: usize| {
@@ -220,9 +220,9 @@ impl Headline {
 }
 
 impl Protocol {
-    /// Writes the protocol and its headlines into `report`.
+    /// Records the protocol and its headline scores in `report`.
     ///
-    /// An error where the report has none of the numbers that the protocol leads with.
+    /// It is an error if the report has none of the headline scores.
     pub fn mark(&self, report: &mut Report) -> Result<()> {
         report.policy.protocol = Some(self.name.to_owned());
         report.headlines = self.headlines.iter().filter_map(|headline| headline.score(report)).collect();
@@ -241,7 +241,7 @@ impl Protocol {
     }
 }
 
-/// What `--protocol list` prints: every protocol, whose it is and what it means, for lines of 100 letters.
+/// The output of `--protocol list`: protocols with paper and explanation, at most 100 characters per line.
 pub fn list() -> String {
     let mut out = String::new();
     for protocol in &PROTOCOLS {
@@ -293,7 +293,7 @@ mod tests {
     use super::super::report::{EvalConfig, evaluate_ranking};
     use super::*;
 
-    /// Ten mentions, two of them out of the knowledge base, six of the other eight right.
+    /// Ten mentions, two with a concept outside the knowledge base; six of the other eight are correct.
     fn v11(protocol: &Protocol) -> Report {
         let one = |gold: &str, answer: &str| RankedMention {
             document: "d".into(),

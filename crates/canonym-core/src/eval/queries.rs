@@ -1,7 +1,7 @@
-//! BioSyn queries, and the answers of `canonym map` to them.
+//! BioSyn queries, and the output of `canonym map` for them.
 //!
-//! A query line is `document||start|end||type||mention||ids`; a mention `a|b` has two parts that are asked for apart.
-//! Answers are one JSON line a part, in the order of the queries: `{"query": …, "candidates": [{"id": …}, …]}`.
+//! A query line is `document||start|end||type||mention||ids`; a mention `a|b` has two parts, which are linked
+//! separately. Answers are JSON lines, one per part, in query order: `{"query": …, "candidates": [{"id": …}, …]}`.
 //!
 //! ```
 //! use canonym_core::eval::queries::{read_answers, read_queries, to_mentions};
@@ -32,40 +32,40 @@ const QUERY_HINT: &str = "the format is `document||start|end||type||mention||ids
 const ANSWER_HINT: &str =
     "run `canonym map` on one line per query, in order, with one line for each part of a mention `a|b`";
 
-/// A mention to be linked by its name alone.
+/// A mention to link by name only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// The document of the mention.
+    /// Id of the document.
     pub document: String,
-    /// The type of the mention.
+    /// Semantic type.
     pub semantic_type: String,
-    /// The names asked for; more than one for a composite mention.
+    /// The names to link; several for a composite mention.
     pub parts: Vec<String>,
-    /// The concepts meant.
+    /// The gold concepts.
     pub ids: IdSet,
 }
 
-/// The ranked candidates for one name.
+/// The ranked candidates for a name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The name that was asked for.
+    /// The name.
     pub query: String,
     /// The candidates, best first.
     pub candidates: Vec<IdSet>,
-    /// Where it stands in its file, from 1.
+    /// Line in the file, from 1.
     pub line: u64,
-    /// How sure the system is of the first candidate; `None` where it does not say.
+    /// Score of the first candidate, if given.
     pub score: Option<f32>,
-    /// The name of the first candidate; empty where it has none.
+    /// Name of the first candidate; empty if missing.
     pub name: String,
 }
 
-/// The answers of one file.
+/// The answers in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
-    /// What messages call the file.
+    /// Path of the file, for messages.
     pub path: PathBuf,
-    /// One answer a line.
+    /// One answer per line.
     pub rows: Vec<Answer>,
 }
 
@@ -83,7 +83,7 @@ struct CandidateLine {
     score: Option<f32>,
 }
 
-/// Reads queries; blank lines are passed over.
+/// Reads queries; blank lines are skipped.
 pub fn read_queries(input: &mut Input) -> Result<Vec<Query>> {
     let mut queries = Vec::new();
     loop {
@@ -134,10 +134,10 @@ pub fn read_answers(input: &mut Input) -> Result<Answers> {
     }
 }
 
-/// Gives each query its answers.
+/// Combines queries with their answers.
 ///
-/// The answers are those of every part, or, where there are just that many, only those that `composite` asks for. An
-/// answer to another name than the one asked for is an error.
+/// The file contains answers for all parts, or, if the number of lines matches, only for the parts that `composite`
+/// uses. An answer for a name other than that of the query is an error.
 pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -> Result<Vec<RankedMention>> {
     let n_asked = |query: &Query| match composite {
         Composite::First => query.parts.len().min(1),
@@ -172,7 +172,7 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
             if row >= n_asked(query) {
                 continue;
             }
-            // A mention is as sure as its least sure part.
+            // The score of a mention is that of its least confident part.
             score = match (score, answer.score) {
                 (Some(least), Some(new)) => Some(f32::min(least, new)),
                 (known, new) => known.or(new),
@@ -206,7 +206,7 @@ mod tests {
         to_mentions(&queries, &answers, composite)
     }
 
-    /// One answer a name, of which the candidate is the name in capitals.
+    /// One answer per name, whose candidate is the name in upper case.
     fn answers(names: &[&str]) -> String {
         let line = |name: &&str| {
             format!(r#"{{"query":"{name}","nil":false,"candidates":[{{"id":"{}"}}]}}"#, name.to_uppercase())

@@ -1,9 +1,8 @@
-//! Judging ranked candidates for mentions that are given.
+//! Evaluation of ranked candidates for given mentions.
 //!
-//! A mention has one or several parts: BioSyn splits `breast and ovarian cancer` and asks for each part alone, against
-//! all gold ids. Without parts, a mention is one list. Mentions of which gold has no concept are counted and left out;
-//! every other one counts, the unanswered ones as wrong. Whether the system abstains does not matter here: the list
-//! is judged.
+//! A mention has one or more parts: BioSyn splits `breast and ovarian cancer` and links each part separately, against
+//! all gold ids. An unsplit mention has one list. Mentions without a gold concept are counted and excluded; all others
+//! are evaluated, and unanswered ones are wrong. Lists are evaluated even if the system abstains.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
@@ -18,31 +17,31 @@ use super::{DocumentPair, Entry, Surface};
 use crate::text::Span;
 use crate::{Error, Result};
 
-/// A gold mention and the ranked candidates of its parts.
+/// A gold mention with the ranked candidates of its parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankedMention {
-    /// The document, the unit of resampling.
+    /// Id of the document, the unit of resampling.
     pub document: String,
-    /// The concepts meant; any of them is right.
+    /// The gold concepts.
     pub gold: IdSet,
-    /// One list for each part, best first; an empty list is no answer.
+    /// One list of candidates per part, best first; empty means unanswered.
     pub parts: Vec<Vec<IdSet>>,
-    /// What the mention looks like.
+    /// Properties of the mention.
     pub surface: Surface,
-    /// How sure the system is of its first candidates, of all parts the least; `None` where it does not say.
+    /// Lowest confidence of the first candidates of all parts, if given.
     pub score: Option<f32>,
-    /// The names of the first candidates, where they carry them, joined by ` / `.
+    /// Names of the first candidates, if given, joined by ` / `.
     pub name: String,
 }
 
-/// What takes a place in a ranking.
+/// What is ranked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RankUnit {
-    /// Every candidate takes one: several names of one concept take several places.
+    /// Candidates: several names of a concept have several ranks.
     #[default]
     Names,
-    /// A concept takes one, at its best name.
+    /// Concepts: each at the rank of its best name.
     Entities,
 }
 
@@ -58,16 +57,16 @@ impl FromStr for RankUnit {
     }
 }
 
-/// How a mention of several parts is judged.
+/// How a composite mention is evaluated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Composite {
-    /// It is right where all parts are.
+    /// Correct if all parts are.
     #[default]
     All,
-    /// Only its first part is asked for.
+    /// Only the first part is evaluated.
     First,
-    /// It is left out.
+    /// Excluded.
     Drop,
 }
 
@@ -84,22 +83,22 @@ impl FromStr for Composite {
     }
 }
 
-/// The choices of a ranking evaluation.
+/// Settings of a ranking evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankingConfig {
-    /// What takes a place.
+    /// What is ranked.
     pub unit: RankUnit,
-    /// How mentions of several parts are judged.
+    /// How composite mentions are evaluated.
     pub composite: Composite,
-    /// Which candidate answers a gold mention.
+    /// When a candidate matches a gold mention.
     pub ids: IdPolicy,
-    /// The depths of accuracy@k.
+    /// The values of k for accuracy@k.
     pub depths: Vec<usize>,
-    /// The ids of the knowledge base, as [`known_ids`](super::ids::known_ids) writes them.
+    /// Ids of the knowledge base, normalised by [`known_ids`](super::ids::known_ids).
     pub kb_ids: Option<HashSet<String>>,
-    /// The ids of the training annotations, in the same form.
+    /// Ids of the training annotations, normalised likewise.
     pub training_ids: Option<HashSet<String>>,
-    /// How intervals are made.
+    /// Bootstrap settings.
     pub bootstrap: BootstrapConfig,
 }
 
@@ -117,50 +116,51 @@ impl Default for RankingConfig {
     }
 }
 
-/// The scores of one set of mentions.
+/// Scores of a set of mentions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankingScores {
-    /// The mentions of the set.
+    /// Number of mentions.
     pub n_mentions: u64,
-    /// The share with a right candidate among the first k; at 1 it is P@1, and at every k recall@k.
+    /// Accuracy@k: share of mentions with a correct candidate among the first k. Equals P@1 for k = 1, and recall@k
+    /// with one relevant concept.
     pub accuracy: BTreeMap<usize, f64>,
-    /// The mean of 1/rank of the first right candidate, 0 where there is none: MAP with one relevant concept.
+    /// Mean reciprocal rank of the first correct candidate, 0 if there is none.
     pub mrr: f64,
-    /// Mean average precision, where every gold concept of the knowledge base is relevant.
+    /// Mean average precision; all gold concepts in the knowledge base are relevant.
     pub map: f64,
-    /// The intervals of `accuracy`, where asked for.
+    /// Confidence intervals of `accuracy`, if requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy_ci: BTreeMap<usize, Interval>,
-    /// The interval of `mrr`.
+    /// Confidence interval of `mrr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mrr_ci: Option<Interval>,
-    /// The interval of `map`.
+    /// Confidence interval of `map`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_ci: Option<Interval>,
 }
 
-/// How well candidates are ranked.
+/// The result of a ranking evaluation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
-    /// Mentions without a gold concept, left out.
+    /// Number of mentions without a gold concept, which are excluded.
     pub n_nil: u64,
-    /// Mentions of several parts, left out under [`Composite::Drop`].
+    /// Number of composite mentions excluded under [`Composite::Drop`].
     pub n_dropped: u64,
-    /// Judged mentions of which a part has no candidate.
+    /// Number of evaluated mentions with a part without candidates.
     pub n_unanswered: u64,
-    /// The share of judged mentions of which the knowledge base has a gold id.
+    /// Share of evaluated mentions with a gold concept in the knowledge base.
     pub kb_coverage: Option<f64>,
-    /// All judged mentions.
+    /// All evaluated mentions.
     pub all: RankingScores,
-    /// Only those with a right candidate somewhere in the list.
+    /// Mentions with a correct candidate anywhere in the list.
     pub normalised: RankingScores,
-    /// Only those of which the knowledge base has a gold id.
+    /// Mentions with a gold concept in the knowledge base.
     pub linkable: Option<RankingScores>,
-    /// Only those of which no gold id is in the training annotations.
+    /// Mentions without a gold concept in the training annotations.
     pub zero_shot: Option<RankingScores>,
 }
 
-/// Judges `mentions`.
+/// Evaluates `mentions`.
 pub fn rank(mentions: &[RankedMention], config: &RankingConfig, rng: &mut SplitMix64) -> Ranking {
     let mut documents: HashMap<&str, usize> = HashMap::new();
     let mut ranking = Ranking::default();
@@ -198,9 +198,9 @@ pub fn rank(mentions: &[RankedMention], config: &RankingConfig, rng: &mut SplitM
     ranking
 }
 
-/// The gold mentions of `documents` with the candidates of the prediction on the same spans.
+/// The gold mentions of `documents` with the candidates of the predictions on the same spans.
 ///
-/// Of several predictions on the same spans, each answers one gold mention, those of its type first.
+/// Several predictions on the same spans are assigned to different gold mentions, preferably of the same type.
 pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
     let mut mentions = Vec::new();
     for document in documents {
@@ -228,7 +228,7 @@ pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
     mentions
 }
 
-/// Whether the first candidates of each mention are right; `None` for mentions that are left out.
+/// Whether the first candidates of each mention are correct; `None` for excluded mentions.
 pub fn first_right(mentions: &[RankedMention], config: &RankingConfig) -> Vec<Option<bool>> {
     let judged = |mention: &RankedMention| !is_left_out(mention, config);
     let right = |mention: &RankedMention| judge(mention, 0, config).rank == Some(1);
@@ -239,9 +239,10 @@ fn is_left_out(mention: &RankedMention, config: &RankingConfig) -> bool {
     mention.gold.is_nil() || config.composite == Composite::Drop && mention.parts.len() > 1
 }
 
-/// The first answers as outcomes: what a mention without a concept is linked to is wrong, and no answer is none.
+/// Outcomes of the first candidates, for risk-coverage curves. A link of a mention without a gold concept is wrong; a
+/// mention without candidates is unanswered.
 ///
-/// Empty where the mentions carry no scores.
+/// Nothing counts as answered if the mentions have no scores.
 pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes {
     let mut outcomes = Outcomes::default();
     for mention in mentions.iter().filter(|mention| mention.gold.is_nil() || !is_left_out(mention, config)) {
@@ -259,7 +260,7 @@ pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes 
     outcomes
 }
 
-/// What was considered; the linked concept alone where no list is given.
+/// The candidates of an entry, or its concept if it has no candidate list.
 fn candidates_of(entry: &Entry) -> Vec<IdSet> {
     if entry.candidates.is_empty() && !entry.ids.is_nil() {
         return vec![entry.ids.clone()];
@@ -267,16 +268,16 @@ fn candidates_of(entry: &Entry) -> Vec<IdSet> {
     entry.candidates.clone()
 }
 
-/// The accuracy of folds that were trained apart.
+/// Accuracy over separately trained folds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct FoldAccuracy {
-    /// The mean of the accuracies of the folds, the headline.
+    /// Unweighted mean over folds, the headline.
     pub mean: f64,
-    /// The accuracy over all mentions of all folds.
+    /// Accuracy over the mentions of all folds together.
     pub pooled: f64,
 }
 
-/// The accuracy over `folds`, each given as (right, judged).
+/// Accuracy over `folds`, given as (correct, evaluated).
 pub fn over_folds(folds: &[(u64, u64)]) -> FoldAccuracy {
     let accuracies = folds.iter().map(|&(n_right, n_judged)| ratio(n_right as f64, n_judged as f64));
     let n_right: u64 = folds.iter().map(|fold| fold.0).sum();
@@ -284,10 +285,10 @@ pub fn over_folds(folds: &[(u64, u64)]) -> FoldAccuracy {
     FoldAccuracy { mean: ratio(accuracies.sum(), folds.len() as f64), pooled: ratio(n_right as f64, n_judged as f64) }
 }
 
-/// What is known of one judged mention.
+/// Evaluation of one mention.
 struct Outcome {
     document: usize,
-    /// From 1; that of the worst part.
+    /// Rank of the worst part, from 1.
     rank: Option<usize>,
     average_precision: f64,
     unanswered: bool,
@@ -302,7 +303,7 @@ fn judge(mention: &RankedMention, document: usize, config: &RankingConfig) -> Ou
     };
     let slots: Vec<Vec<Slot>> = parts.iter().map(|part| relevant_slots(part, &mention.gold, config)).collect();
     let first_ranks: Option<Vec<usize>> = slots.iter().map(|part| part.first().map(|slot| slot.rank)).collect();
-    // A mention without parts has nothing that could be right.
+    // A mention without parts is wrong.
     let rank = first_ranks.and_then(|ranks| ranks.into_iter().max());
     let precision = |slots: &Vec<Slot>| average_precision(slots, &mention.gold, config);
     Outcome {
@@ -315,10 +316,10 @@ fn judge(mention: &RankedMention, document: usize, config: &RankingConfig) -> Ou
     }
 }
 
-/// A right candidate.
+/// A correct candidate.
 struct Slot {
     rank: usize,
-    /// Whether its concept was not seen at a better rank.
+    /// Whether its concept has no better rank.
     new: bool,
     ids: IdSet,
 }
@@ -340,9 +341,9 @@ fn relevant_slots(candidates: &[IdSet], gold: &IdSet, config: &RankingConfig) ->
     slots
 }
 
-/// Average precision over concepts: repeats of a concept take places and earn nothing.
+/// Average precision over concepts: a repeated concept takes a rank without credit.
 ///
-/// Gold ids that no right candidate holds count as one relevant concept each, where the knowledge base has them.
+/// Gold ids in no correct candidate count as one relevant concept each if the knowledge base has them.
 fn average_precision(slots: &[Slot], gold: &IdSet, config: &RankingConfig) -> f64 {
     let found: Vec<&Slot> = slots.iter().filter(|slot| slot.new).collect();
     let precisions = found.iter().enumerate().map(|(n_before, slot)| (n_before + 1) as f64 / slot.rank as f64);
@@ -350,7 +351,7 @@ fn average_precision(slots: &[Slot], gold: &IdSet, config: &RankingConfig) -> f6
         let in_kb = config.kb_ids.as_ref().is_none_or(|known| known.contains(*id));
         in_kb && config.ids == IdPolicy::Any && !found.iter().any(|slot| slot.ids.contains(id))
     });
-    // Under `first` and `exact` a single concept is relevant.
+    // Under `first` and `exact` there is one relevant concept.
     let n_relevant = match config.ids {
         IdPolicy::Any => found.len() + missed.count(),
         IdPolicy::First | IdPolicy::Exact => found.len().max(1),
@@ -359,7 +360,7 @@ fn average_precision(slots: &[Slot], gold: &IdSet, config: &RankingConfig) -> f6
 }
 
 fn scores(outcomes: &[&Outcome], n_documents: usize, config: &RankingConfig, rng: &mut SplitMix64) -> RankingScores {
-    // Sums of one document: mentions, hits at each depth, reciprocal ranks, average precisions.
+    // Sums per document: mentions, hits at each k, reciprocal ranks, average precisions.
     let n_columns = config.depths.len() + 3;
     let mut sums = vec![vec![0.0; n_columns]; n_documents];
     for outcome in outcomes {
@@ -371,7 +372,7 @@ fn scores(outcomes: &[&Outcome], n_documents: usize, config: &RankingConfig, rng
         row[n_columns - 2] += outcome.rank.map_or(0.0, |rank| 1.0 / rank as f64);
         row[n_columns - 1] += outcome.average_precision;
     }
-    // Documents without a mention of this set are no part of its resamples.
+    // Documents without mentions of this set are not resampled.
     sums.retain(|row| row[0] > 0.0);
     let means = |weights: &[u32]| -> Vec<f64> {
         let mut totals = vec![0.0; n_columns];
@@ -479,12 +480,12 @@ mod tests {
 
     #[test]
     fn average_precision_asks_for_every_gold_concept() {
-        // Found at 1 and 3, the third gold concept is never found.
+        // Found at ranks 1 and 3; the third gold concept is not found.
         let mentions = [mention("A|B|C", &[&["A", "X", "B", "A"]])];
         assert_eq!(format!("{:.4}", judged(&mentions, |_| ()).all.map), "0.5556");
         let known = |config: &mut RankingConfig| config.kb_ids = Some(super::super::ids::known_ids(["A", "B", "X"]));
         assert_eq!(format!("{:.4}", judged(&mentions, known).all.map), "0.8333");
-        // Alternative ids of one candidate are one concept.
+        // Alternative ids of a candidate are one concept.
         assert_eq!(judged(&[mention("A|B", &[&["A|B"]])], |_| ()).all.map, 1.0);
     }
 

@@ -1,6 +1,6 @@
-//! The report of an evaluation: what was judged, by which rules, and the numbers.
+//! The report of an evaluation: subject, policy and scores.
 //!
-//! It is written as JSON and as a [`table`](Report::table). The numbers are shares from 0 to 1, never rounded.
+//! Written as JSON and as a [`table`](Report::table). Scores are shares from 0 to 1, not rounded.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,149 +21,150 @@ use super::{DocumentPair, slices};
 use crate::Result;
 use crate::corpus::AnnotatedDocument;
 
-/// The choices of an evaluation.
+/// Settings of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalConfig {
     /// How annotations are matched.
     pub matching: MatchConfig,
-    /// The measures to report; all of them where empty.
+    /// The measures to report; all if empty.
     pub measures: Vec<Measure>,
-    /// What takes a place in a ranking.
+    /// What is ranked.
     pub unit: RankUnit,
-    /// How mentions of several parts are ranked.
+    /// How composite mentions are ranked.
     pub composite: Composite,
-    /// Whether each type is judged on its own, too.
+    /// Whether to evaluate each semantic type separately as well.
     pub by_type: bool,
-    /// The ids of the knowledge base, as [`known_ids`](super::ids::known_ids) writes them.
+    /// Ids of the knowledge base, normalised by [`known_ids`](super::ids::known_ids).
     pub kb_ids: Option<HashSet<String>>,
-    /// The ids of the training annotations, in the same form.
+    /// Ids of the training annotations, normalised likewise.
     pub training_ids: Option<HashSet<String>>,
-    /// How intervals are made.
+    /// Bootstrap settings.
     pub bootstrap: BootstrapConfig,
-    /// How risk and calibration are told; `None` for not at all.
+    /// Settings of risk-coverage curves and calibration; `None` omits them.
     pub curves: Option<CurveConfig>,
-    /// What parts of gold are made by; `None` for no parts.
+    /// Data for the stratification of gold; `None` omits it.
     pub strata: Option<Background>,
 }
 
-/// What a system scored.
+/// The scores of a system.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The system that was judged.
+    /// Name of the system.
     pub system: String,
-    /// The version of the code.
+    /// Commit of the code.
     pub commit: String,
-    /// The corpus.
+    /// Name of the corpus.
     pub dataset: String,
-    /// The part of the corpus.
+    /// Split of the corpus.
     pub split: String,
-    /// The terminology, where it is known.
+    /// The terminology, if known.
     pub kb: Option<KbSummary>,
-    /// The rules.
+    /// The evaluation policy.
     pub policy: Policy,
-    /// The numbers that the protocol leads with.
+    /// The headline scores of the protocol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headlines: Vec<HeadlineScore>,
-    /// The number of gold documents; of mentions' documents where only rankings are judged.
+    /// Number of gold documents; if only rankings are evaluated, of documents with mentions.
     pub n_documents: u64,
-    /// Gold documents without a predicted one.
+    /// Number of gold documents without a predicted document.
     pub n_missing_documents: u64,
-    /// Documents of which the predicted text is not the gold text.
+    /// Number of documents whose predicted text differs from the gold text.
     pub n_different_texts: u64,
-    /// Gold annotations, repeats and those without a concept included.
+    /// Number of gold annotations, including duplicates and those without a concept.
     pub n_gold: u64,
-    /// Those of them without a concept.
+    /// Number of gold annotations without a concept.
     pub n_gold_nil: u64,
-    /// Predicted annotations, repeats and those without a concept included.
+    /// Number of predicted annotations, including duplicates and those without a concept.
     pub n_pred: u64,
-    /// What was found, by measure.
+    /// Counts by measure.
     #[serde(default)]
     pub counts: BTreeMap<Measure, Counts>,
-    /// The scores over the corpus, by measure.
+    /// Micro-averaged scores by measure.
     #[serde(default)]
     pub metrics: BTreeMap<Measure, Score>,
-    /// The means of the scores of documents, by measure.
+    /// Macro-averaged scores (over documents) by measure.
     #[serde(default)]
     pub macro_metrics: BTreeMap<Measure, Score>,
-    /// The intervals of `metrics`.
+    /// Confidence intervals of `metrics`.
     #[serde(default)]
     pub ci: BTreeMap<Measure, ScoreIntervals>,
-    /// The scores of each type, where asked for.
+    /// Scores by semantic type, if requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_type: BTreeMap<String, Slice>,
-    /// The scores of annotations whose concepts training never saw, where it is known what it saw.
+    /// Scores on concepts that do not occur in training, if the training annotations are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_shot: Option<Slice>,
-    /// How well candidates are ranked, where predictions carry them.
+    /// Ranking scores, if predictions have candidates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
-    /// What scores are worth, where asked for and where there are scores: of `links` the predicted links, right by
-    /// [`Measure::Strict`]; of `mentions` the first candidates of gold mentions, those without a concept included.
+    /// Risk-coverage curves and calibration, if requested and if there are scores: for `links`, of predicted links,
+    /// correct under [`Measure::Strict`]; for `mentions`, of the first candidates of gold mentions, including those
+    /// without a concept.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub curves: BTreeMap<String, Curves>,
-    /// What is found of parts of gold, by property and value, where asked for.
+    /// Scores on parts of gold by property and value, if requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub slices: Strata,
-    /// The same system with a dictionary that holds names of the corpus, where one is given.
+    /// The same system with a dictionary that contains names from the corpus, if evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaky: Option<Box<Report>>,
-    /// What the model knew of the documents, where it ran here.
+    /// Which documents the model was trained on, if it ran in this evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenDocuments>,
-    /// The number to compare with, a share.
+    /// The published score to compare with, a share.
     pub paper_value: Option<f64>,
-    /// What a reader should know.
+    /// Remarks for readers.
     pub note: String,
 }
 
-/// What a model knew of the documents that it was judged on.
+/// Documents of the evaluation that the model was trained on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeenDocuments {
-    /// How many it had learned from, and what.
+    /// Their number, and how they were used.
     #[serde(flatten)]
     pub seen: Seen,
-    /// The figures of these, and those of the others, where there are both.
+    /// Separate scores for seen and unseen documents, if there are both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<Apart>,
 }
 
-/// Figures of documents that a model had learned from, and of the others.
+/// Separate scores for documents that the model was trained on and for others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Apart {
-    /// Of those that it had learned from.
+    /// Scores on seen documents.
     pub seen: Box<Report>,
-    /// Of the others.
+    /// Scores on unseen documents.
     pub unseen: Box<Report>,
 }
 
 /// The terminology of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KbSummary {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How many ids it has.
+    /// Number of its ids.
     pub size: u64,
-    /// The share of gold annotations with a concept of which it has an id: no recall can be higher.
+    /// Share of gold annotations with a concept that is in the terminology, an upper bound of recall.
     pub coverage: f64,
 }
 
-/// The rules of an evaluation.
+/// The policy of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
-    /// The protocol that set them, where one did; what was chosen beside it stands below.
+    /// The protocol, if one was chosen; deviations from it are in the other fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// When ids agree.
+    /// When ids match.
     pub ids: IdPolicy,
-    /// What takes a place in a ranking.
+    /// What is ranked.
     pub unit: RankUnit,
-    /// How mentions of several parts are ranked.
+    /// How composite mentions are ranked.
     pub composite: Composite,
-    /// What `partial-maxmax` counts.
+    /// The unit of `partial-maxmax`.
     pub partial: String,
     /// Whether the weak measure resolves overlapping predictions.
     pub bat: bool,
-    /// How intervals are made.
+    /// Bootstrap settings.
     pub bootstrap: BootstrapConfig,
 }
 
@@ -181,27 +182,27 @@ impl Default for Policy {
     }
 }
 
-/// The intervals of one measure.
+/// Confidence intervals of one measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScoreIntervals {
-    /// That of the precision.
+    /// Interval of the precision.
     pub precision: Interval,
-    /// That of the recall.
+    /// Interval of the recall.
     pub recall: Interval,
-    /// That of F1.
+    /// Interval of F1.
     pub f1: Interval,
 }
 
-/// The scores of a part of the corpus.
+/// Scores of a part of the corpus.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
-    /// What was found, by measure.
+    /// Counts by measure.
     pub counts: BTreeMap<Measure, Counts>,
-    /// The scores, by measure.
+    /// Scores by measure.
     pub metrics: BTreeMap<Measure, Score>,
 }
 
-/// Judges `predicted` against `gold`; documents are paired by id.
+/// Evaluates `predicted` against `gold`; documents are paired by id.
 pub fn evaluate(
     gold: &[AnnotatedDocument],
     predicted: &[AnnotatedDocument],
@@ -211,7 +212,7 @@ pub fn evaluate(
     Ok(evaluate_pairs(&pair(gold, predicted)?, config, rng))
 }
 
-/// Judges documents that are paired, in whatever unit their spans count.
+/// Evaluates paired documents, in any unit of spans.
 pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64) -> Report {
     let documents = &paired.documents;
     let gold = || documents.iter().flat_map(|document| &document.gold);
@@ -268,7 +269,7 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
     report
 }
 
-/// Judges ranked candidates alone.
+/// Evaluates ranked candidates only.
 pub fn evaluate_ranking(mentions: &[RankedMention], config: &EvalConfig, rng: &mut SplitMix64) -> Report {
     let documents: HashSet<&str> = mentions.iter().map(|mention| mention.document.as_str()).collect();
     let ranking = rank(mentions, &ranking_config(config), rng);
@@ -330,7 +331,7 @@ impl Report {
         }
     }
 
-    /// Adds curves, except where every answer has the same score, as where none has one.
+    /// Adds curves unless all scores are equal, for example because there are none.
     fn add_curves(&mut self, of: &str, outcomes: &Outcomes, config: &CurveConfig) {
         if outcomes.answered.windows(2).any(|two| two[0].score != two[1].score) {
             self.curves.insert(of.to_owned(), curves(outcomes, config));

@@ -1,4 +1,4 @@
-//! The sections of a table for people that are told only when asked for: headlines, curves, parts of gold.
+//! Optional sections of the text report: headlines, curves, strata.
 
 use super::curves::Curves;
 use super::matching::Measure;
@@ -7,12 +7,12 @@ use super::report::{Report, SeenDocuments};
 use super::strata::{Estimate, Stratum};
 use super::table::{cells, header, line, percent, range};
 
-/// Coverages at which the risk is shown.
+/// Coverages at which the risk is printed.
 const SHOWN_COVERAGES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];
 
 const STRATA_WIDTHS: [usize; 3] = [9, 9, 14];
 
-/// The line of the headlines.
+/// The line of headline scores.
 pub(super) fn headlines(scores: &[HeadlineScore], protocol: Option<&str>) -> String {
     let one = |score: &HeadlineScore| {
         let interval = score.ci.map_or_else(String::new, |ci| format!(" ({})", range(ci)));
@@ -22,7 +22,7 @@ pub(super) fn headlines(scores: &[HeadlineScore], protocol: Option<&str>) -> Str
     format!("headline of protocol `{}`: {}", protocol.unwrap_or_default(), shown.join("; "))
 }
 
-/// How many documents the model had learned from, and their figures apart.
+/// Number of documents that the model was trained on, and separate scores.
 pub(super) fn seen(out: &mut String, known: &SeenDocuments) {
     if known.seen.n_seen > 0 {
         line(out, &format!("{}: {}", known.seen.sentence(), known.seen.details()));
@@ -40,7 +40,7 @@ pub(super) fn seen(out: &mut String, known: &SeenDocuments) {
     }
 }
 
-/// What scores are worth.
+/// Risk-coverage curve and calibration.
 pub(super) fn curves(out: &mut String, of: &str, curves: &Curves) {
     line(out, "");
     line(
@@ -85,7 +85,7 @@ pub(super) fn curves(out: &mut String, of: &str, curves: &Curves) {
     }
 }
 
-/// What is found of parts of gold.
+/// Scores on parts of gold.
 pub(super) fn strata(out: &mut String, report: &Report) {
     if report.slices.is_empty() {
         return;
@@ -124,12 +124,12 @@ fn widths(titles: &[String]) -> Vec<usize> {
     titles.iter().enumerate().map(width).collect()
 }
 
-/// The first column, which is wider than that of measures.
+/// Pads the first column, which is wider than that of measures.
 fn label(text: &str) -> String {
     format!("{text:<28}")
 }
 
-/// A name of a measure that fits a column.
+/// Short name of a measure, to fit a column.
 fn short(name: &str) -> &str {
     name.strip_prefix("partial-").unwrap_or(name)
 }

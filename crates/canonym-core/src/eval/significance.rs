@@ -1,20 +1,19 @@
-//! Whether the difference between two systems on the same gold could be chance.
+//! Significance tests for the difference between two systems on the same gold.
 //!
-//! Three tests that pair what both systems say: resampling documents for the interval of a difference, approximate
-//! randomisation for its p value, and McNemar for shares of right mentions. The unit of the first two is the document,
-//! since mentions of one document are not independent; McNemar takes mentions as independent and is too sure where
-//! they are not.
+//! Three paired tests: bootstrap over documents for the interval of a difference, approximate randomisation for its
+//! p-value, and McNemar for proportions of correct mentions. The first two use documents as units because mentions of a
+//! document are not independent; McNemar assumes independent mentions and is overconfident otherwise.
 
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
 
-/// How significance is tested.
+/// Settings of the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SignificanceConfig {
-    /// Resamples for the interval.
+    /// Bootstrap settings.
     pub bootstrap: BootstrapConfig,
-    /// Rounds of approximate randomisation.
+    /// Number of permutations of approximate randomisation.
     pub n_rounds: usize,
 }
 
@@ -24,28 +23,29 @@ impl Default for SignificanceConfig {
     }
 }
 
-/// The numbers of two systems under one measure, and what chance makes of their difference.
+/// Scores of two systems under one measure, and the significance of their difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The number of the first system, a share.
+    /// Score of the first system, a share.
     pub first: f64,
-    /// That of the second.
+    /// Score of the second system.
     pub second: f64,
-    /// The second minus the first.
+    /// Second minus first.
     pub difference: f64,
-    /// The interval of the difference over resampled documents; `None` where there is nothing to resample.
+    /// Bootstrap interval of the difference over documents; `None` if there is nothing to resample.
     pub ci: Option<Interval>,
-    /// Twice the smaller share of resamples on either side of no difference, at most 1.
+    /// Two-sided bootstrap p-value: twice the smaller share of resamples on either side of 0, at most 1.
     pub p_bootstrap: Option<f64>,
-    /// The share of random exchanges of whole documents that make a difference at least as large, the observed one
-    /// included.
+    /// Approximate-randomisation p-value (Noreen 1989): share of random swaps of whole documents with a difference at
+    /// least as large, the observed one included.
     pub p_randomisation: Option<f64>,
 }
 
-/// Tests each of several measures; `first` and `second` have one row of sums a document, in the same order.
+/// Tests the difference under several measures; `first` and `second` contain one row of sums per document, in the same
+/// order.
 ///
-/// `measures` gives the values of all measures for sums of columns, of which there are none without documents, and
-/// returns the same number of values each time.
+/// `measures` computes all measures from column sums (empty without documents) and must always return the same number
+/// of values.
 pub fn differences(
     first: &[Vec<f64>],
     second: &[Vec<f64>],
@@ -102,7 +102,7 @@ pub fn differences(
     found
 }
 
-/// In how many rounds the difference is at least as large as the one found, for each measure.
+/// For each measure, the number of permutations with a difference at least as large as the observed one.
 fn randomise(
     (first, second): (&[Vec<f64>], &[Vec<f64>]),
     n_columns: usize,
@@ -110,7 +110,7 @@ fn randomise(
     (found, n_rounds): (&[Difference], usize),
     rng: &mut SplitMix64,
 ) -> Vec<usize> {
-    // Documents on which both systems agree stay as they are in every round.
+    // Documents on which both systems agree are the same in every permutation.
     let (mut same_first, mut same_second) = (vec![0.0; n_columns], vec![0.0; n_columns]);
     let mut changed = Vec::new();
     for (left, right) in first.iter().zip(second) {
@@ -136,7 +136,7 @@ fn randomise(
         }
         let (left, right) = (measures(&left_sums), measures(&right_sums));
         for (row, n) in n_as_large.iter_mut().enumerate() {
-            // Sums in another order may differ in the last bit.
+            // Different summation order can change the last bit.
             *n += usize::from((right[row] - left[row]).abs() >= found[row].difference.abs() - 1e-12);
         }
     }
@@ -149,21 +149,21 @@ fn add(totals: &mut [f64], row: &[f64]) {
     }
 }
 
-/// Mentions that one system alone has right.
+/// Discordant mentions: only one system is correct.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct McNemar {
-    /// Right by the second system alone.
+    /// Number of mentions that only the second system has correct.
     pub n_won: u64,
-    /// Right by the first system alone.
+    /// Number of mentions that only the first system has correct.
     pub n_lost: u64,
-    /// The exact two-sided p value: how likely so uneven a split is where both are as likely.
+    /// Exact two-sided p-value under the null hypothesis that both are equally likely.
     pub p: f64,
 }
 
-/// The exact McNemar test.
+/// Exact McNemar test.
 pub fn mcnemar(n_won: u64, n_lost: u64) -> McNemar {
     let n = n_won + n_lost;
-    // Logarithms of the binomial coefficients, so that many mentions do not underflow.
+    // Log binomial coefficients, to avoid underflow.
     let mut log_term = -(n as f64) * std::f64::consts::LN_2;
     let mut tail = log_term.exp();
     for k in 1..=n_won.min(n_lost) {
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::eval::matching::ratio;
 
-    /// Documents of one mention each, right or wrong.
+    /// Documents with one mention each, correct or wrong.
     fn rows(rights: &[u8]) -> Vec<Vec<f64>> {
         rights.iter().map(|&right| vec![f64::from(right), 1.0]).collect()
     }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(mcnemar(2, 8).p, mcnemar(8, 2).p);
         assert!((mcnemar(5, 0).p - 0.0625).abs() < 1e-12);
         assert_eq!((mcnemar(0, 0).p, mcnemar(7, 7).p), (1.0, 1.0));
-        // The normal approximation for 5,100 against 4,900: z = 1.99, p = 0.0466.
+        // Normal approximation for 5,100 against 4,900: z = 1.99, p = 0.0466.
         assert!((mcnemar(5100, 4900).p - 0.0466).abs() < 5e-4);
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn randomisation_agrees_with_the_exact_share_of_exchanges() {
-        // Four documents won and none lost: 2 of 16 exchanges are as uneven.
+        // Four documents won and none lost: 2 of 16 swaps have a difference at least as large.
         let found = accuracy(&[0, 0, 0, 0, 1, 1], &[1, 1, 1, 1, 1, 1]);
         assert!((found.difference - 4.0 / 6.0).abs() < 1e-12);
         assert!((found.p_randomisation.expect("rounds") - 0.125).abs() < 0.015);

@@ -1,4 +1,4 @@
-//! Parts of a corpus that are judged on their own: one type, or concepts that training never saw.
+//! Parts of a corpus that are evaluated separately: a semantic type, or concepts unseen in training.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,13 +7,13 @@ use super::overlap::overlaps;
 use super::{DocumentPair, Entry};
 use crate::text::Span;
 
-/// The name of the slice of annotations without a type.
+/// Name of the slice of annotations without a type.
 pub const UNTYPED: &str = "untyped";
 
-/// The annotations of each type; one with several types stands in each.
+/// The annotations of each semantic type; one with several types is in several slices.
 ///
-/// A prediction without a type takes that of the gold annotation with which it shares the most places, so that systems
-/// that only link can be judged by type.
+/// A prediction without a type gets that of the gold annotation with the largest overlap, so that systems that only
+/// link can be evaluated by type.
 pub fn by_type(documents: &[DocumentPair]) -> BTreeMap<String, Vec<DocumentPair>> {
     let typed: Vec<DocumentPair> = documents.iter().map(with_types).collect();
     let entries = typed.iter().flat_map(|document| document.gold.iter().chain(&document.predicted));
@@ -23,10 +23,10 @@ pub fn by_type(documents: &[DocumentPair]) -> BTreeMap<String, Vec<DocumentPair>
     types.into_iter().map(|kind| (kind.to_owned(), slice(kind))).collect()
 }
 
-/// The annotations that mean a concept, but none of `training_ids`.
+/// The annotations with a concept, none of which is in `training_ids`.
 ///
-/// A prediction that shares a place and an id with a gold annotation that is left out is left out with it: under
-/// several gold ids it may name the unseen one.
+/// Predictions that overlap an excluded gold annotation and share an id with it are excluded too, because one of
+/// several gold ids can be unseen.
 pub fn zero_shot(documents: &[DocumentPair], training_ids: &HashSet<String>) -> Vec<DocumentPair> {
     let unseen = |entry: &Entry| !entry.ids.is_nil() && !entry.ids.any_in(training_ids);
     let slice = |document: &DocumentPair| {
@@ -109,7 +109,7 @@ mod tests {
         };
         let slice = &zero_shot(&[document], &["B".to_owned()].into())[0];
         assert_eq!(slice.gold, [entry(6, 9, "C", "")]);
-        // The first is seen, and the third answers a seen one.
+        // The first concept is seen; the third prediction matches a seen one.
         assert_eq!(slice.predicted, [entry(0, 6, "C", ""), entry(6, 9, "A", "")]);
     }
 }

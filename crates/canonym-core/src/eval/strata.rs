@@ -1,10 +1,10 @@
-//! Parts of gold that share a property: long mentions, homonyms, concepts or names that training never saw.
+//! Stratification of gold mentions by properties: long mentions, homonyms, concepts or names unseen in training.
 //!
-//! A part is chosen by its gold mention, so only what is found of it is told: recall of links against all predictions,
-//! and accuracy@1 where mentions are ranked. A wrong prediction belongs to no part, hence no precision. Judging by type
-//! with precision is [`slices::by_type`](super::slices::by_type).
+//! Strata are defined by the gold mention, so only recall of links against all predictions and accuracy@1 of ranked
+//! mentions are computed. A wrong prediction belongs to no stratum, so there is no precision. For precision by type see
+//! [`slices::by_type`](super::slices::by_type).
 //!
-//! What knowledge base and training know is handed in as plain sets, see [`Background`].
+//! The required facts about knowledge base and training data are passed as plain sets: see [`Background`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,58 +17,57 @@ use super::slices::UNTYPED;
 use super::{DocumentPair, Entry, Surface};
 use crate::text::normalise::fold;
 
-/// From this many words on, mentions are one part.
+/// Mentions with at least this many words form one stratum.
 const MANY_WORDS: usize = 4;
 
-/// The longest short form, in letters.
+/// Maximum length of a short form in letters.
 const MAX_SHORT_FORM: usize = 10;
 
-/// What is known of names and concepts beside gold; what is `None` makes no parts.
+/// Facts about names and concepts other than gold; `None` omits the strata that need them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Background {
-    /// For surfaces as gold writes them, the concepts of which the knowledge base has that name; a surface that is not
-    /// here is no name.
+    /// For each gold surface, the concepts of the knowledge base with that name; a missing surface is not a name.
     pub names: Option<HashMap<String, Vec<IdSet>>>,
-    /// The ids of the training annotations, as [`known_ids`](super::ids::known_ids) writes them.
+    /// Ids of the training annotations, normalised by [`known_ids`](super::ids::known_ids).
     pub training_ids: Option<HashSet<String>>,
-    /// Folded surface and id of the training annotations, see [`training_name`].
+    /// Folded surfaces and ids of the training annotations: see [`training_name`].
     pub training_names: Option<HashSet<(String, String)>>,
 }
 
-/// The key of a surface that training saw for the concept `id`.
+/// Key of a training annotation with this surface and id.
 pub fn training_name(surface: &str, id: &str) -> (String, String) {
     (fold(surface), id.to_owned())
 }
 
-/// A share with what it was counted on.
+/// A share with its sample size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The number of gold mentions.
+    /// Number of gold mentions.
     pub n: u64,
     /// The share.
     pub value: f64,
-    /// Its interval over documents.
+    /// Its confidence interval over documents.
     pub ci: Option<Interval>,
 }
 
-/// What is found of one part of gold.
+/// Scores of one stratum.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stratum {
-    /// The recall of links, by measure.
+    /// Recall of links by measure.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recall: BTreeMap<Measure, Estimate>,
-    /// The share of mentions of which the first candidate is right, where mentions are ranked.
+    /// Share of mentions whose first candidate is correct, if mentions are ranked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<Estimate>,
 }
 
-/// The parts by property and value, such as `words` and `2`.
+/// Strata by property and value, such as `words` and `2`.
 pub type Strata = BTreeMap<String, BTreeMap<String, Stratum>>;
 
 /// A property and its value, such as `words` and `2`.
 pub type Part = (&'static str, String);
 
-/// Which parts a gold mention with a concept is in.
+/// The strata of a gold mention with a concept.
 pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<Part> {
     let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
     let answer = |holds: bool| word(holds, "yes", "no");
@@ -107,7 +106,7 @@ pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<
     parts
 }
 
-/// Whether a surface is written as short forms are: one word of up to ten letters, most of which are capitals.
+/// Whether a surface looks like a short form: one word of up to ten letters, mostly upper case.
 fn looks_short(text: &str) -> bool {
     let letters = || text.chars().filter(|letter| letter.is_alphabetic());
     let n_capitals = letters().filter(|letter| letter.is_uppercase()).count();
@@ -115,7 +114,7 @@ fn looks_short(text: &str) -> bool {
     is_short && n_capitals >= 2 && 2 * n_capitals > letters().count()
 }
 
-/// The recall under `measures` of every part of the gold of `documents`.
+/// Recall under `measures` of every stratum of the gold of `documents`.
 pub fn recalls(
     documents: &[DocumentPair],
     measures: &[Measure],
@@ -123,7 +122,7 @@ pub fn recalls(
     (matching, bootstrap): (MatchConfig, BootstrapConfig),
     rng: &mut SplitMix64,
 ) -> Strata {
-    // For each part one list of gold annotations a document, those without any left out.
+    // For each stratum, the lists of gold annotations by document; documents without any are omitted.
     let mut parts: BTreeMap<Part, Vec<(usize, Vec<Entry>)>> = BTreeMap::new();
     for (row, document) in documents.iter().enumerate() {
         for entry in document.gold.iter().filter(|entry| !entry.ids.is_nil()) {
@@ -151,20 +150,20 @@ pub fn recalls(
     strata
 }
 
-/// A gold mention that was ranked.
+/// A ranked gold mention.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankedOutcome<'a> {
-    /// Its document.
+    /// Id of its document.
     pub document: &'a str,
-    /// What it looks like.
+    /// Its properties.
     pub surface: &'a Surface,
     /// Its concepts.
     pub ids: &'a IdSet,
-    /// Whether the first candidate is right.
+    /// Whether the first candidate is correct.
     pub right: bool,
 }
 
-/// Adds the accuracy of every part of the ranked `mentions` to `strata`.
+/// Adds the accuracy of every stratum of the ranked `mentions` to `strata`.
 pub fn add_accuracies(
     strata: &mut Strata,
     mentions: &[RankedOutcome<'_>],
@@ -187,7 +186,7 @@ pub fn add_accuracies(
     }
 }
 
-/// The share of `(found, all)` over documents.
+/// The share `found / all` over documents.
 fn estimate(sums: &[(f64, f64)], bootstrap: BootstrapConfig, rng: &mut SplitMix64) -> Estimate {
     let share = |weights: &[u32]| {
         let weighted = sums.iter().zip(weights).map(|(&(found, all), &weight)| {
@@ -223,7 +222,7 @@ mod tests {
         }
     }
 
-    /// The parts of a mention, those of composites, spans and types left out.
+    /// Checks the strata of a mention, except those of composites, spans and types.
     fn check(text: &str, ids: &str, expected: &str) {
         let parts = parts_of(&surface(text), &IdSet::parse_one(ids), &background());
         let shown: Vec<String> = parts[3..].iter().map(|(property, value)| format!("{property}={value}")).collect();

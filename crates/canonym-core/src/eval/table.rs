@@ -1,4 +1,4 @@
-//! The report as a table for people.
+//! The text report.
 
 use std::fmt::Write;
 
@@ -8,16 +8,16 @@ use super::ranking::{Composite, RankUnit, Ranking, RankingScores};
 use super::report::{Report, Slice};
 use super::{folds, sections};
 
-/// The width of the first column.
+/// Width of the first column.
 pub(super) const LABEL: usize = 21;
 
-/// The widths of the other columns: of scores of spans, of their slices, and of rankings.
+/// Widths of the other columns: span scores, slices, rankings.
 const SPAN_WIDTHS: [usize; 7] = [7, 7, 7, 14, 9, 14, 14];
 const SLICE_WIDTHS: [usize; 5] = [7, 7, 7, 14, 14];
 const RANKING_WIDTHS: [usize; 7] = [9, 14, 14, 14, 14, 14, 14];
 
 impl Report {
-    /// The report in columns of fixed width, in percent.
+    /// The report as a text table with fixed-width columns, in percent.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let titles = [&self.system, &self.dataset, &self.split].map(String::as_str);
@@ -87,13 +87,13 @@ impl Report {
         )
     }
 
-    /// The label with a star where `label what` is a headline.
+    /// The label, with `*` if `label what` is a headline.
     fn marked(&self, label: &str, what: &str) -> String {
         let is_headline = self.headlines.iter().any(|score| score.name == format!("{label} {what}"));
         if is_headline { format!("{label} *") } else { label.to_owned() }
     }
 
-    /// The label with a star where an accuracy of these mentions is a headline.
+    /// The label, with `*` if an accuracy of these mentions is a headline.
     fn marked_ranking(&self, label: &str, part: &str) -> String {
         let of_fold = |name: &str| part.is_empty() && (name == "MAP" || name.ends_with(" of this fold"));
         let is_accuracy = |name: &str| {
@@ -157,10 +157,10 @@ impl Report {
     }
 }
 
-/// A share in percent with two decimals; a tie goes to the even neighbour.
+/// A share in percent with two decimals; ties are rounded to even.
 pub fn percent(share: f64) -> String {
     let scaled = share * 10_000.0;
-    // A tie such as 12.345 % is rarely exact in binary; what is this close to one counts as one.
+    // A tie such as 12.345 % is rarely exact in binary, hence the tolerance.
     let tie = scaled.floor() + 0.5;
     let rounded = if (scaled - tie).abs() < 1e-7 { tie.round_ties_even() } else { scaled.round() };
     format!("{:.2}", rounded / 100.0)
@@ -170,7 +170,7 @@ pub(super) fn range(interval: Interval) -> String {
     format!("{}-{}", percent(interval.0), percent(interval.1))
 }
 
-/// `right/predicted` and `found/gold`; shares under `partial-maxmax` have two decimals.
+/// `correct/predicted` and `found/gold`; two decimals under `partial-maxmax`.
 fn shares(counts: &Counts) -> (String, String) {
     let amount = |sum: f64| if sum.fract() == 0.0 { format!("{sum:.0}") } else { format!("{sum:.2}") };
     (format!("{}/{}", amount(counts.tp_pred), counts.n_pred), format!("{}/{}", amount(counts.tp_gold), counts.n_gold))
@@ -206,12 +206,12 @@ pub(super) fn header(label: &str, names: &[&str], widths: &[usize]) -> String {
     cells(label, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), widths)
 }
 
-/// One row: the label to the left, every other cell to the right of its column; columns beyond `widths` are as the last.
+/// A row with a left-aligned label and right-aligned cells; columns beyond `widths` have the last width.
 pub(super) fn cells(label: &str, values: &[String], widths: &[usize]) -> String {
     cells_beside(label, LABEL, values, widths)
 }
 
-/// [`cells`] beside a first column of another width.
+/// Like [`cells`], with another width of the first column.
 pub(super) fn cells_beside(label: &str, first: usize, values: &[String], widths: &[usize]) -> String {
     let mut row = format!("{label:<first$}");
     let mut widths = widths.iter();
@@ -228,7 +228,7 @@ pub(super) fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// The name under which a value of an enum is written.
+/// The serialised name of an enum value.
 pub(super) fn serde_name(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! Labels of tokens: from tags to mentions, and accuracy a token.
+//! Token labels: decoding into mentions, and token accuracy.
 //!
-//! Ranges are half-open and count tokens.
+//! Ranges are half-open token ranges.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::text::tags::{Bilou, Repair, decode_bilou};
 
-/// The longest runs of equal labels, in order; `None` is no mention.
+/// Maximal runs of equal labels, in order; `None` means no mention.
 ///
-/// Two neighbouring mentions of one concept come out as one: labels alone cannot tell them apart.
+/// Adjacent mentions of the same concept are merged, because labels cannot separate them.
 pub fn decode_runs<'a>(labels: &[Option<&'a str>]) -> Vec<(Range<usize>, &'a str)> {
     let mut start = 0;
     let mut mentions = Vec::new();
@@ -23,34 +23,34 @@ pub fn decode_runs<'a>(labels: &[Option<&'a str>]) -> Vec<(Range<usize>, &'a str
     mentions
 }
 
-/// How many tokens have the right label.
+/// Counts of correctly labelled tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenCounts {
-    /// All tokens.
+    /// Number of tokens.
     pub n_tokens: u64,
-    /// Those with the right label.
+    /// Number of tokens with the correct label.
     pub n_right: u64,
-    /// Tokens with a label in gold.
+    /// Number of tokens with a gold label.
     pub n_labelled: u64,
-    /// Those of them with the right label.
+    /// Number of correct tokens among those with a gold label.
     pub n_labelled_right: u64,
 }
 
 impl TokenCounts {
-    /// The share of right tokens, tokens without a label included.
+    /// Accuracy over all tokens, including those without a label.
     pub fn accuracy(&self) -> f64 {
         super::matching::ratio(self.n_right as f64, self.n_tokens as f64)
     }
 
-    /// The share of right tokens among those with a label in gold.
+    /// Accuracy over tokens with a gold label.
     pub fn labelled_accuracy(&self) -> f64 {
         super::matching::ratio(self.n_labelled_right as f64, self.n_labelled as f64)
     }
 }
 
-/// Counts the tokens with the right label: words of the judged text only, one label a word, `None` for no mention.
+/// Counts the tokens with the correct label; one label per word of the evaluated text, `None` for no mention.
 ///
-/// An error where both sides have different lengths.
+/// It is an error if the lengths differ.
 pub fn count_tokens(gold: &[Option<&str>], predicted: &[Option<&str>]) -> crate::Result<TokenCounts> {
     if gold.len() != predicted.len() {
         let message = format!("different numbers of labels: {} gold, {} predicted", gold.len(), predicted.len());

@@ -1,26 +1,26 @@
-//! Ids of mentions that a terminology does not have, so that nothing can be right there.
+//! Gold ids that a terminology does not have, which no system can find.
 
 use std::collections::{HashMap, HashSet};
 
 use super::ids::IdSet;
 use super::thousands;
 
-/// The most ids that a warning names.
+/// Maximum number of ids listed in a warning.
 const MAX_NAMED: usize = 3;
 
 /// Mentions with ids that a terminology lacks.
 pub struct Unknown<'a> {
     what: &'a str,
     n: usize,
-    /// Of how many that have ids.
+    /// Number of mentions with ids.
     n_all: usize,
-    /// The first of them.
+    /// The first unknown ids.
     first: Vec<&'a str>,
-    /// An unknown id and a known one that only differ in what stands before the colon.
+    /// An unknown id and a known one that differ only in the prefix.
     other_prefix: Option<(&'a str, &'a str)>,
 }
 
-/// The sets without an id in `known`, where there are any.
+/// The sets without an id in `known`, if any.
 pub fn unknown<'a>(
     what: &'a str,
     sets: impl Iterator<Item = &'a IdSet>,
@@ -39,7 +39,7 @@ pub fn unknown<'a>(
         return None;
     }
     let local = |id: &'a str| id.rsplit(':').next().unwrap_or(id);
-    // Of several the least, so that what is told does not depend on the order of a set.
+    // The smallest of several, so that the message does not depend on set order.
     let mut known_as: HashMap<&str, &str> = HashMap::new();
     for id in known {
         let named = known_as.entry(local(id)).or_insert(id);
@@ -55,12 +55,12 @@ pub fn unknown<'a>(
 }
 
 impl Unknown<'_> {
-    /// Whether nothing is known, and that for prefixes.
+    /// Whether no id is known, because of different prefixes.
     pub fn is_of_prefixes(&self) -> bool {
         self.n == self.n_all && self.other_prefix.is_some()
     }
 
-    /// A warning and a hint; `terminology` is the name of what lacks the ids.
+    /// A warning and a hint; `terminology` is the name of the terminology.
     pub fn lines(&self, terminology: &str) -> [String; 2] {
         let Unknown { what, n, n_all, first, .. } = self;
         let terminology = if terminology.is_empty() { "the terminology" } else { terminology };

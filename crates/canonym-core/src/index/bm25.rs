@@ -1,13 +1,14 @@
-//! Ranking of texts by their words: BM25 (Robertson and Zaragoza 2009).
+//! BM25 ranking of texts (Robertson and Zaragoza 2009).
 //!
-//! A text is a list of words, divided by blanks. For a word that stands `tf` times in a text of `length` words, and in `df` of `n` texts,
+//! A text is a list of words separated by spaces. For a word with frequency `tf` in a text of `length` words, and
+//! document frequency `df` among `n` texts:
 //!
 //! ```text
 //! weight = ln(1 + (n − df + 0.5) / (df + 0.5)) · tf · (k1 + 1) / (tf + k1 · (1 − b + b · length / mean length))
 //! ```
 //!
-//! The 1 within the logarithm keeps weights of frequent words above 0. The score of a text is the sum over the words of a query; a word
-//! that the query has twice counts twice. Weights are computed when the index is built, so a search adds posting lists.
+//! The 1 in the logarithm keeps the weights of frequent words positive. The score of a text is the sum over query
+//! words, with repetitions. Weights are computed when the index is built, so a search only adds posting lists.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,13 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// The two constants.
+/// The BM25 parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bm25Config {
-    /// How soon further uses of a word stop counting.
+    /// Term-frequency saturation.
     pub k1: f32,
-    /// How much long texts lose, from 0 to 1.
+    /// Length normalisation, 0 to 1.
     pub b: f32,
 }
 
@@ -32,7 +33,7 @@ impl Default for Bm25Config {
 }
 
 impl Bm25Config {
-    /// Checks that weights are numbers above 0.
+    /// Checks that weights are finite and positive.
     pub fn check(&self) -> Result<()> {
         if self.k1 >= 0.0 && self.k1.is_finite() && (0.0..=1.0).contains(&self.b) {
             return Ok(());
@@ -42,35 +43,35 @@ impl Bm25Config {
     }
 }
 
-/// An index in memory.
+/// An in-memory index.
 #[derive(Debug)]
 pub struct Bm25Index {
     word_rows: HashMap<String, u32>,
-    /// Where the postings of each word begin, and where the last end.
+    /// Start of the postings of each word; one more for the end.
     at: Vec<usize>,
-    /// Rows that hold a word, ascending, and its weight there.
+    /// Rows that contain a word, ascending, with its weight there.
     postings: Vec<(u32, f32)>,
     n_rows: usize,
 }
 
-/// A text and its score.
+/// A text with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// The place of the text.
+    /// Row of the text.
     pub row: u32,
-    /// Its score, above 0.
+    /// Its score, positive.
     pub score: f32,
 }
 
-/// Sums of one search, used again by the next.
+/// Accumulators, reused between searches.
 #[derive(Debug, Default)]
 pub struct Bm25Scratch {
-    // Private: all sums are 0 between searches.
+    // Private, because all sums must be 0 between searches.
     sums: Vec<f32>,
 }
 
 impl Bm25Index {
-    /// Indexes texts; the row of a text is its place.
+    /// Indexes `texts`; rows are their positions.
     pub fn build<'a>(texts: impl IntoIterator<Item = &'a str>, config: &Bm25Config) -> Bm25Index {
         let mut word_rows: HashMap<String, u32> = HashMap::new();
         let mut n_uses: Vec<(u32, u32, u32)> = Vec::new();
@@ -110,7 +111,7 @@ impl Bm25Index {
         Bm25Index { word_rows, at, postings, n_rows: lengths.len() }
     }
 
-    /// The texts that share a word with a query, in no order.
+    /// The texts that share a word with the query, unordered.
     pub fn search(&self, query: &str, scratch: &mut Bm25Scratch) -> Vec<Hit> {
         scratch.sums.resize(self.n_rows, 0.0);
         let mut hits: Vec<Hit> = Vec::new();
@@ -127,7 +128,7 @@ impl Bm25Index {
         hits
     }
 
-    /// What a word weighs in a text; 0 where it does not stand there.
+    /// Weight of a word in a text; 0 if absent.
     pub fn weight(&self, word: &str, row: u32) -> f32 {
         let postings = self.postings_of(word);
         postings.binary_search_by_key(&row, |(row, _)| *row).map_or(0.0, |place| postings[place].1)

@@ -1,36 +1,36 @@
-//! Similarity of names by character n-grams: the cosine of tf-idf vectors over word-bounded 1- to 3-grams.
+//! Name similarity by character n-grams: cosine of TF-IDF vectors over 1- to 3-grams within words.
 //!
-//! A gram is up to three characters of a folded name within one word, blanks at both ends included; letters and
-//! digits have codes of their own and all other characters share some. A gram counts once a name. The weight is the
-//! smoothed inverse document frequency, `1 + ln((1 + n) / (1 + df))`.
+//! Grams are taken from words of a folded name, padded with a space on both sides; letters and digits have their own
+//! codes, other characters share codes. Term frequency is binary. The weight is the smoothed inverse document
+//! frequency, `1 + ln((1 + n) / (1 + df))`.
 //!
-//! Search reads the posting lists of the rare grams only, up to [`MASS`] of the weight of the query, keeps the best
-//! rows of that sum, and then computes the cosine of those exactly.
+//! A search reads the posting lists of the rarest grams, up to the share [`MASS`] of the squared query norm, keeps the
+//! rows with the highest partial sums, and computes their cosines exactly.
 
 use rayon::prelude::*;
 
 use super::packed::{Strings, U32s};
 
-/// How many gram codes there are.
+/// Number of gram codes.
 pub const N_GRAMS: usize = 1 << 18;
 
-/// The part of the squared weight of a query whose posting lists are read.
+/// Share of the squared norm of a query whose posting lists are read.
 pub const MASS: f32 = 0.7;
 
-/// Characters of a query after this many do not count.
+/// Maximum number of characters of a query; the rest is ignored.
 const MAX_QUERY: usize = 400;
 
-/// Rows are scored in blocks of this size, so that the sums stay in the cache.
+/// Rows per block, so that the sums of a block fit in the cache.
 const BLOCK: usize = 1 << 15;
 
-/// A built index, ready to be written.
+/// An index ready to be written.
 #[derive(Debug, Default)]
 pub struct GramIndex {
-    /// Offsets into `rows`: `N_GRAMS + 1`.
+    /// Offsets into `rows`, `[N_GRAMS + 1]`.
     pub at: Vec<u32>,
-    /// Rows that hold each gram, ascending.
+    /// Rows that contain each gram, ascending.
     pub rows: Vec<u32>,
-    /// The inverse norm of each row, as bits of an `f32`.
+    /// Inverse L2 norm of each row, as bits of an `f32`.
     pub inverse_norms: Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ fn code(byte: u8) -> u32 {
     }
 }
 
-/// Calls `take` with every gram of a folded name; repeats are not removed.
+/// Calls `take` with every gram of a folded name, including repetitions.
 #[inline]
 pub fn for_each_gram(folded: &[u8], mut take: impl FnMut(u32)) {
     let (mut one_back, mut two_back) = (37, 0);
@@ -76,7 +76,7 @@ fn idf(n_rows: usize, df: u32) -> f32 {
 }
 
 impl GramIndex {
-    /// Indexes `folded` names; the row of a name is its place.
+    /// Indexes `folded` names; rows are their positions.
     pub fn build(folded: &[&str]) -> GramIndex {
         const BATCH: usize = 1 << 14;
         let grams_of_batch = |batch: &[&str]| -> (Vec<u32>, Vec<u32>) {
@@ -122,7 +122,7 @@ impl GramIndex {
     }
 }
 
-/// An index inside a mapped file.
+/// A view of an index in a mapped file.
 #[derive(Debug, Clone, Copy)]
 pub struct GramIndexView<'a> {
     /// See [`GramIndex::at`].
@@ -135,23 +135,23 @@ pub struct GramIndexView<'a> {
     pub names: Strings<'a>,
 }
 
-/// A row and its cosine.
+/// A row with its cosine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GramHit {
-    /// The row of the name.
+    /// Row of the name.
     pub row: u32,
-    /// The cosine of the tf-idf vectors, 0 to 1.
+    /// Cosine of the TF-IDF vectors, 0 to 1.
     pub cosine: f32,
 }
 
-/// Buffers that a thread reuses from query to query.
+/// Buffers of a thread, reused between queries.
 #[derive(Debug)]
 pub struct GramScratch {
     sums: Vec<u16>,
     grams: Vec<u32>,
-    /// For each gram its place in `weighed`, counted from 1; 0 for those that the query has not.
+    /// For each gram its index in `weighed`, from 1; 0 if not in the query.
     places: Vec<u16>,
-    /// The weight of each gram of the query, and the last row that had it.
+    /// Weight of each gram of the query, and the last row that contained it.
     weighed: Vec<(f32, u32)>,
 }
 
@@ -175,12 +175,12 @@ struct List<'a> {
 }
 
 impl GramIndexView<'_> {
-    /// The `k` names most similar to `folded`, best first; equal cosines in row order.
+    /// The `k` names most similar to `folded`, best first; ties in row order.
     pub fn search(&self, folded: &str, k: usize, scratch: &mut GramScratch) -> Vec<GramHit> {
         self.search_among(folded, k, None, scratch)
     }
 
-    /// [`GramIndexView::search`] among the rows that `is_wanted` says yes to, where it is given.
+    /// Like [`GramIndexView::search`], restricted to rows for which `is_wanted` holds, if given.
     pub fn search_among(
         &self,
         folded: &str,
@@ -200,7 +200,7 @@ impl GramIndexView<'_> {
         if square <= 0.0 || k == 0 {
             return Vec::new();
         }
-        // Rare grams first. A gram that no name holds costs nothing and counts towards no mass.
+        // Rare grams first. A gram in no name has no postings and does not count towards the mass.
         weighed.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let known = |gram: u32| !self.at.range(gram as usize).is_empty();
         let known_square: f32 =
@@ -229,7 +229,7 @@ impl GramIndexView<'_> {
         hits
     }
 
-    /// The cosine of `folded` and each of `rows`.
+    /// Cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
         let GramScratch { grams, places, weighed, .. } = scratch;
         distinct_grams(clip(folded), grams);
@@ -265,7 +265,7 @@ impl GramIndexView<'_> {
         cosines
     }
 
-    /// The rows with the `k` greatest sums over `lists`, each divided by the norm of its row.
+    /// The rows with the `k` largest sums over `lists`, each multiplied by the inverse norm of the row.
     fn best_sums(
         &self,
         lists: &mut [List<'_>],
@@ -287,7 +287,7 @@ impl GramIndexView<'_> {
                 let (here, behind) = list.rows.split_at(4 * n_here);
                 for bytes in here.chunks_exact(4) {
                     let row = u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize;
-                    // A damaged list could point before the block. The scale keeps sums below the greatest number.
+                    // A damaged list could point before the block. The scale keeps sums below the maximum.
                     if let Some(sum) = sums.get_mut(row.wrapping_sub(base)) {
                         *sum = sum.wrapping_add(list.weight);
                     }
@@ -300,7 +300,7 @@ impl GramIndexView<'_> {
             }
             let norms = &self.inverse_norms.slice(base..end);
             for (chunk, (sums, norms)) in sums.chunks(32).zip(norms.0.chunks(128)).enumerate() {
-                // Most chunks hold no row above the threshold; the compiler makes this test a few instructions.
+                // Most chunks have no row above the threshold; this test compiles to a few instructions.
                 let above = sums.iter().zip(norms.chunks_exact(4)).fold(false, |above, (sum, bytes)| {
                     let norm = f32::from_bits(u32::from_le_bytes(bytes.try_into().expect("four bytes")));
                     above | (f32::from(*sum) * norm > threshold)
@@ -325,7 +325,7 @@ impl GramIndexView<'_> {
     }
 }
 
-/// Keeps the `k` greatest, smaller rows first among equals, and gives the smallest score kept.
+/// Keeps the `k` largest, ties in row order, and returns the smallest score kept.
 fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
     if best.len() <= k {
         return 0.0;

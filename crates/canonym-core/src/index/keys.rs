@@ -1,18 +1,18 @@
-//! Exact lookup from a 64-bit key to rows, in two sorted arrays that are used as they lie in the file.
+//! Exact lookup of rows by 64-bit key, in sorted arrays that are used directly from the file.
 //!
-//! The upper bits of a key choose a bucket; inside it the lower 32 bits are compared. A wrong hit needs two keys
-//! that agree in bucket and lower bits, so callers for whom that matters compare the names.
+//! The upper bits of a key select a bucket; inside it the lower 32 bits are compared. A false hit requires two keys
+//! with the same bucket and lower bits, so callers that need certainty compare the names.
 
 use super::packed::U32s;
 
-/// A built table, ready to be written.
+/// A table ready to be written.
 #[derive(Debug, Default)]
 pub struct KeyTable {
-    /// Offsets into `checks` and `rows`: `2^bits + 1`.
+    /// Offsets into `checks` and `rows`, `[2^bits + 1]`.
     pub buckets: Vec<u32>,
-    /// The lower halves of the keys, sorted within a bucket.
+    /// Lower 32 bits of the keys, sorted within a bucket.
     pub checks: Vec<u32>,
-    /// The row of each entry; equal keys stand together, rows ascending.
+    /// Row of each entry; equal keys are consecutive, rows ascending.
     pub rows: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl KeyTable {
     }
 }
 
-/// A table inside a mapped file.
+/// A view of a table in a mapped file.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTableView<'a> {
     /// See [`KeyTable::buckets`].
@@ -67,7 +67,7 @@ impl<'a> KeyTableView<'a> {
             return U32s(&[]);
         }
         let range = self.buckets.range(bucket_of(key, n_buckets));
-        // A damaged bucket could reach far beyond the table.
+        // A damaged bucket could extend past the table.
         let last = range.end.min(self.checks.len());
         let check = key as u32;
         let mut start = range.start;

@@ -1,4 +1,4 @@
-//! Indexes over names: exact lookup of token bags, similarity of character n-grams, and BM25 over words.
+//! Indexes over names: exact lookup of token bags, character n-gram similarity, and BM25 over words.
 
 pub mod bm25;
 pub mod grams;

@@ -1,4 +1,4 @@
-//! The members of a zip archive: where each stands, and the check of its sum when it has been read.
+//! Members of a zip archive: listing, and verification of size and checksum.
 
 use std::io::{self, Read, Seek};
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use super::Limits;
 use crate::{Error, Result};
 
-/// Where a member stands in its archive.
+/// Location of a member in its archive.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub name: String,
-    /// The first compressed byte, from the start of the archive.
+    /// Offset of the first compressed byte in the archive.
     pub start: u64,
     pub n_packed: u64,
     pub n_bytes: u64,
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub deflated: bool,
 }
 
-/// Lists the data members of an archive, folders and the files that macOS adds left out.
+/// Lists the data members of an archive, without folders and macOS metadata.
 pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -> Result<Vec<Entry>> {
     let damaged = |error: zip::result::ZipError| Error::artifact(path, format!("the archive is damaged ({error})"));
     let mut archive = zip::ZipArchive::new(reader).map_err(damaged)?;
@@ -69,14 +69,14 @@ pub(super) fn entries<R: Read + Seek>(path: &Path, reader: R, limits: &Limits) -
     Ok(entries)
 }
 
-/// Whether a member is one of the files that macOS adds, or has no name.
+/// Whether a member is macOS metadata, or has no name.
 pub(super) fn is_clutter(name: &str) -> bool {
     let mut parts = name.split(['/', '\\']);
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     parts.any(|part| part == "__MACOSX") || last.starts_with("._") || last == ".DS_Store" || last.is_empty()
 }
 
-/// Members that share bytes are how a small archive pretends to be a huge one.
+/// Overlapping members make a small archive expand to a huge size (zip bomb).
 fn check_overlap(path: &Path, entries: &[Entry]) -> Result<()> {
     let mut ranges: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.start, entry.n_packed)).collect();
     ranges.sort_unstable();
@@ -87,7 +87,7 @@ fn check_overlap(path: &Path, entries: &[Entry]) -> Result<()> {
     Ok(())
 }
 
-/// A member that must have the length and the sum that its archive states.
+/// A reader that verifies size and checksum of a member.
 pub(super) struct Checked {
     rest: Box<dyn Read + Send>,
     crc: flate2::Crc,

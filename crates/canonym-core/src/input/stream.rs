@@ -1,4 +1,4 @@
-//! Decompression with a guard against streams that expand without end.
+//! Decompression with protection against decompression bombs.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -13,41 +13,41 @@ const ZIP: &[u8] = b"PK\x03\x04";
 const ZIP_EMPTY: &[u8] = b"PK\x05\x06";
 const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// How many bytes are shown to those who tell formats apart.
+/// Number of bytes provided for format detection.
 const HEAD: usize = 8 << 10;
 
-/// The payload of an `io::Error` for a limit that was passed.
+/// Payload of an `io::Error` for an exceeded limit.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct LimitPassed(pub String);
 
-/// A stream of uncompressed bytes, its byte order mark removed, and whether it was compressed.
+/// A decompressed stream without byte order mark, and whether it was compressed.
 pub(super) struct Opened {
     pub peeked: Peeked,
     pub packed: bool,
 }
 
-/// A reader whose first bytes stay visible.
+/// A reader whose first bytes can be inspected.
 pub(super) struct Peeked {
     head: Vec<u8>,
-    /// The head without the byte order mark starts here.
+    /// Start of the head after the byte order mark.
     first: usize,
-    /// The next byte to give, up to the end of `head`.
+    /// Next byte of `head` to return.
     at: usize,
-    /// An error met while the head was filled; it is given when the head has been read.
+    /// An error while filling the head, returned after the head has been read.
     pending: Option<io::Error>,
     rest: Box<dyn Read + Send>,
 }
 
 impl Peeked {
-    /// Reads just enough to see which magic number stands first; a slow pipe is not waited for.
+    /// Reads only enough for the magic number, without waiting for a slow pipe.
     pub fn magic(rest: Box<dyn Read + Send>) -> io::Result<Peeked> {
         let mut peeked = Peeked { head: Vec::new(), first: 0, at: 0, pending: None, rest };
         while peeked.read_more()? > 0 && peeked.undecided() {}
         Ok(peeked)
     }
 
-    /// Fills the head, as far as there is something.
+    /// Fills the head as far as data is available.
     fn filled(rest: Box<dyn Read + Send>) -> Peeked {
         let mut peeked = Peeked { head: Vec::new(), first: 0, at: 0, pending: None, rest };
         while peeked.head.len() < HEAD {
@@ -63,7 +63,7 @@ impl Peeked {
         peeked
     }
 
-    /// The first bytes, byte order mark excluded.
+    /// The first bytes, without byte order mark.
     pub fn head(&self) -> &[u8] {
         &self.head[self.first..]
     }
@@ -112,7 +112,7 @@ impl Read for Peeked {
     }
 }
 
-/// Counts the bytes that go through.
+/// Counts the bytes read.
 struct Counted {
     rest: Box<dyn Read + Send>,
     n_bytes: Arc<AtomicU64>,
@@ -126,7 +126,7 @@ impl Read for Counted {
     }
 }
 
-/// Refuses to go on when far more comes out than went in.
+/// Fails when the expansion exceeds the limit.
 struct Guarded {
     rest: Box<dyn Read + Send>,
     n_in: Arc<AtomicU64>,
@@ -158,12 +158,12 @@ impl Read for Guarded {
     }
 }
 
-/// Whether these bytes begin a zip archive.
+/// Whether the bytes are the start of a zip archive.
 pub(super) fn starts_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(ZIP) || bytes.starts_with(ZIP_EMPTY)
 }
 
-/// Whether a file is a zip archive; leaves it at its start. What cannot seek, such as a pipe, is not looked into.
+/// Whether a file is a zip archive; rewinds it. Unseekable files such as pipes are not examined.
 pub(super) fn is_zip(file: &mut std::fs::File) -> io::Result<bool> {
     if !file.metadata()?.is_file() {
         return Ok(false);
@@ -180,14 +180,14 @@ pub(super) fn is_zip(file: &mut std::fs::File) -> io::Result<bool> {
     Ok(starts_zip(&magic[..n_read]))
 }
 
-/// A plain, gzip or zstd stream.
+/// Opens a plain, gzip or zstd stream.
 pub(super) fn open(raw: Box<dyn Read + Send>, limits: &Limits) -> io::Result<Opened> {
     let n_in = Arc::new(AtomicU64::new(0));
     let counted = Box::new(Counted { rest: raw, n_bytes: n_in.clone() });
     decode(counted, n_in, limits, false)
 }
 
-/// A member of a zip archive, itself plain, gzip or zstd.
+/// Opens a member of a zip archive, which may itself be gzip or zstd.
 pub(super) fn open_member(raw: Box<dyn Read + Send>, entry: &Entry, limits: &Limits) -> io::Result<Opened> {
     let n_in = Arc::new(AtomicU64::new(0));
     let counted = BufReader::with_capacity(BUFFER, Counted { rest: raw, n_bytes: n_in.clone() });

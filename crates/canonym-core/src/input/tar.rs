@@ -1,7 +1,7 @@
-//! The members of a tar archive, packed or not: where each stands in the unpacked stream.
+//! Members of a tar archive, compressed or not: positions in the uncompressed stream.
 //!
-//! Nothing is unpacked to disk, so names of members are only names. Read are the headers of ustar, with the long names
-//! of GNU and the `path` and `size` of pax; folders and links are left out.
+//! Nothing is extracted to disk, so member names are never paths. Reads ustar headers, GNU long names, and pax `path`
+//! and `size`; folders and links are skipped.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::{Error, Result};
 
 const BLOCK: usize = 512;
 
-/// The longest header of a long name or of pax that is read.
+/// Maximum size of a GNU long-name or pax header.
 const MOST_EXTENSION: u64 = 64 << 10;
 
-/// Where a member stands in the unpacked archive.
+/// Location of a member in the uncompressed archive.
 #[derive(Debug, Clone)]
 pub(super) struct TarEntry {
     pub name: String,
@@ -23,19 +23,19 @@ pub(super) struct TarEntry {
     pub n_bytes: u64,
 }
 
-/// Whether these bytes begin a tar archive.
+/// Whether the bytes are the start of a tar archive.
 pub(super) fn starts_tar(head: &[u8]) -> bool {
     head.get(..BLOCK).is_some_and(|header| &header[257..262] == b"ustar" && sum_is_right(header))
 }
 
-/// What a header says of itself: the sum of its bytes, blanks in place of the sum.
+/// Verifies the checksum of a header: the sum of its bytes, with spaces in the checksum field.
 fn sum_is_right(header: &[u8]) -> bool {
     let bytes = header.iter().enumerate();
     let sum: u64 = bytes.map(|(at, byte)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte })).sum();
     number(&header[148..156]) == Some(sum)
 }
 
-/// A number in octal digits, or in base 256 where the first bit is set.
+/// A number in octal digits, or in base 256 if the first bit is set.
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let mut bytes = field[1..].iter();
@@ -52,15 +52,15 @@ fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(&field[..end]).into_owned()
 }
 
-/// The name in a header, its prefix included.
+/// The name in a header, including its prefix.
 fn name(header: &[u8]) -> String {
     let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
-    // GNU uses the place of the prefix for times.
+    // GNU tar uses the prefix field for times.
     let posix = &header[257..263] == b"ustar\0";
     if posix && !prefix.is_empty() { format!("{prefix}/{name}") } else { name }
 }
 
-/// What headers of extension say of the member behind them.
+/// Fields of extension headers for the next member.
 #[derive(Default)]
 struct Extension {
     name: Option<String>,
@@ -68,7 +68,7 @@ struct Extension {
 }
 
 impl Extension {
-    /// Reads the records `length key=value\n` of pax.
+    /// Parses the pax records `length key=value\n`.
     fn read_pax(&mut self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() && bytes[0] != 0 {
             let blank = bytes.iter().position(|byte| *byte == b' ')?;
@@ -87,7 +87,7 @@ impl Extension {
     }
 }
 
-/// Lists the data members of an archive by reading it to its end.
+/// Lists the data members of an archive by reading it to the end.
 pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Result<Vec<TarEntry>> {
     let mut entries = Vec::new();
     let mut extension = Extension::default();
@@ -143,7 +143,7 @@ pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Re
     }
 }
 
-/// Reads over `n_bytes`; fewer are an error.
+/// Skips `n_bytes`; it is an error if there are fewer.
 pub(super) fn skip(reader: &mut dyn Read, n_bytes: u64) -> io::Result<()> {
     match io::copy(&mut reader.take(n_bytes), &mut io::sink())? {
         n_skipped if n_skipped == n_bytes => Ok(()),
@@ -151,7 +151,7 @@ pub(super) fn skip(reader: &mut dyn Read, n_bytes: u64) -> io::Result<()> {
     }
 }
 
-/// A member that must have the length that its archive states.
+/// A reader that verifies the size of a member.
 pub(super) struct Whole<R> {
     rest: io::Take<R>,
 }

@@ -204,7 +204,7 @@ proptest::proptest! {
     }
 }
 
-/// A member of a tar archive: a header of ustar, the bytes, zeros up to the next block.
+/// A member of a tar archive: ustar header, content, zeros up to the next block.
 fn tar_member(name: &str, kind: u8, bytes: &[u8]) -> Vec<u8> {
     let mut header = vec![0; 512];
     header[..name.len()].copy_from_slice(name.as_bytes());

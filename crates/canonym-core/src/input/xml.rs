@@ -1,10 +1,10 @@
-//! XML as a stream of events, on an [`Input`].
+//! Streaming XML reader on an [`Input`].
 //!
-//! Buffers are used again, so memory follows the largest single tag or text. The five predefined entities and numeric
-//! references become characters; any other entity is an error, because declarations of a DTD are not read. `\r\n` and
-//! `\r` become `\n`, as XML asks. Comments and processing instructions are passed over. Nesting and the size of one tag
-//! or text have limits, and what is not well-formed is an error with its line. Prefixes stay a part of names; neither
-//! name spaces nor DTDs are applied.
+//! Buffers are reused, so memory is bounded by the largest tag or text. The five predefined entities and character
+//! references are resolved; any other entity is an error, because DTD declarations are not read. `\r\n` and `\r` become
+//! `\n`, as XML requires. Comments and processing instructions are skipped. Depth and the size of a tag or text are
+//! limited, and input that is not well-formed is an error with its line. Prefixes are part of names; namespaces and
+//! DTDs are not processed.
 //!
 //! ```
 //! use canonym_core::input::Input;
@@ -30,36 +30,36 @@ use quick_xml::events::{BytesDecl, BytesRef, BytesStart};
 use super::Input;
 use crate::{Error, Result};
 
-/// How deep elements may be nested.
+/// Maximum depth of elements.
 const MAX_DEPTH: usize = 64;
 
-/// The largest tag, text or comment, and the largest text of one element, in bytes.
+/// Maximum size of a tag, text or comment, and of the text of an element, in bytes.
 const MAX_TEXT: usize = 64 << 20;
 
-/// Names of encodings of which every text is UTF-8.
+/// Names of encodings that are subsets of UTF-8.
 const ENCODINGS: [&str; 4] = ["utf-8", "utf8", "us-ascii", "ascii"];
 
-/// The longest quotation of the source in a message, in code points.
+/// Maximum length of a quotation in a message, in code points.
 const MAX_QUOTE: usize = 80;
 
-/// What comes next in the stream.
+/// An event of the stream.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// An element begins. An empty element such as `<br/>` gives this and then [`Event::End`].
+    /// Start of an element. An empty element such as `<br/>` is followed by [`Event::End`].
     Start(Element<'a>),
-    /// The element that began last ends.
+    /// End of the current element.
     End,
-    /// Text. That of one element may come in several pieces.
+    /// Text. The text of an element may come in several events.
     Text(&'a str),
-    /// The XML declaration, as it stands between `<?` and `?>`.
+    /// The XML declaration, the content between `<?` and `?>`.
     Declaration(&'a str),
-    /// The document type, as it stands between `<!DOCTYPE` and `>`.
+    /// The document type, the content between `<!DOCTYPE` and `>`.
     Doctype(&'a str),
-    /// The document is complete.
+    /// End of the document.
     Eof,
 }
 
-/// The tag with which an element begins.
+/// The start tag of an element.
 #[derive(Debug, Clone, Copy)]
 pub struct Element<'a> {
     content: &'a str,
@@ -68,21 +68,21 @@ pub struct Element<'a> {
     line: u64,
 }
 
-/// Reads the events of one XML document.
+/// Reads the events of an XML document.
 pub struct XmlReader {
     parser: quick_xml::Reader<Metered>,
     buffer: Vec<u8>,
-    /// The content of the last event, decoded.
+    /// Decoded content of the last event.
     content: String,
     depth: usize,
-    /// The line on which the last event starts.
+    /// Line on which the last event starts.
     line: u64,
     root: Root,
     broken: bool,
     escapes_quotes: bool,
 }
 
-/// What was seen of the outermost element.
+/// State of the root element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Root {
     Before,
@@ -90,7 +90,7 @@ enum Root {
     After,
 }
 
-/// An event without its content.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Start { name_len: usize },
@@ -103,17 +103,17 @@ enum Kind {
 }
 
 impl<'a> Element<'a> {
-    /// The name, with its prefix.
+    /// The name, including its prefix.
     pub fn name(&self) -> &'a str {
         &self.content[..self.name_len]
     }
 
-    /// The tag as the source writes it, without angle brackets and the slash of an empty element.
+    /// The tag as in the source, without angle brackets and the slash of an empty element.
     pub fn raw(&self) -> &'a str {
         self.content
     }
 
-    /// The value of an attribute; `None` where the element has no such attribute.
+    /// The value of an attribute; `None` if absent.
     pub fn attribute(&self, name: &str) -> Result<Option<String>> {
         let mut found = None;
         self.each_attribute(|key, value| {
@@ -124,7 +124,7 @@ impl<'a> Element<'a> {
         Ok(found)
     }
 
-    /// Names and values in the order of the source.
+    /// Names and values in source order.
     pub fn attributes(&self) -> Result<Vec<(String, String)>> {
         let mut all = Vec::new();
         self.each_attribute(|key, value| all.push((key.to_owned(), value.to_owned())))?;
@@ -166,32 +166,32 @@ impl XmlReader {
         })
     }
 
-    /// What messages call the input.
+    /// Path of the input, for messages.
     pub fn path(&self) -> &Path {
         self.parser.get_ref().input.path()
     }
 
-    /// The line on which the last event starts, from 1.
+    /// Line on which the last event starts, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// How many bytes were read.
+    /// Number of bytes read.
     pub fn n_bytes(&self) -> u64 {
         self.parser.buffer_position()
     }
 
-    /// How many elements are open.
+    /// Number of open elements.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Whether an error was met after which nothing more can be read.
+    /// Whether an error occurred after which nothing can be read.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Whether a quotation mark in a text was written as a reference, which tells how the file is written.
+    /// Whether a quotation mark in a text was escaped, for reproducing the layout.
     pub fn escapes_quotes(&self) -> bool {
         self.escapes_quotes
     }
@@ -222,12 +222,12 @@ impl XmlReader {
         })
     }
 
-    /// Passes over the rest of the element that began last, its end included.
+    /// Skips the rest of the current element, including its end.
     pub fn skip_element(&mut self) -> Result<()> {
         self.skip_to(self.depth.saturating_sub(1))
     }
 
-    /// Goes on until only `depth` elements are open.
+    /// Skips until only `depth` elements are open.
     pub fn skip_to(&mut self, depth: usize) -> Result<()> {
         while self.depth > depth {
             self.step()?;
@@ -235,14 +235,14 @@ impl XmlReader {
         Ok(())
     }
 
-    /// The text of the element that began last, that of elements in it included, up to its end.
+    /// The text of the current element and its descendants, up to its end.
     pub fn read_text(&mut self) -> Result<String> {
         let mut text = String::new();
         self.append_text(&mut text)?;
         Ok(text)
     }
 
-    /// Like [`XmlReader::read_text`], behind what stands in `text`.
+    /// Like [`XmlReader::read_text`], appended to `text`.
     pub fn append_text(&mut self, text: &mut String) -> Result<()> {
         let (outside, start) = (self.depth.saturating_sub(1), text.len());
         while self.depth > outside {
@@ -349,7 +349,7 @@ impl XmlReader {
         }
     }
 
-    /// What an error of the parser means.
+    /// Converts an error of the parser.
     fn explain(&mut self, error: quick_xml::Error) -> Error {
         if let Some(failure) = self.parser.get_mut().failure.take() {
             return failure;
@@ -366,7 +366,7 @@ impl XmlReader {
     }
 }
 
-/// The character that a reference means.
+/// The character of an entity or character reference.
 fn resolve(reference: &BytesRef<'_>) -> Option<char> {
     match &**reference {
         "amp" => Some('&'),
@@ -378,7 +378,7 @@ fn resolve(reference: &BytesRef<'_>) -> Option<char> {
     }
 }
 
-/// The declared encoding, where it is another than UTF-8.
+/// The declared encoding, if it is not UTF-8.
 fn foreign_encoding(declaration: &BytesDecl<'_>) -> Option<String> {
     let name = match declaration.encoding()? {
         Ok(name) => name.into_owned(),
@@ -391,18 +391,18 @@ fn too_long(path: &Path) -> Error {
     Error::limit(path, format!("an XML tag or text is longer than {MAX_TEXT} bytes"))
 }
 
-/// `text` between quotation marks, cut where it is long.
+/// `text` in quotation marks, truncated if long.
 fn quote(text: &str) -> String {
     let short: String = text.chars().take(MAX_QUOTE).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(MAX_QUOTE).is_some() { "…" } else { "" };
     format!("`{short}{more}`")
 }
 
-/// Counts lines, and bytes of one event.
+/// Counts lines, and the bytes of an event.
 struct Metered {
     input: Input,
     n_event: usize,
-    /// What went wrong below the parser, which cannot carry it.
+    /// An error of the input, which cannot pass through the parser.
     failure: Option<Error>,
 }
 

@@ -1,8 +1,8 @@
 //! Collects records and compiles them into a knowledge base.
 //!
-//! Records with one id are merged in the order they come; where they come from several sources, the first source that
-//! names a concept gives its preferred name, its definition and its source. Mappings can make concepts one. The result depends only on the records and the
-//! [`Meta`] given, not on the number of threads or the time of day.
+//! Records with the same id are merged in input order. If they come from several sources, the first source that names a
+//! concept provides its preferred name, definition and source. Mappings can merge concepts. The result depends only on
+//! the records and the [`Meta`], not on the number of threads or the time.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Cursor, Seek, Write};
@@ -19,15 +19,15 @@ use super::supplement;
 use crate::artifact::{AtomicFile, ContainerWriter};
 use crate::{Error, Result};
 
-/// Longer names are dropped: nobody writes them, and they would bound every window of the recogniser.
+/// Longer names are dropped: they do not occur in text, and the longest name bounds the windows of the recogniser.
 pub const MAX_NAME_BYTES: usize = 1000;
 
-/// The owner of a concept that no source has named.
+/// Origin of a concept without a name.
 const NO_ORIGIN: u16 = u16::MAX;
-/// Parents that are not in the knowledge base are counted; this many are named.
+/// Maximum number of unknown parents that are listed; all are counted.
 const MAX_UNKNOWN: usize = 100;
 
-/// Texts one behind the other, with the offset of each.
+/// Strings stored back to back, with their offsets.
 #[derive(Debug)]
 struct Arena {
     text: Vec<u8>,
@@ -55,20 +55,22 @@ impl Arena {
     }
 }
 
-/// Collects records; [`KnowledgeBaseBuilder::write`] compiles them.
+/// Collects records, which [`KnowledgeBaseBuilder::write`] compiles.
 #[derive(Debug)]
 pub struct KnowledgeBaseBuilder {
     rows: HashMap<Box<str>, u32>,
     ids: Arena,
     sources: Vec<u16>,
     source_rows: HashMap<String, u16>,
-    /// The number of the source that records come from, and for each name that it starts with, the first such row.
+    /// Index of the current source.
     origin: u16,
+    /// Names of the sources.
     origins: Vec<String>,
+    /// `(first name row, source)` of each run of names from one source, ascending.
     origin_starts: Vec<(u32, u16)>,
-    /// The origin of the first name of each concept.
+    /// Origin of the first name of each concept.
     owners: Vec<u16>,
-    /// What mappings join: `(concept, the one that it becomes a part of)`.
+    /// Merges due to mappings: `(concept, target)`.
     joined: Vec<(u32, u32)>,
     names: Arena,
     name_of: Vec<(u32, Scope)>,
@@ -83,13 +85,13 @@ pub struct KnowledgeBaseBuilder {
     report: Report,
 }
 
-/// The final order of what was collected.
+/// The final order of concepts and names.
 struct Order {
-    /// Concepts with a name that were not joined with another, sorted by id.
+    /// Concepts with a name that were not merged into another, sorted by id.
     concepts: Vec<u32>,
-    /// For each row of a concept its new one; of a joined concept that of its target.
+    /// New row of each concept; for a merged concept, that of its target.
     new_row: Vec<u32>,
-    /// `(new concept, name, scope)` without repeats.
+    /// `(new concept, name, scope)` without duplicates.
     names: Vec<(u32, u32, Scope)>,
 }
 
@@ -100,7 +102,7 @@ impl Default for KnowledgeBaseBuilder {
 }
 
 impl KnowledgeBaseBuilder {
-    /// A builder without concepts.
+    /// An empty builder.
     pub fn new() -> KnowledgeBaseBuilder {
         KnowledgeBaseBuilder {
             rows: HashMap::new(),
@@ -126,7 +128,7 @@ impl KnowledgeBaseBuilder {
         }
     }
 
-    /// Adds a concept, or a part of one.
+    /// Adds a concept or a part of one.
     pub fn add(&mut self, record: ConceptRecord) -> Result<()> {
         let id = record.id.trim();
         if id.is_empty() {
@@ -174,10 +176,10 @@ impl KnowledgeBaseBuilder {
         Ok(())
     }
 
-    /// Says that the records that follow are of another source, called `name` where they name no source themselves.
+    /// Starts a new source for the records that follow; `name` is used for records without a source.
     ///
-    /// Sources have priority in the order of the calls; a name that was given before means that source again. One without a name is a source of
-    /// its own.
+    /// Sources added earlier have priority. A repeated name continues that source; an empty name is always a new
+    /// source.
     pub fn begin_source(&mut self, name: &str) -> Result<()> {
         let n_origins = self.origins.len();
         let is_known = |known: &String| known == name && !name.is_empty();
@@ -193,7 +195,7 @@ impl KnowledgeBaseBuilder {
         Ok(())
     }
 
-    /// The first source that names a concept says which source it is of.
+    /// Records the source of a concept, which is the first one that names it.
     fn note_source(&mut self, concept: usize, record: &ConceptRecord) -> Result<()> {
         let named = !record.names.is_empty();
         if self.owners[concept] == NO_ORIGIN && named {
@@ -211,14 +213,15 @@ impl KnowledgeBaseBuilder {
         Ok(())
     }
 
-    /// The number of the source that a name comes from.
+    /// Index of the source of a name.
     fn origin_of(&self, name: u32) -> u16 {
         let behind = self.origin_starts.partition_point(|(start, _)| *start <= name);
         behind.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
     }
 
-    /// Joins concepts that mappings say are the same: names, types, definitions, parents and other ids become those of
-    /// the concept of the first source, the ids of the others its alternative ids. How many were joined with another.
+    /// Merges concepts that mappings declare equivalent. Names, types, definitions, parents and alternative ids go to
+    /// the concept of the first source; the ids of the others become alternative ids. Returns the number of merged
+    /// concepts.
     pub fn join(&mut self, mappings: &Mappings, report: &mut Report) -> Result<u64> {
         let named = |row: &u32| self.owners[*row as usize] != NO_ORIGIN;
         let ids = (0..self.owners.len() as u32).filter(named).map(|row| (row, self.ids.get(row)));
@@ -237,8 +240,8 @@ impl KnowledgeBaseBuilder {
         Ok(self.joined.len() as u64)
     }
 
-    /// Gives concepts the names of records with the same id, or with one of their alternative ids, as exact synonyms, unless another concept has
-    /// that name. Records without a concept add nothing. Comes after [`KnowledgeBaseBuilder::join`].
+    /// Adds the names of records as exact synonyms to concepts with the same id or alternative id, except names that
+    /// another concept has. Records without a matching concept are ignored. Call after [`KnowledgeBaseBuilder::join`].
     pub fn supplement(&mut self, records: &[ConceptRecord], report: &mut Report) -> Result<()> {
         let mut concept_of: Vec<u32> = (0..self.owners.len() as u32).collect();
         for (concept, target) in &self.joined {
@@ -264,17 +267,17 @@ impl KnowledgeBaseBuilder {
         Ok(())
     }
 
-    /// How many concepts were added, those without a name included.
+    /// Number of concepts, including those without a name.
     pub fn n_concepts(&self) -> usize {
         self.sources.len()
     }
 
-    /// How many names were added, repeated ones included.
+    /// Number of names, including duplicates.
     pub fn n_names(&self) -> usize {
         self.name_of.len()
     }
 
-    /// Compiles into the file at `path`, and tells what was dropped on the way.
+    /// Compiles into a file at `path` and reports what was dropped.
     pub fn write(self, mut meta: Meta, path: &Path) -> Result<(Meta, Report)> {
         let file = AtomicFile::create(path)?;
         let (file, report) = self.compile(&mut meta, file, path)?;
@@ -350,7 +353,7 @@ impl KnowledgeBaseBuilder {
         Ok((writer.finish().map_err(write_error)?, report))
     }
 
-    /// Puts concepts and names in their final order; what is left out on the way is counted.
+    /// Orders concepts and names, and counts what is dropped.
     fn order(&self, report: &mut Report) -> Order {
         let mut named = vec![false; self.sources.len()];
         for (concept, _) in &self.name_of {
@@ -418,7 +421,7 @@ impl KnowledgeBaseBuilder {
             }
             let row = self.rows.get(self.wanted_parents.get(*wanted)).map(|row| new_row[*row as usize]);
             match row.filter(|row| *row != u32::MAX) {
-                // Joining can make a concept its own parent.
+                // A merge can make a concept its own parent.
                 Some(row) if row == new_row[*concept as usize] && !self.joined.is_empty() => {}
                 Some(row) => known.push((*concept, row)),
                 None => {
@@ -470,7 +473,7 @@ fn row_of(rows: &mut HashMap<String, u16>, name: &str, what: &str) -> Result<u16
     }
 }
 
-/// The names sorted, and for each old row its new one.
+/// The sorted names, and the new row of each old row.
 fn sorted_rows(rows: &HashMap<String, u16>) -> (Vec<String>, Vec<u16>) {
     let mut names: Vec<String> = rows.keys().cloned().collect();
     names.sort_unstable();
@@ -481,7 +484,7 @@ fn sorted_rows(rows: &HashMap<String, u16>) -> (Vec<String>, Vec<u16>) {
     (names, order)
 }
 
-/// Writes `{name}.at` and `{name}.text`.
+/// Writes the sections `{name}.at` and `{name}.text`.
 pub(super) fn strings<'a, W: Write + Seek>(
     writer: &mut ContainerWriter<W>,
     name: &str,
@@ -497,7 +500,7 @@ pub(super) fn strings<'a, W: Write + Seek>(
     writer.section(&format!("{name}.text"), texts.map(str::as_bytes))
 }
 
-/// Writes `{name}.at` and `{name}.row`: the values of each concept in the order given, without repeats.
+/// Writes the sections `{name}.at` and `{name}.row`: the values of each concept in the given order, without duplicates.
 fn lists<W: Write + Seek>(
     writer: &mut ContainerWriter<W>,
     name: &str,

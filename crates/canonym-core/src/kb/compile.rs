@@ -1,4 +1,4 @@
-//! From source files to a compiled knowledge base in one call.
+//! Compiles source files into a knowledge base in one call.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,44 +13,45 @@ use super::record::ConceptRecord;
 use crate::input::{Input, Source};
 use crate::{Error, Result};
 
-/// Files of one format that are imported with the same settings. Earlier sources have priority over later ones.
+/// Files of one format, imported with the same settings. Earlier sources have priority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileSource {
     /// Files, archives, or a folder.
     pub paths: Vec<PathBuf>,
     /// The source format.
     pub format: SourceFormat,
-    /// What to keep.
+    /// Import settings.
     pub import: ImportConfig,
-    /// The source of concepts where the format names none; may be empty.
+    /// Source of concepts if the format does not provide one; may be empty.
     pub name: String,
-    /// Whether `name` stands also in the place of sources that the format names, such as namespaces.
+    /// Whether `name` also replaces sources provided by the format, such as namespaces.
     pub name_wins: bool,
 }
 
-/// What to write beside the content, and which concepts to join.
+/// Metadata, and mappings that merge concepts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompileConfig {
-    /// The short name; the first file's stem where `None`.
+    /// Short name; `None` uses the stem of the first file.
     pub name: Option<String>,
-    /// The release, where the user names one.
+    /// Release given by the user, or empty.
     pub version: String,
-    /// What users are to be told about the licence.
+    /// Licence note shown to users.
     pub licence: String,
-    /// The options as the user would write them.
+    /// Options as given by the user.
     pub options: Vec<String>,
-    /// SSSOM files with mappings that join concepts of different sources.
+    /// SSSOM files with mappings between concepts of different sources.
     pub mappings: Vec<PathBuf>,
-    /// The predicates that join; `skos:exactMatch` where empty.
+    /// Predicates that merge concepts; `skos:exactMatch` if empty.
     pub predicates: Vec<String>,
-    /// The table of the starter, of which the names become further synonyms of concepts with the same ids.
+    /// The starter table, whose names become synonyms of concepts with the same ids.
     pub starter: Option<Vec<u8>>,
 }
 
-/// What the table of further names is called.
+/// Name of the starter table in reports.
 const STARTER: &str = "starter";
 
-/// Imports `sources` and writes the knowledge base to `out`; `progress` hears the number of records now and then.
+/// Imports `sources` and writes the knowledge base to `out`; `progress` is called with the number of records at
+/// intervals.
 pub fn compile(
     sources: &[CompileSource],
     config: &CompileConfig,
@@ -109,7 +110,7 @@ fn read_mappings(config: &CompileConfig, report: &mut Report) -> Result<Mappings
     Ok(mappings)
 }
 
-/// What was dropped is all that tells why nothing is left.
+/// The error for an empty result, which lists what was dropped.
 fn nothing_left(report: &Report) -> Error {
     let drops: Vec<String> = report
         .dropped
@@ -156,7 +157,7 @@ fn describe(sources: &[CompileSource], config: &CompileConfig) -> Result<Meta> {
     })
 }
 
-/// The prefixes that a source puts before ids that have none.
+/// Prefixes that a source adds to ids without one.
 fn added_prefixes_of(source: &CompileSource) -> Vec<String> {
     match &source.import.prefix {
         Some(prefix) => vec![prefix.clone()],
@@ -164,7 +165,7 @@ fn added_prefixes_of(source: &CompileSource) -> Vec<String> {
     }
 }
 
-/// The XXH3-128 of the bytes of a file, in hexadecimal.
+/// XXH3-128 of a file, in hexadecimal.
 pub fn hash_file(path: &Path) -> Result<String> {
     let mut file = std::fs::File::open(path).map_err(|source| Error::io("open", path, source))?;
     let mut hasher = Xxh3::new();

@@ -1,7 +1,7 @@
-//! What differs between two knowledge bases, such as two releases of one terminology, concept by concept.
+//! Concept-level diff of two knowledge bases, such as two releases of a terminology.
 //!
-//! Both files are walked once in the order of ids and nothing is collected: whoever asks hears of each change. What is
-//! compared is content; that the files may come from other formats or options is not.
+//! Both files are traversed once in id order and nothing is collected: a callback gets each change. Only content is
+//! compared, not source formats or options.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,71 +9,71 @@ use serde::Serialize;
 
 use super::reader::{ConceptId, KnowledgeBase};
 
-/// What happened to a concept.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// Only the new file has it.
+    /// The concept is only in the new file.
     Added,
-    /// Only the old file has it.
+    /// The concept is only in the old file.
     Removed,
-    /// Only the old file has it, and the new one finds its id as another one of a different concept.
+    /// The concept is only in the old file, and in the new one its id is an alternative id of another concept.
     Merged,
-    /// Both have it, and its content differs.
+    /// The concept is in both files with different content.
     Changed,
 }
 
-/// One concept that differs.
+/// A changed concept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Its id.
     pub id: String,
-    /// What happened.
+    /// The kind of the change.
     pub fate: Fate,
-    /// Its preferred name, in the new file where it is there.
+    /// Its preferred name, in the new file if present there.
     pub name: String,
-    /// The concept that took it in.
+    /// The concept that it was merged into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// What it was called, where it is called otherwise now.
+    /// Its previous preferred name, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_name: Option<String>,
-    /// Lists that differ: `names`, `scopes`, `types`, `parents`, `alternative ids`.
+    /// Changed lists: `names`, `scopes`, `types`, `parents`, `alternative ids`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListChange>,
-    /// Single values that differ: `definition`, `source`; what was and what is.
+    /// Changed single values: `definition`, `source`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueChange>,
 }
 
-/// What a list gained and lost.
+/// Changes of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListChange {
     /// Which list.
     pub list: &'static str,
-    /// What only the new file has.
+    /// Entries that are only in the new file.
     pub added: Vec<String>,
-    /// What only the old file has.
+    /// Entries that are only in the old file.
     pub removed: Vec<String>,
 }
 
-/// What a value was and is; empty where there is none.
+/// Change of a single value; empty means absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValueChange {
     /// Which value.
     pub value: &'static str,
-    /// What it was.
+    /// Its old content.
     pub old: String,
-    /// What it is.
+    /// Its new content.
     pub new: String,
 }
 
-/// How many concepts and entries differ, by what it is.
+/// Number of changed concepts and entries by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Concepts of both files that are equal.
+    /// Number of unchanged concepts.
     pub n_equal: u64,
-    /// How many of each kind, such as `concepts added` or `names removed`.
+    /// Counts by kind, such as `concepts added` or `names removed`.
     pub counts: BTreeMap<String, u64>,
 }
 
@@ -103,7 +103,7 @@ impl Summary {
     }
 }
 
-/// Tells `visit` of each concept that differs, in id order, and counts.
+/// Calls `visit` for each changed concept in id order, and counts changes.
 pub fn diff<E>(
     old: &KnowledgeBase,
     new: &KnowledgeBase,
@@ -153,7 +153,7 @@ fn gone(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
     Change { into, ..plain(old, was, fate) }
 }
 
-/// What differs between a concept that was and the same one that is; `None` where nothing does.
+/// The differences between the old and the new version of a concept; `None` if there are none.
 fn changed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase, is: ConceptId) -> Option<Change> {
     let lists = ["names", "scopes", "types", "parents", "alternative ids"]
         .into_iter()
@@ -174,11 +174,11 @@ fn changed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase, is: Concept
     Some(Change { old_name, lists, values, ..plain(new, is, Fate::Changed) })
 }
 
-/// The entries of a list as texts that mean the same in every knowledge base.
+/// The entries of a list as strings that are comparable between knowledge bases.
 fn entries<'a>(kb: &'a KnowledgeBase, concept: ConceptId, list: &str) -> BTreeSet<std::borrow::Cow<'a, str>> {
     match list {
         "names" => kb.names(concept).map(|name| kb.name(name).into()).collect(),
-        // That a name is no longer the preferred one is told by the preferred name.
+        // Preferred and exact names are not distinguished: a change of the preferred name is reported separately.
         "scopes" => kb
             .names(concept)
             .map(|name| (kb.scope(name).word(), kb.name(name)))
@@ -203,7 +203,7 @@ fn compare(
     (!change.added.is_empty() || !change.removed.is_empty()).then_some(change)
 }
 
-/// A name that came or went is told once, without its scope.
+/// Drops scope changes of names that were added or removed, because these are reported already.
 fn forget_scopes_of_other_names(lists: &mut Vec<ListChange>) {
     let Some(names) = lists.iter().find(|list| list.list == "names").cloned() else { return };
     let is_told = |entry: &String, names: &[String]| {

@@ -1,8 +1,7 @@
-//! A knowledge base as a text format that `kb build` reads back: JSON lines, which hold everything, or TSV, BioSyn and OBO,
-//! which hold less.
+//! Exports a knowledge base to a text format that `kb build` reads: JSON lines (lossless), TSV, BioSyn or OBO.
 //!
-//! Concepts are written one by one, in id order. What a format cannot hold is left out or changed, and counted by kind and
-//! reason, so that nobody takes the result for the whole. Prefixes that an import added stay on the ids.
+//! Concepts are written one by one in id order. What a format cannot represent is dropped or changed, and counted by
+//! kind and reason. Prefixes added by the import stay on the ids.
 
 use std::io::Write;
 
@@ -14,15 +13,15 @@ use super::record::Scope;
 use crate::kb::import::Report;
 use crate::{Error, Result};
 
-/// A concept with more bytes of names becomes several lines of JSON, so that no line grows beyond what a reader takes.
+/// A concept with more bytes of names is split into several JSON lines, to stay below the line limit of readers.
 const LINE_BYTES: usize = 1 << 20;
 
-/// The formats that can be written.
+/// Export formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// One JSON object a line; holds everything.
+    /// One JSON object per line; lossless.
     Jsonl,
-    /// Id, name, synonyms, types and definition; no scopes, parents, alternative ids and sources.
+    /// Id, name, synonyms, types and definition; no scopes, parents, alternative ids or sources.
     Tsv,
     /// Ids and names only.
     Biosyn,
@@ -35,7 +34,7 @@ impl ExportFormat {
     pub const ALL: [ExportFormat; 4] =
         [ExportFormat::Jsonl, ExportFormat::Tsv, ExportFormat::Biosyn, ExportFormat::Obo];
 
-    /// The word on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ExportFormat::Jsonl => "jsonl",
@@ -45,15 +44,15 @@ impl ExportFormat {
         }
     }
 
-    /// The format with this word.
+    /// The format with this name.
     pub fn from_name(name: &str) -> Option<ExportFormat> {
         ExportFormat::ALL.into_iter().find(|format| format.name() == name)
     }
 }
 
-/// Writes every concept of `kb`; the report tells how many were read and what the format cannot hold.
+/// Writes every concept of `kb`; the report counts concepts read and content that the format cannot represent.
 ///
-/// `progress` hears the number of concepts now and then. An error of `out` comes back as it is.
+/// `progress` is called with the number of concepts at intervals. Errors of `out` are returned unchanged.
 pub fn export(
     kb: &KnowledgeBase,
     format: ExportFormat,
@@ -80,7 +79,7 @@ pub fn export(
     Ok(report)
 }
 
-/// The error where a compiled file has nothing that `format` can hold.
+/// An error if `format` can represent nothing of the knowledge base.
 pub fn check_exported(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> Result<()> {
     let n_left: u64 = report.dropped.iter().filter(|((kind, _), _)| kind == "concept").map(|(_, n)| n).sum();
     if n_left < report.n_read {
@@ -128,12 +127,12 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
         if names.peek().is_none() {
             return Ok(());
         }
-        // The builder puts lines of one id together again.
+        // The builder merges lines with the same id.
         row.retain(|field, _| field == "id");
     }
 }
 
-/// Counts what neither TSV nor BioSyn holds.
+/// Counts what neither TSV nor BioSyn can represent.
 fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
     let n_scoped = kb.names(concept).filter(|name| kb.scope(*name) > Scope::Exact).count();
     report.drop_many("scope", "not supported by the format", n_scoped as u64);
@@ -142,7 +141,7 @@ fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
     report.drop_many("source", "not supported by the format", u64::from(!kb.source(concept).is_empty()));
 }
 
-/// The names without those with one of `signs`, which are counted.
+/// The names without any of `signs`; the others are counted.
 fn held_names<'a>(kb: &'a KnowledgeBase, names: &[NameId], signs: &[char], report: &mut Report) -> Vec<&'a str> {
     let (held, left): (Vec<&str>, Vec<&str>) =
         names.iter().map(|name| kb.name(*name)).partition(|name| !name.contains(signs));
@@ -150,7 +149,7 @@ fn held_names<'a>(kb: &'a KnowledgeBase, names: &[NameId], signs: &[char], repor
     held
 }
 
-/// What divides columns and lines; `\r` at the end of a line would be taken for a part of the line break.
+/// Column and line separators; `\r` at the end of a line would be read as part of the line break.
 const DIVIDERS: [char; 3] = ['\t', '\n', '\r'];
 
 fn write_tsv(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report: &mut Report) -> std::io::Result<()> {
@@ -173,9 +172,9 @@ fn write_tsv(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report
     let mut row = format!("{id}\t{preferred}\t{}\t{}\t", synonyms.join("|"), types.join("|"));
     row += &definition.replace(DIVIDERS, " ");
     let row = row.trim_end_matches('\t');
-    // The reader skips a line that looks like a header, but only if it is the first.
+    // The reader skips a header, but only on the first line.
     let guard = if report.n_read == 1 && tsv::is_header(row) { "\n" } else { "" };
-    // Two columns are the fewest.
+    // Rows have at least two columns.
     let tail = if row.contains('\t') { "" } else { "\t" };
     writeln!(out, "{guard}{row}{tail}")
 }
@@ -202,14 +201,14 @@ fn write_biosyn(
     held.iter().try_for_each(|name| writeln!(out, "{id}||{name}"))
 }
 
-/// Escapes what means something in OBO; `signs` are those that do in this place.
+/// Escapes characters with a meaning in OBO; `signs` are those with a meaning in this position.
 fn escaped(text: &str, signs: &[char]) -> String {
     let mut written = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '\n' => written.push_str("\\n"),
             '\t' => written.push_str("\\t"),
-            // The language has no escape for it.
+            // OBO has no escape for it.
             '\r' => written.push(' '),
             letter => {
                 if letter == '\\' || signs.contains(&letter) {
@@ -222,7 +221,7 @@ fn escaped(text: &str, signs: &[char]) -> String {
     written
 }
 
-/// An id in OBO: every blank is escaped, so that it does not end there.
+/// An id in OBO, with all white space escaped.
 fn obo_id(id: &str) -> String {
     let signs: Vec<char> = id.chars().filter(|letter| letter.is_whitespace()).chain(['!', '{']).collect();
     escaped(id, &signs)

@@ -1,17 +1,19 @@
-//! Which concepts mappings make one: ids that are mapped to each other form groups, through absent ids too.
+//! Plans the merging of concepts by mappings: connected components of the graph of equivalent ids, including ids
+//! without a concept.
 //!
-//! The concepts of a group become one, unless two of them are of one source: a source keeps apart what it lists apart,
-//! so such a group is left as it is. The concept of the first source keeps its id; the others become its alternative ids.
+//! The concepts of a component are merged, unless two of them are from the same source, which lists them as distinct;
+//! such a component is left unchanged. The concept of the first source keeps its id; the ids of the others become
+//! alternative ids.
 
 use std::collections::HashMap;
 
 use super::import::Report;
 use crate::{Error, Result};
 
-/// The most ids that mappings may name.
+/// Maximum number of ids in mappings.
 const MOST_IDS: usize = 1 << 28;
 
-/// Pairs of ids that mean the same.
+/// Pairs of equivalent ids.
 #[derive(Debug, Clone, Default)]
 pub struct Mappings {
     nodes: HashMap<String, u32>,
@@ -19,7 +21,7 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// Adds a pair; whether it says something, which it does not when both ids are the same.
+    /// Adds a pair. Returns false if both ids are equal.
     pub fn add(&mut self, one: &str, other: &str) -> Result<bool> {
         if self.nodes.len() >= MOST_IDS {
             return Err(Error::invalid(format!("the mappings contain more than {MOST_IDS} ids")));
@@ -42,7 +44,7 @@ impl Mappings {
     }
 }
 
-/// An id with its prefix in lower case: `mesh:D004194` and `MESH:D004194` are one.
+/// An id with lower-case prefix, so that `mesh:D004194` equals `MESH:D004194`.
 pub(super) fn caseless(id: &str) -> String {
     let id = id.trim();
     match id.split_once(':') {
@@ -51,7 +53,7 @@ pub(super) fn caseless(id: &str) -> String {
     }
 }
 
-/// The concept that an id names.
+/// How an id refers to a concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     Nothing,
@@ -63,10 +65,10 @@ pub(super) enum Named {
     Several,
 }
 
-/// Which concept is joined to which: `(concept, the one it becomes a part of)`, sorted.
+/// The merges `(concept, target)`, sorted.
 ///
-/// `ids` are the ids of the concepts, `alternatives` their other ids; `source_of` tells the number of the source of a
-/// concept, lower ones being of higher priority. What joins nothing is counted in `report`.
+/// `ids` are the ids of the concepts, `alternatives` their alternative ids; `source_of` returns the source index of a
+/// concept, lower means higher priority. Components that are not merged are counted in `report`.
 pub(super) fn plan<'a>(
     mappings: &Mappings,
     ids: impl Iterator<Item = (u32, &'a str)>,
@@ -77,7 +79,7 @@ pub(super) fn plan<'a>(
     let mut named = vec![Named::Nothing; mappings.nodes.len()];
     for (concept, id) in ids {
         for node in id.split('|').filter_map(|part| mappings.find(part)) {
-            // Of two concepts that share one id among several the first is meant.
+            // If two concepts share one of several ids, the first concept has it.
             if named[node] == Named::Nothing {
                 named[node] = Named::Concept(concept);
             }
@@ -105,7 +107,7 @@ pub(super) fn plan<'a>(
         }
     }
     concepts.sort_unstable();
-    // A concept with several ids holds the groups of all of them together.
+    // A concept with several ids connects the components of all of them.
     for pair in concepts.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         groups.unite(pair[0].1, pair[1].1);
     }
@@ -137,7 +139,7 @@ pub(super) fn plan<'a>(
     joined
 }
 
-/// What became of a group.
+/// The outcome for a component.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Joined,
@@ -145,7 +147,7 @@ enum Fate {
     Refused,
 }
 
-/// Disjoint sets of nodes.
+/// Disjoint-set forest (union-find) of nodes.
 struct Groups {
     parents: Vec<u32>,
 }
@@ -167,7 +169,7 @@ impl Groups {
 
     fn unite(&mut self, one: u32, other: u32) {
         let (one, other) = (self.root(one), self.root(other));
-        // The lower node stays the root, so that the result does not depend on the order of pairs.
+        // The lower node stays the root, so the result does not depend on the order of the pairs.
         self.parents[one.max(other) as usize] = one.min(other);
     }
 }

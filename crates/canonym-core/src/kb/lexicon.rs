@@ -19,29 +19,29 @@ pub fn token_hash(token: &str) -> u64 {
     xxh3_64(token.as_bytes())
 }
 
-/// What the lookup tables need to know of one folded token.
+/// Lookup data of one folded token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenHashes {
     /// The hash of the canonical token.
     pub canonical: u64,
     /// The hash of its root.
     pub root: u64,
-    /// Whether the token is left out of lookup keys.
+    /// Whether the token is a function word, left out of lookup keys.
     pub linking: bool,
 }
 
-/// The hashes of one folded token.
+/// Hashes of one folded token.
 pub fn hash_token(folded: &str) -> TokenHashes {
     let token = canonical(folded);
     TokenHashes { canonical: token_hash(&token), root: token_hash(&root(&token)), linking: is_linking_word(folded) }
 }
 
-/// The key of a bag of token hashes: their sum, so that a window grows by one addition.
+/// Key of a bag of tokens: the sum of their hashes, so extending a window costs one addition.
 pub fn bag_key(hashes: impl Iterator<Item = u64>) -> u64 {
     hashes.fold(0, u64::wrapping_add)
 }
 
-/// The hashes of a folded name; all tokens count where all of them are linking words.
+/// Hashes of the tokens of a folded name. If all are function words, none is left out.
 pub fn hash_form(form: &str) -> Vec<TokenHashes> {
     let mut hashes: Vec<TokenHashes> = form.split(' ').filter(|token| !token.is_empty()).map(hash_token).collect();
     if hashes.iter().all(|token| token.linking) {
@@ -50,7 +50,7 @@ pub fn hash_form(form: &str) -> Vec<TokenHashes> {
     hashes
 }
 
-/// The lexical sections, before they are written.
+/// The lexical sections before writing.
 pub(super) struct Lexicon {
     forms: Vec<String>,
     name_form: Vec<u32>,
@@ -67,13 +67,13 @@ pub(super) struct Lexicon {
     grams: GramIndex,
 }
 
-/// The most tokens of a window of text that is looked up as a bag of roots, linking words left out.
+/// Maximum number of tokens of a window that is looked up as a bag of roots, without function words.
 pub const MAX_TOKENS: usize = 12;
 
-/// Signs across which a name is only found letter by letter.
+/// Characters across which only literal matches extend.
 const SIGNS: [char; 7] = [',', '.', ':', ';', '(', '[', '{'];
 
-/// How a name begins: the roots of its first two tokens that are no linking words.
+/// Hash of the start of a name: the roots of its first two tokens that are not function words.
 pub fn literal_start(first: u64, second: u64) -> u64 {
     first.rotate_left(17) ^ second
 }

@@ -1,8 +1,8 @@
-//! What may be wrong with the content of a knowledge base, told by looking at the compiled file alone.
+//! Quality checks on the content of a compiled knowledge base.
 //!
-//! A finding is no error: real terminologies have homonyms and short names. Each check counts what it finds and keeps
-//! the first examples, in the order of the file, so memory does not grow with the number of findings. Whether a source
-//! file is well formed is the work of its importer.
+//! A finding is not necessarily an error: real terminologies have homonyms and short names. Each check counts its
+//! findings and keeps the first ones in file order as examples, so memory is bounded. The syntax of source files is
+//! checked by importers.
 
 use std::collections::HashMap;
 
@@ -12,38 +12,38 @@ use super::reader::{ConceptId, FormId, KnowledgeBase, NameId};
 use super::record::Scope;
 use crate::text::words::is_linking_word;
 
-/// Names of more words are never found in text: it is how far the recogniser reads.
+/// Names with more words are never found in text, because windows of the recogniser are shorter.
 const MAX_WORDS: usize = 12;
 
-/// The most concepts that an example names.
+/// Maximum number of concepts listed in an example.
 const MAX_NAMED: usize = 8;
 
-/// What is looked for.
+/// A quality check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
     /// Concepts of one source with the same preferred name.
     DuplicateLabels,
-    /// Names of several concepts.
+    /// Names shared by several concepts.
     Homonyms,
-    /// Names of one letter or digit.
+    /// Names of a single letter or digit.
     OneLetter,
-    /// Names of words such as `of` and `the`.
+    /// Names that consist of stop words such as `of` and `the`.
     StopWords,
-    /// Names of digits.
+    /// Names that consist of digits.
     DigitsOnly,
-    /// Names of neither letters nor digits.
+    /// Names without letters and digits.
     NoLetters,
-    /// Names that no window of text is long enough for.
+    /// Names longer than any window of text.
     LongNames,
-    /// Names of one concept that are one name, case and punctuation aside.
+    /// Names of one concept that differ only in case or punctuation.
     VariantNames,
-    /// Parents that the file does not hold.
+    /// Parents that are missing in the file.
     DanglingParents,
-    /// Concepts above themselves.
+    /// Concepts that are their own ancestors.
     CyclicParents,
-    /// Concepts that call themselves obsolete.
+    /// Concepts marked as obsolete in their name or definition.
     Obsolete,
-    /// Concepts below obsolete ones.
+    /// Concepts with an obsolete parent.
     ObsoleteParents,
     /// Concepts without a definition.
     NoDefinition,
@@ -52,7 +52,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All checks, in the order of a report.
+    /// All checks, in report order.
     pub const ALL: [Check; 14] = [
         Check::DuplicateLabels,
         Check::Homonyms,
@@ -70,62 +70,60 @@ impl Check {
         Check::NoType,
     ];
 
-    /// The word on the command line and in reports, and what it looks for.
+    /// Name on the command line and in reports, and description.
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             Check::DuplicateLabels => ("duplicate-labels", "preferred names shared within a source"),
-            Check::Homonyms => ("homonyms", "names of several concepts"),
-            Check::OneLetter => ("one-letter", "names of one letter or digit"),
-            Check::StopWords => ("stop-words", "names of words such as `of` and `the`"),
-            Check::DigitsOnly => ("digits-only", "names of digits alone"),
-            Check::NoLetters => ("no-letters", "names without letters and digits, which no text can match"),
-            Check::LongNames => ("long-names", "names of more than 12 words, which are not found in text"),
-            Check::VariantNames => {
-                ("variant-names", "names that repeat another of their concept but for case or signs")
-            }
-            Check::DanglingParents => ("dangling-parents", "parents that the file does not hold"),
-            Check::CyclicParents => ("cyclic-parents", "concepts above themselves, each loop with its members"),
-            Check::Obsolete => ("obsolete", "concepts whose name or definition says that they are obsolete"),
-            Check::ObsoleteParents => ("obsolete-parents", "concepts in use below obsolete ones"),
+            Check::Homonyms => ("homonyms", "names shared by several concepts"),
+            Check::OneLetter => ("one-letter", "names of one character"),
+            Check::StopWords => ("stop-words", "stop words used as names, such as `of` and `the`"),
+            Check::DigitsOnly => ("digits-only", "names of digits only"),
+            Check::NoLetters => ("no-letters", "names without letters or digits (never matched)"),
+            Check::LongNames => ("long-names", "names longer than 12 words (not found in text)"),
+            Check::VariantNames => ("variant-names", "names duplicated except for case or punctuation"),
+            Check::DanglingParents => ("dangling-parents", "missing parents"),
+            Check::CyclicParents => ("cyclic-parents", "cycles in the hierarchy"),
+            Check::Obsolete => ("obsolete", "obsolete concepts"),
+            Check::ObsoleteParents => ("obsolete-parents", "active concepts with obsolete parents"),
             Check::NoDefinition => ("no-definition", "concepts without a definition"),
             Check::NoType => ("no-type", "concepts without a semantic type"),
         }
     }
 
-    /// The check with this word.
+    /// The check with this name.
     pub fn from_word(word: &str) -> Option<Check> {
         Check::ALL.into_iter().find(|check| check.words().0 == word)
     }
 
-    /// Whether a finding only tells what the source does not offer.
+    /// Whether findings only show what the source does not provide.
     pub fn is_note(self) -> bool {
         matches!(self, Check::NoDefinition | Check::NoType)
     }
 }
 
-/// Something that was found.
+/// An example of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// The ids of the concepts, not more than a few.
+    /// Ids of the concepts, at most eight.
     pub ids: Vec<String>,
-    /// The name that it is about; of a concept the preferred one.
+    /// The name in question; for a concept its preferred name.
     pub name: String,
-    /// What else there is to say.
+    /// Further details.
     pub note: String,
 }
 
-/// What a check found.
+/// The findings of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
     /// The check.
     pub check: Check,
-    /// How many it found; `None` where the file does not tell.
+    /// Number of findings; `None` if the file does not contain the information.
     pub n_found: Option<u64>,
-    /// The first of them.
+    /// The first findings.
     pub examples: Vec<Example>,
 }
 
-/// Runs `checks`, each with up to `max_examples`, and reports in their order.
+/// Runs `checks` and returns their findings in the same order, each with up to `max_examples`.
 pub fn lint(kb: &KnowledgeBase, checks: &[Check], max_examples: usize) -> Vec<Findings> {
     let mut findings = AllFindings {
         kb,
@@ -150,7 +148,7 @@ pub fn lint(kb: &KnowledgeBase, checks: &[Check], max_examples: usize) -> Vec<Fi
     findings.found
 }
 
-/// What the chosen checks found so far.
+/// Findings of the selected checks.
 struct AllFindings<'a> {
     kb: &'a KnowledgeBase,
     max_examples: usize,
@@ -176,7 +174,7 @@ impl AllFindings<'_> {
     }
 }
 
-/// The checks of names, form by form.
+/// Checks on names, form by form.
 fn look_at_forms(findings: &mut AllFindings<'_>) {
     let kb = findings.kb;
     let forms = kb.forms();
@@ -200,7 +198,7 @@ fn look_at_forms(findings: &mut AllFindings<'_>) {
     }
 }
 
-/// Which checks a folded name falls under by itself.
+/// Checks that a folded name fails by itself.
 fn shapes(form: &str) -> [Option<Check>; 2] {
     let words = || form.split(' ').filter(|word| !word.is_empty());
     let digits = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
@@ -214,7 +212,7 @@ fn shapes(form: &str) -> [Option<Check>; 2] {
     }
 }
 
-/// Concepts of one source that prefer the same name, where `names` are all names of one form.
+/// Finds concepts of one source with the same preferred name; `names` are all names of a form.
 fn look_at_labels(findings: &mut AllFindings<'_>, names: &[NameId]) {
     let kb = findings.kb;
     let mut labels: Vec<(&str, NameId)> = names
@@ -229,7 +227,7 @@ fn look_at_labels(findings: &mut AllFindings<'_>, names: &[NameId]) {
     }
 }
 
-/// The checks of concepts.
+/// Checks on concepts.
 fn look_at_concepts(findings: &mut AllFindings<'_>) {
     let kb = findings.kb;
     let mut seen: HashMap<FormId, NameId> = HashMap::new();
@@ -257,7 +255,7 @@ fn look_at_concepts(findings: &mut AllFindings<'_>) {
     }
 }
 
-/// Ontologies put the word before the name, and some before the definition; the file itself holds no mark.
+/// Whether the preferred name or the definition marks a concept as obsolete, as ontologies do; the file has no flag.
 fn is_obsolete(kb: &KnowledgeBase, concept: ConceptId) -> bool {
     let starts = |text: &str| {
         let word = text.trim_start().split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default();
@@ -267,10 +265,11 @@ fn is_obsolete(kb: &KnowledgeBase, concept: ConceptId) -> bool {
     defined || (starts(kb.preferred_name(concept)) && kb.preferred_name(concept).contains(' '))
 }
 
-/// Groups of concepts that are above each other, or above themselves; each in id order, the groups by their first.
+/// Cycles in the hierarchy: groups of concepts that are ancestors of each other, or of themselves. Each is in id order;
+/// groups are ordered by their first concept.
 ///
-/// These are the strongly connected components of the graph of parents, by Tarjan's algorithm with a stack of its own:
-/// a hierarchy may be as deep as it is large.
+/// Strongly connected components of the parent graph by Tarjan's algorithm, with an explicit stack because hierarchies
+/// can be deep.
 fn loops(kb: &KnowledgeBase) -> Vec<Vec<ConceptId>> {
     const NEW: u32 = u32::MAX;
     let n_concepts = kb.n_concepts();
@@ -330,7 +329,7 @@ mod tests {
     use crate::kb::format::Meta;
     use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord};
 
-    /// Rows of id, names by `|`, parents by `|`, definition.
+    /// Rows of id, names separated by `|`, parents separated by `|`, definition.
     fn kb(rows: &[(&str, &str, &str, &str)]) -> KnowledgeBase {
         let mut builder = KnowledgeBaseBuilder::new();
         for (id, names, parents, definition) in rows {

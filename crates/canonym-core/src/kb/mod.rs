@@ -1,4 +1,4 @@
-//! Knowledge bases: import a terminology, compile it into one file, open that file without parsing.
+//! Knowledge bases: import a terminology, compile it into one file, and open that file without parsing.
 
 pub mod builder;
 pub mod compile;

@@ -1,4 +1,4 @@
-//! An opened knowledge base: every question is answered from the mapped file.
+//! An opened knowledge base, read directly from the mapped file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::index::keys::KeyTableView;
 use crate::index::packed::{Strings, U32s, U64s};
 use crate::{Error, Result};
 
-/// A concept of one knowledge base; its place in id order.
+/// A concept of one knowledge base: its index in id order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConceptId(pub u32);
 
-/// A name of one knowledge base.
+/// A name of one knowledge base: its index in concept order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// A distinct folded name of one knowledge base; its place in alphabetical order.
+/// A form (distinct folded name) of one knowledge base: its index in sorted order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FormId(pub u32);
 
@@ -56,7 +56,7 @@ sections! {
 pub struct KnowledgeBase {
     container: Container,
     sections: Sections,
-    /// Absent in files of earlier versions.
+    /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
     meta: Meta,
 }
@@ -67,12 +67,12 @@ impl KnowledgeBase {
         KnowledgeBase::from_container(Container::open(path, KIND)?)
     }
 
-    /// The same; files of more than `in_memory` bytes are mapped.
+    /// Like [`KnowledgeBase::open`]; only files larger than `in_memory` bytes are mapped.
     pub fn open_up_to(in_memory: u64, path: &Path) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::open_up_to(in_memory, path, KIND)?)
     }
 
-    /// Opens a compiled knowledge base that lies in memory; `label` stands in for its path in errors.
+    /// Opens a compiled knowledge base in memory; `label` replaces its path in errors.
     pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)
     }
@@ -90,8 +90,8 @@ impl KnowledgeBase {
         Ok(kb)
     }
 
-    /// Whether the sections have the lengths that the metadata and each other ask for. What they hold is not looked at:
-    /// an accessor gives nothing, or something in range, where a number makes no sense.
+    /// Whether the sections have consistent lengths. Their content is not checked: accessors return nothing, or
+    /// something in range, for invalid numbers.
     fn is_consistent(&self) -> bool {
         let sections = &self.sections;
         let (n_concepts, n_names, n_forms) = (self.n_concepts(), self.n_names(), self.n_forms());
@@ -142,27 +142,27 @@ impl KnowledgeBase {
         self.strings(&self.sections.name_at, &self.sections.name_text)
     }
 
-    /// What the knowledge base says of itself.
+    /// Its metadata.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The file it was opened from.
+    /// The underlying file.
     pub fn container(&self) -> &Container {
         &self.container
     }
 
-    /// How many concepts.
+    /// Number of concepts.
     pub fn n_concepts(&self) -> usize {
         self.meta.n_concepts as usize
     }
 
-    /// How many names.
+    /// Number of names.
     pub fn n_names(&self) -> usize {
         self.meta.n_names as usize
     }
 
-    /// How many distinct folded names.
+    /// Number of forms.
     pub fn n_forms(&self) -> usize {
         self.meta.n_forms as usize
     }
@@ -172,12 +172,12 @@ impl KnowledgeBase {
         (0..self.meta.n_concepts).map(ConceptId)
     }
 
-    /// The id as it is shown, such as `MESH:D003924`.
+    /// The id as displayed, such as `MESH:D003924`.
     pub fn id(&self, concept: ConceptId) -> &str {
         self.ids().get(concept.0 as usize)
     }
 
-    /// The id as the source wrote it, without the prefixes that the import added.
+    /// The id without a prefix added by the import.
     pub fn raw_id(&self, concept: ConceptId) -> String {
         let strip = |part: &str| match part.split_once(':') {
             Some((prefix, rest)) if self.meta.added_prefixes.iter().any(|added| added == prefix) => rest.to_owned(),
@@ -187,7 +187,7 @@ impl KnowledgeBase {
         parts.join("|")
     }
 
-    /// The concept with this id, alternative ids and ids without their added prefix included.
+    /// The concept with this id or alternative id; prefixes added by the import are optional.
     pub fn find(&self, id: &str) -> Option<ConceptId> {
         let exact = |id: &str| self.ids().find(id).map(|row| ConceptId(row as u32));
         let alternative = |id: &str| {
@@ -218,7 +218,7 @@ impl KnowledgeBase {
         self.name_texts().get(name.0 as usize)
     }
 
-    /// How close a name is to its concept.
+    /// The scope of a name.
     pub fn scope(&self, name: NameId) -> Scope {
         match self.bytes(&self.sections.name_scope).get(name.0 as usize) {
             Some(0) => Scope::Preferred,
@@ -229,9 +229,9 @@ impl KnowledgeBase {
         }
     }
 
-    /// The concept a name belongs to.
+    /// The concept of a name.
     pub fn concept_of(&self, name: NameId) -> ConceptId {
-        // Names stand in concept order: the last concept whose first name is not behind this one.
+        // Names are in concept order: find the last concept whose first name is not after this one.
         let first_names = self.u32s(&self.sections.concept_names);
         let (mut low, mut high) = (0, self.n_concepts());
         while high - low > 1 {
@@ -258,38 +258,38 @@ impl KnowledgeBase {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Broader concepts.
+    /// The broader concepts.
     pub fn parents(&self, concept: ConceptId) -> impl Iterator<Item = ConceptId> {
         let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
-    /// The broader concept at `place`, counted from 0; `None` behind the last.
+    /// The broader concept at `place`, from 0; `None` past the end.
     pub fn parent_at(&self, concept: ConceptId, place: usize) -> Option<ConceptId> {
         let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.parent_row).slice(range);
         (place < rows.len()).then(|| ConceptId(rows.get(place)))
     }
 
-    /// Whether any concept has a broader one.
+    /// Whether any concept has a broader concept.
     pub fn has_parents(&self) -> bool {
         !self.sections.parent_row.is_empty()
     }
 
-    /// Other ids under which a concept is found.
+    /// The alternative ids of a concept.
     pub fn alternative_ids(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
         let range = self.u32s(&self.sections.alt_of_at).range(concept.0 as usize);
         let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
     }
 
-    /// The source vocabulary of a concept; empty where the file is one source.
+    /// The source vocabulary of a concept; empty if the file has a single source.
     pub fn source(&self, concept: ConceptId) -> &str {
         let row = self.u32s(&self.sections.source_row).get(concept.0 as usize);
         self.meta.sources.get(row as usize).map(String::as_str).unwrap_or_default()
     }
 
-    /// The distinct folded names, sorted.
+    /// The forms, sorted.
     pub fn forms(&self) -> Strings<'_> {
         self.strings(&self.sections.form_at, &self.sections.form_text)
     }
@@ -300,54 +300,55 @@ impl KnowledgeBase {
         self.u32s(&self.sections.form_name_row).slice(range).iter().map(NameId)
     }
 
-    /// The form of a name.
+    /// The form that a name folds to.
     pub fn form_of(&self, name: NameId) -> FormId {
         FormId(self.u32s(&self.sections.name_form).get(name.0 as usize))
     }
 
-    /// The form equal to a folded text.
+    /// The form with this folded text.
     pub fn find_form(&self, folded: &str) -> Option<FormId> {
         self.forms().find(folded).map(|row| FormId(row as u32))
     }
 
-    /// The canonical tokens of a form, in order, as rows of the vocabulary.
+    /// The canonical tokens of a form in order, as rows of the vocabulary.
     pub fn tokens_of_form(&self, form: FormId) -> U32s<'_> {
         let range = self.u32s(&self.sections.form_token_at).range(form.0 as usize);
         self.u32s(&self.sections.form_token_row).slice(range)
     }
 
-    /// The row of a canonical token in the vocabulary, by its hash.
+    /// Row of the canonical token with this hash in the vocabulary.
     pub fn token_row(&self, hash: u64) -> Option<u32> {
         U64s(self.bytes(&self.sections.vocab_hash)).find(hash).map(|row| row as u32)
     }
 
-    /// Whether some name has a token with this root.
+    /// Whether a name contains a token with this root.
     pub fn knows_root(&self, hash: u64) -> bool {
         U64s(self.bytes(&self.sections.root_hash)).find(hash).is_some()
     }
 
-    /// Whether a name that is matched letter by letter (it has a sign such as a comma, or is long) begins with tokens of these roots.
+    /// Whether a name that is matched literally (it contains a sign such as a comma, or is long) starts with tokens of
+    /// these roots.
     pub fn has_literal_start(&self, first: u64, second: u64) -> bool {
         let starts = self.literal_start.as_ref();
         starts.is_some_and(|range| U64s(self.bytes(range)).find(literal_start(first, second)).is_some())
     }
 
-    /// The hash of a token of the vocabulary.
+    /// Hash of a token of the vocabulary.
     pub fn token_hash_at(&self, row: u32) -> u64 {
         U64s(self.bytes(&self.sections.vocab_hash)).get(row as usize)
     }
 
-    /// The hash of the root of a token of the vocabulary.
+    /// Hash of the root of a token of the vocabulary.
     pub fn token_root(&self, row: u32) -> u64 {
         U64s(self.bytes(&self.sections.vocab_root)).get(row as usize)
     }
 
-    /// In how many forms a token of the vocabulary stands.
+    /// Document frequency of a token of the vocabulary: the number of forms that contain it.
     pub fn token_df(&self, row: u32) -> u32 {
         self.u32s(&self.sections.vocab_df).get(row as usize)
     }
 
-    /// Forms by the bag of their canonical tokens.
+    /// Index of the forms by the bag of their canonical tokens.
     pub fn keys(&self) -> KeyTableView<'_> {
         let sections = &self.sections;
         KeyTableView {
@@ -357,7 +358,7 @@ impl KnowledgeBase {
         }
     }
 
-    /// Forms by the bag of the roots of their tokens.
+    /// Index of the forms by the bag of the roots of their tokens.
     pub fn roots(&self) -> KeyTableView<'_> {
         let sections = &self.sections;
         KeyTableView {
@@ -367,7 +368,7 @@ impl KnowledgeBase {
         }
     }
 
-    /// Forms by similarity of character n-grams.
+    /// Index of the forms by character n-grams.
     pub fn grams(&self) -> GramIndexView<'_> {
         let sections = &self.sections;
         GramIndexView {

@@ -1,23 +1,23 @@
-//! What an importer hands to the builder: one concept, or a part of one.
+//! Input of the builder: one concept, or a part of one.
 
-/// How close a name is to its concept, as OBO's synonym scopes say it.
+/// The scope of a name relative to its concept, as in OBO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Scope {
     /// The preferred name.
     Preferred = 0,
-    /// A name for exactly this concept.
+    /// A name for this concept.
     Exact = 1,
-    /// A name for something narrower.
+    /// A name for a narrower concept.
     Narrow = 2,
-    /// A name for something broader.
+    /// A name for a broader concept.
     Broad = 3,
-    /// A name for something related.
+    /// A name for a related concept.
     Related = 4,
 }
 
 impl Scope {
-    /// The word that people and files see.
+    /// The scope as written in files and messages.
     pub fn word(self) -> &'static str {
         match self {
             Scope::Preferred => "preferred",
@@ -32,29 +32,29 @@ impl Scope {
 /// One name of a concept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameRecord {
-    /// The name as the source writes it, white space trimmed.
+    /// The name as in the source, trimmed.
     pub text: String,
-    /// How close it is to the concept.
+    /// Its scope.
     pub scope: Scope,
 }
 
-/// One concept, or a part of one: the builder merges records with the same id in the order they come.
+/// One concept, or a part of one: the builder merges records with the same id in input order.
 ///
-/// The first record with a [`Scope::Preferred`] name gives the preferred name; where none has, the first name is it.
+/// The first name with [`Scope::Preferred`] is the preferred one; without any, the first name is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConceptRecord {
-    /// The id as it is to be shown, prefix included: `MESH:D003924`, `DOID:4`. Several joined by `|` stay one concept.
+    /// The displayed id with prefix: `MESH:D003924`, `DOID:4`. Several ids joined by `|` are one concept.
     pub id: String,
-    /// Names in the order of the source; exact repeats are dropped by the builder.
+    /// Names in source order; the builder drops exact duplicates.
     pub names: Vec<NameRecord>,
     /// Semantic types, such as `T047` or `Disease`.
     pub types: Vec<String>,
     /// The definition.
     pub definition: Option<String>,
-    /// Ids of broader concepts, prefixes included.
+    /// Ids of broader concepts, with prefixes.
     pub parents: Vec<String>,
-    /// Other ids under which this concept is found: alternative, replaced and cross-reference ids.
+    /// Alternative ids: secondary, replaced and cross-referenced ids.
     pub alternative_ids: Vec<String>,
-    /// The source vocabulary, such as `SNOMEDCT_US`; empty where the file is one source.
+    /// The source vocabulary, such as `SNOMEDCT_US`; empty if the file has a single source.
     pub source: String,
 }

@@ -1,7 +1,7 @@
-//! Search for people: concepts by id and by name, exact before prefix before fuzzy.
+//! Concept search for people, by id and by name: exact before prefix before fuzzy matches.
 //!
-//! This is what `canonym kb search` and pickers of concepts show. It ranks by closeness of spelling alone; which
-//! concept a text means is the work of a linker.
+//! Used by `canonym kb search` and concept pickers. Ranks by spelling only; a linker decides which concept a text
+//! means.
 //!
 //! ```
 //! use canonym_core::kb::format::Meta;
@@ -26,33 +26,33 @@ use super::reader::{ConceptId, FormId, KnowledgeBase, NameId};
 use crate::index::grams::GramScratch;
 use crate::text::normalise::fold;
 
-/// Names less similar than this are not shown.
+/// Minimum similarity of a fuzzy match.
 const MIN_COSINE: f32 = 0.35;
 
-/// Forms that are looked at for every hit that is wanted, because concepts share forms and have several.
+/// Number of forms examined per requested hit, because concepts share forms and have several.
 const FORMS_PER_HIT: usize = 8;
 
-/// Edits between an id and one that is offered in its place.
+/// Maximum edit distance of a suggested id.
 const MAX_ID_EDITS: usize = 2;
 
-/// Longer ids have no near ones.
+/// Ids longer than this get no suggestions.
 const MAX_ID_CHARS: usize = 64;
 
-/// How a concept was found, best first.
+/// How a concept matched, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// The query is its id, or one of its alternative ids.
+    /// The query is its id or an alternative id.
     Id,
-    /// A name is equal to the query, case, accents and punctuation aside.
+    /// A name equals the query, ignoring case, accents and punctuation.
     Exact,
     /// A name starts with the query.
     Prefix,
-    /// A name is spelled alike.
+    /// A name is spelled similarly.
     Fuzzy,
 }
 
 impl Found {
-    /// The word that people and files see.
+    /// The match as written in files and messages.
     pub fn word(self) -> &'static str {
         match self {
             Found::Id => "id",
@@ -63,20 +63,20 @@ impl Found {
     }
 }
 
-/// A concept that was found.
+/// A search result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchHit {
     /// The concept.
     pub concept: ConceptId,
-    /// The name that matched; the preferred one where the id did.
+    /// The matched name; the preferred name if the id matched.
     pub name: NameId,
-    /// How it was found.
+    /// How it matched.
     pub found: Found,
-    /// The similarity of the folded name and the query, 0 to 1.
+    /// Similarity of the folded name and the query, 0 to 1.
     pub similarity: f32,
 }
 
-/// The `top_k` concepts that `query` names best, each once, with the name that matched best.
+/// The `top_k` best concepts for `query`, without duplicates, each with its best matching name.
 pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
     let mut hits = Hits { kb, seen: HashSet::new(), hits: Vec::new(), top_k };
     if let Some(concept) = kb.find(query.trim())
@@ -106,13 +106,13 @@ pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
     hits.hits
 }
 
-/// The concepts whose parent is `concept`, in id order. Every concept is looked at.
+/// The concepts whose parent is `concept`, in id order. Scans all concepts.
 pub fn children(kb: &KnowledgeBase, concept: ConceptId) -> Vec<ConceptId> {
     kb.concepts().filter(|child| kb.parents(*child).any(|parent| parent == concept)).collect()
 }
 
-/// The concepts whose ids are `id` but for case, blanks or a slip of the pen: those with the fewest edits, in id order.
-/// Every id is looked at.
+/// The concepts whose ids are closest to `id`, ignoring case and white space, within a small edit distance; in id
+/// order. Scans all ids.
 pub fn nearest_ids(kb: &KnowledgeBase, id: &str, top_k: usize) -> Vec<ConceptId> {
     let wanted: Vec<char> = id.trim().to_lowercase().chars().collect();
     if wanted.is_empty() || wanted.len() > MAX_ID_CHARS {
@@ -135,7 +135,7 @@ pub fn nearest_ids(kb: &KnowledgeBase, id: &str, top_k: usize) -> Vec<ConceptId>
     near.into_iter().map(|(_, concept)| concept).collect()
 }
 
-/// The `k` best forms that start with `folded`: those where a word ends there first, then the shortest.
+/// The `k` best forms that start with `folded`: first those in which it ends with a word, then the shortest.
 fn prefixed(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     let forms = kb.forms();
     let mut found: Vec<(bool, usize, u32)> = Vec::new();
@@ -153,7 +153,7 @@ fn prefixed(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     found.into_iter().map(|(_, _, row)| FormId(row)).collect()
 }
 
-/// Hits so far, each concept once.
+/// Hits so far, without duplicate concepts.
 struct Hits<'a> {
     kb: &'a KnowledgeBase,
     seen: HashSet<ConceptId>,
@@ -172,7 +172,8 @@ impl Hits<'_> {
         }
     }
 
-    /// Adds the concepts of forms; of one form those first that prefer it, then those for which it is exact.
+    /// Adds the concepts of forms; for each form, those that have it as preferred name first, then those that have it
+    /// as exact synonym.
     fn push_forms(&mut self, forms: &[(FormId, f32)], found: Found) {
         for (form, similarity) in forms {
             let mut names: Vec<NameId> = self.kb.names_of_form(*form).collect();

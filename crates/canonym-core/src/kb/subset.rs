@@ -1,7 +1,7 @@
-//! The concepts that a linker may give, chosen by source, semantic type or place in the hierarchy, without another file.
+//! Subsets of the concepts that a linker may return, by source, semantic type or position in the hierarchy.
 //!
-//! A subset is two sets of bits, one of concepts and one of forms, so asking costs a look-up. It holds for the one opened
-//! knowledge base that it was made from. Weights of words still come from the whole file.
+//! A subset is two bit sets, of concepts and of forms, valid for the opened knowledge base that it was made from. Word
+//! weights are still computed over the whole file.
 
 use std::collections::BTreeSet;
 
@@ -9,45 +9,45 @@ use super::reader::{ConceptId, FormId, KnowledgeBase};
 use super::search::nearest_ids;
 use crate::{Error, Result};
 
-/// What is wanted and what is not; an empty list asks for nothing.
+/// Filters on concepts; an empty list does not filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubsetConfig {
-    /// Sources of which a concept must have one.
+    /// Keep concepts from one of these sources.
     pub only_sources: Vec<String>,
-    /// Types of which a concept must have one.
+    /// Keep concepts with one of these types.
     pub only_types: Vec<String>,
-    /// Concepts of which a concept must be one, or stand below one.
+    /// Keep these concepts and their descendants.
     pub only_under: Vec<String>,
-    /// Sources that a concept must not be of.
+    /// Exclude concepts from these sources.
     pub not_sources: Vec<String>,
-    /// Types of which a concept must have none.
+    /// Exclude concepts with one of these types.
     pub not_types: Vec<String>,
-    /// Concepts of which a concept must not be one, nor stand below one.
+    /// Exclude these concepts and their descendants.
     pub not_under: Vec<String>,
 }
 
 impl SubsetConfig {
-    /// Whether every concept is wanted.
+    /// Whether no filter is set.
     pub fn is_all(&self) -> bool {
         *self == SubsetConfig::default()
     }
 }
 
-/// Some concepts of one opened knowledge base.
+/// A subset of the concepts of one opened knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subset {
     concepts: Bits,
     forms: Bits,
-    /// The types that were chosen, and those that were not wanted.
+    /// The selected and the excluded types.
     types: [Vec<String>; 2],
 }
 
-/// A knowledge base, and the part of it that may be given where that is not all.
+/// A knowledge base with an optional concept filter.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// The knowledge base.
     pub kb: &'a KnowledgeBase,
-    /// The part; all of it where `None`.
+    /// The filter; `None` allows all concepts.
     pub subset: Option<&'a Subset>,
 }
 
@@ -58,13 +58,13 @@ impl<'a> From<&'a KnowledgeBase> for View<'a> {
 }
 
 impl View<'_> {
-    /// Whether a concept may be given.
+    /// Whether a concept passes the filter.
     #[inline]
     pub fn has(&self, concept: ConceptId) -> bool {
         self.subset.is_none_or(|subset| subset.has(concept))
     }
 
-    /// Whether a form names a concept that may be given.
+    /// Whether a form is a name of a concept that passes the filter.
     #[inline]
     pub fn has_form(&self, form: FormId) -> bool {
         self.subset.is_none_or(|subset| subset.has_form(form))
@@ -72,8 +72,8 @@ impl View<'_> {
 }
 
 impl Subset {
-    /// The concepts of `kb` that `config` asks for. A word or id that `kb` does not know is an error, and so is a choice
-    /// that leaves none.
+    /// The concepts of `kb` that `config` selects. An unknown source, type or id is an error, and so is an empty
+    /// subset.
     pub fn choose(kb: &KnowledgeBase, config: &SubsetConfig) -> Result<Subset> {
         let sources = known("source", &kb.meta().sources, &config.only_sources)?;
         let unwanted_sources = known("source", &kb.meta().sources, &config.not_sources)?;
@@ -102,7 +102,7 @@ impl Subset {
         Ok(subset)
     }
 
-    /// The concepts that `is_wanted` says yes to.
+    /// The concepts for which `is_wanted` holds.
     pub fn of(kb: &KnowledgeBase, is_wanted: impl Fn(ConceptId) -> bool) -> Subset {
         let mut concepts = Bits::new(kb.n_concepts());
         let mut forms = Bits::new(kb.n_forms());
@@ -113,32 +113,32 @@ impl Subset {
         Subset { concepts, forms, types: Default::default() }
     }
 
-    /// Whether a concept is in it.
+    /// Whether it contains a concept.
     #[inline]
     pub fn has(&self, concept: ConceptId) -> bool {
         self.concepts.get(concept.0)
     }
 
-    /// Whether a form names a concept that is in it.
+    /// Whether a form is a name of a concept that it contains.
     #[inline]
     pub fn has_form(&self, form: FormId) -> bool {
         self.forms.get(form.0)
     }
 
-    /// Whether a mention of this type that is linked to no concept may be given: filters of types hold for it, too.
+    /// Whether an unlinked mention of this type passes the filters on types.
     pub fn has_type(&self, semantic_type: &str) -> bool {
         let [only, not] = &self.types;
         let is_one = |names: &[String]| names.iter().any(|name| name == semantic_type);
         (only.is_empty() || is_one(only)) && !is_one(not)
     }
 
-    /// How many concepts are in it.
+    /// Number of concepts.
     pub fn n_concepts(&self) -> usize {
         self.concepts.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
-/// A bit a row; rows outside are not set.
+/// One bit per row; rows out of range are not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Bits(Vec<u64>);
 
@@ -159,7 +159,7 @@ impl Bits {
     }
 }
 
-/// The narrower concepts of each concept: `rows[at[parent]..at[parent + 1]]`.
+/// The children of each concept: `rows[at[parent]..at[parent + 1]]`.
 #[derive(Default)]
 struct Children {
     at: Vec<u32>,
@@ -185,7 +185,7 @@ impl Children {
         Children { at, rows }
     }
 
-    /// The concepts with these ids and all below them.
+    /// The concepts with these ids and their descendants.
     fn under(&self, kb: &KnowledgeBase, ids: &[String]) -> Result<Bits> {
         let mut found = Bits::new(kb.n_concepts());
         let mut waiting = Vec::new();
@@ -220,7 +220,7 @@ fn unknown_id(kb: &KnowledgeBase, id: &str) -> Error {
     Error::invalid(format!("no concept `{id}` in {}", kb.meta().name)).with_hint(hint)
 }
 
-/// The words of `wanted`, each of which must be in `all`.
+/// The entries of `wanted`, each of which must be in `all`.
 fn known<'a>(what: &str, all: &[String], wanted: &'a [String]) -> Result<BTreeSet<&'a str>> {
     match wanted.iter().find(|word| !all.contains(word)) {
         None => Ok(wanted.iter().map(String::as_str).collect()),

@@ -1,7 +1,7 @@
-//! Further names for the concepts of a terminology, by the ids of concepts: headings, short forms, brand names and lay names of a second list.
+//! Adds names from a second list by concept id: short forms, brand names and lay terms.
 //!
-//! A concept gets the names of the record with one of its own ids, else of one with an id that it has as an alternative id. A name that another
-//! concept has is not given to a second one, so no new homonyms arise. Records without such a concept add nothing.
+//! A concept gets the names of the record with its own id, else of one with one of its alternative ids. A name of
+//! another concept is not added, so no homonyms arise. Records without a matching concept are ignored.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use super::join::{Named, caseless};
 use super::record::{ConceptRecord, Scope};
 use crate::text::normalise::fold;
 
-/// What the report calls a record of the second list, and a name of it.
+/// How the report calls a record of the second list, and its names.
 const CONCEPT: &str = "starter concept";
 const NAME: &str = "starter name";
 
-/// The concept that each record means, where one does.
+/// The concept of each record, if any.
 pub(super) fn concepts_of<'a>(
     records: &[ConceptRecord],
     ids: impl Iterator<Item = (u32, &'a str)>,
@@ -27,7 +27,7 @@ pub(super) fn concepts_of<'a>(
         records.iter().map(|record| (caseless(&record.id), Named::Nothing)).collect();
     for (concept, id) in ids {
         for part in id.split('|') {
-            // Of two concepts that share one id among several the first is meant.
+            // If two concepts share one of several ids, the first concept has it.
             let Some(named) = named.get_mut(&caseless(part)) else { continue };
             if *named == Named::Nothing {
                 *named = Named::Concept(concept);
@@ -56,8 +56,8 @@ pub(super) fn concepts_of<'a>(
     records.iter().map(concept_of).collect()
 }
 
-/// Which concept gets which names: `(concept, name)` in the order of the records. `concepts` are those of [`concepts_of`], `name` gives the
-/// names that the terminology has.
+/// The names to add: `(concept, name)` in record order. `concepts` come from [`concepts_of`]; `name` returns the names
+/// of the terminology.
 pub(super) fn plan<'r, 'a>(
     records: &'r [ConceptRecord],
     concepts: &[Option<u32>],
@@ -65,7 +65,7 @@ pub(super) fn plan<'r, 'a>(
     report: &mut Report,
 ) -> Vec<(u32, &'r str)> {
     let known = || records.iter().zip(concepts).filter_map(|(record, concept)| Some((record, (*concept)?)));
-    // Which concepts have each of the names in question.
+    // Concepts that have each of the names.
     let mut owners: HashMap<String, Vec<(u32, Scope)>> =
         known().flat_map(|(record, _)| &record.names).map(|name| (fold(&name.text), Vec::new())).collect();
     let owner = |row: usize| {

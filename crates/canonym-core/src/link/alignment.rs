@@ -1,4 +1,4 @@
-//! Which tokens of a query stand in a name, and which of a name in a query.
+//! Aligns the tokens of a query with the tokens of a name.
 
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::root;
@@ -7,74 +7,74 @@ use crate::text::words::Kind;
 /// A token of a query or of a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Token {
-    /// The row of the canonical token in the vocabulary; `u32::MAX` where it is not in there.
+    /// Row of the canonical token in the vocabulary, `u32::MAX` if absent.
     pub row: u32,
-    /// The hash of the canonical token.
+    /// Hash of the canonical token.
     pub hash: u64,
-    /// The hash of its root.
+    /// Hash of its root.
     pub root: u64,
-    /// The roots of the organ and the trouble that it is made of.
+    /// Hashes of the roots of its parts: organ and disorder (`nephropathy`: kidney, disease).
     pub parts: Option<[u64; 2]>,
-    /// The inverse document frequency; zero for linking words.
+    /// Inverse document frequency; zero for function words.
     pub weight: f32,
-    /// What it does in the name.
+    /// Its role in the name.
     pub kind: Kind,
-    /// Its first byte in the folded text.
+    /// Start byte in the folded text.
     pub start: usize,
-    /// The byte after its last.
+    /// End byte in the folded text, exclusive.
     pub end: usize,
 }
 
-/// What became of the tokens of one side.
+/// Sums over the tokens of one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Side {
-    /// The weight of all tokens, never zero.
+    /// Weight of all tokens, always positive.
     pub total: f32,
-    /// The weight of the tokens that the other side has.
+    /// Weight of the tokens that the other side contains.
     pub exact: f32,
-    /// That, and the weight of the tokens of which the other side has the root.
+    /// `exact`, plus the weight of the tokens that match by root.
     pub rooted: f32,
-    /// That, and a part of the weight of the tokens of which the other side has one that looks alike.
+    /// `rooted`, plus the weight of similarly spelled tokens times their similarity.
     pub resembled: f32,
-    /// The weight of plain tokens that the other side lacks, less for those that look alike.
+    /// Weight of the plain tokens missing on the other side; a similarly spelled token counts 1 - similarity.
     pub plain_missing: f32,
-    /// Their number.
+    /// Number of plain tokens missing on the other side.
     pub n_plain_missing: f32,
-    /// The number of plain tokens of which the other side has one that looks alike, each times the resemblance.
+    /// Sum of the spelling similarities of the missing plain tokens.
     pub n_plain_resembled: f32,
-    /// The number of modifiers that the other side lacks.
+    /// Number of modifiers missing on the other side.
     pub modifiers: f32,
-    /// The number of words of trouble for which the other side has none.
+    /// Number of disorder words (`disease`, `syndrome`) without a counterpart on the other side.
     pub trouble: f32,
-    /// The number of discerning tokens that the other side lacks.
+    /// Number of numbers and single letters missing on the other side.
     pub numbers: f32,
 }
 
-/// Two sides compared.
+/// The alignment of a query and a name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Aligned {
     /// The query.
     pub query: Side,
     /// The name.
     pub name: Side,
-    /// The number of words of trouble that stand for others.
+    /// Number of disorder words matched with a different disorder word.
     pub trouble_for_trouble: f32,
-    /// The number of tokens of which the other side has a part.
+    /// Number of token pairs matched by a part.
     pub by_parts: f32,
-    /// 1 where the name says `disease` or the like and the query does not.
+    /// 1 if the name contains `disease` or a synonym and the query does not, else 0.
     pub disease: f32,
-    /// The share of neighbours in the query that are neighbours in the same order in the name.
+    /// Share of adjacent query tokens that are adjacent in the same order in the name.
     pub in_order: f32,
     place: Vec<Option<usize>>,
     query_found: Vec<f32>,
     name_found: Vec<f32>,
 }
 
-/// How much of a token was found: all of it, its root, or less for those that look alike.
+/// How far a token is matched: `EXACT`, `ROOT`, or the spelling similarity, below 1.
 const EXACT: f32 = 2.0;
 const ROOT: f32 = 1.0;
 
-/// Compares the tokens of a query and of a name.
+/// Aligns a query and a name and writes the result to `aligned`.
 pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[Token]), aligned: &mut Aligned) {
     let Aligned { query_found, name_found, place, .. } = aligned;
     query_found.clear();
@@ -139,7 +139,7 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
     aligned.name.trouble -= aligned.trouble_for_trouble;
 }
 
-/// The root of the least specific word of trouble.
+/// Hash of the root of `disease`, the least specific disorder word.
 fn disease() -> u64 {
     static DISEASE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *DISEASE.get_or_init(|| token_hash(&root("disease")))
@@ -173,7 +173,7 @@ fn sum_up(tokens: &[Token], found: &[f32]) -> Side {
     side
 }
 
-/// How much two words look alike, 0 to below 1: a long common beginning or end, or few edits.
+/// Spelling similarity from 0 to 0.95: long common prefix, long common suffix, or few edits (Damerau-Levenshtein).
 fn resemblance(one: &str, other: &str) -> f32 {
     let (long, short) = (one.len().max(other.len()), one.len().min(other.len()));
     if short < 4 {

@@ -1,12 +1,12 @@
-//! The BM25 linker: names of the knowledge base ranked by the words that they share with a mention.
+//! BM25 linker: ranks the names of the knowledge base by the words that they share with a mention.
 //!
-//! It is the retrieval that neural rankers are compared with (such as in Logeswaran et al. 2019). Texts of the index are the forms of the
-//! knowledge base, so a name that several concepts have counts once. Words are compared without spelling and inflection
-//! ([`NormaliseConfig::LOOKUP`]), as analysers of search engines do it, too. A concept scores as its best name; of equal ones the concept of the
-//! lowest row comes first.
+//! A baseline for neural rerankers, as in Logeswaran et al. (2019). The documents of the index are the forms of the
+//! knowledge base, so a homonym is indexed once. Spelling variants and inflection are removed
+//! ([`NormaliseConfig::LOOKUP`]), as the analysers of search engines do. A concept has the score of its best name; ties
+//! are broken by concept row.
 //!
-//! A score of BM25 is no probability. What a link carries is its share by softmax among the [`N_RANKED`] best concepts and the answer that
-//! it is none of them, of score 0: comparable within a list, 0 to 1, and not calibrated.
+//! BM25 scores are not probabilities. The score of a link is a softmax over the [`N_RANKED`] best concepts and NIL,
+//! whose score is 0. It is between 0 and 1, comparable within a list, and not calibrated.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId};
 use crate::text::normalise::{NormaliseConfig, normalise};
 
-/// Concepts that share the probability, and the most that are given.
+/// Number of concepts in the softmax, and maximum number of candidates.
 pub const N_RANKED: usize = 100;
 
 /// Links mentions by BM25 over names.
@@ -34,7 +34,7 @@ pub struct Bm25Linker {
     subset: Option<Arc<Subset>>,
 }
 
-/// A concept, its best name and the score of it.
+/// A concept with its best name and the score of that name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ranked {
     concept: ConceptId,
@@ -43,7 +43,7 @@ struct Ranked {
 }
 
 impl Bm25Linker {
-    /// A linker to the concepts of `kb`, of which the index is built here.
+    /// Builds the index over the forms of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, ranking: &Bm25Config, config: LinkConfig) -> Bm25Linker {
         let normal = |form| normalise(kb.forms().get(form), &NormaliseConfig::LOOKUP);
         let forms: Vec<String> = (0..kb.n_forms()).into_par_iter().map(normal).collect();
@@ -56,13 +56,13 @@ impl Bm25Linker {
         &self.kb
     }
 
-    /// The same linker, which gives no concept outside of `subset`; all where `None`. Weights of words stay those of all names.
+    /// Restricts candidates to `subset`; `None` lifts the restriction. Term weights are still computed over all names.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> Bm25Linker {
         Bm25Linker { subset, ..self }
     }
 
-    /// Links names without context, in order. A name that comes again is looked up once.
+    /// Links names without context, in order. Each distinct name is looked up once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
         each_once(names, |distinct| {
             let link = |scratch: &mut Bm25Scratch, name: &&str| self.link_ranked(&self.rank(name, scratch));
@@ -70,7 +70,7 @@ impl Bm25Linker {
         })
     }
 
-    /// Links one name and says why.
+    /// Links one name and explains the result.
     pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
         let ranked = self.rank(name, &mut Bm25Scratch::default());
         let link = self.link_ranked(&ranked);
@@ -93,7 +93,7 @@ impl Bm25Linker {
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
 
-    /// The best concepts of a name, at most [`N_RANKED`], best first.
+    /// The concepts with the best scores, at most [`N_RANKED`], best first.
     fn rank(&self, name: &str, scratch: &mut Bm25Scratch) -> Vec<Ranked> {
         let view = View { kb: &self.kb, subset: self.subset.as_deref() };
         let mut hits = self.index.search(&normalise(name, &NormaliseConfig::LOOKUP), scratch);
@@ -111,7 +111,7 @@ impl Bm25Linker {
         }
     }
 
-    /// The best name of each concept of some forms, in no order; of equal names the first.
+    /// The best name of each concept of the given forms, unordered; ties go to the first name.
     fn concepts(&self, hits: &[Hit], view: View<'_>) -> Vec<Ranked> {
         let mut best: HashMap<ConceptId, Ranked> = HashMap::with_capacity(hits.len());
         for hit in hits {
@@ -142,7 +142,7 @@ impl Bm25Linker {
     }
 }
 
-/// Brings the `n` best hits, and those that equal the last of them, to the front; how many they are.
+/// Moves the `n` best hits and all ties of the last one to the front, and returns their number.
 fn best_first(hits: &mut [Hit], n: usize) -> usize {
     if hits.len() <= n {
         return hits.len();
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(kb.name(links[0].candidates[0].name.unwrap()), "Fatty liver disease");
         let scores: Vec<f32> = links[1].candidates.iter().map(|candidate| candidate.score).collect();
         assert_eq!(scores[0], scores[1]);
-        // The third part is for none of them.
+        // The remaining third goes to NIL.
         assert!(scores[0] < 0.5 && scores[0] > 0.3, "{scores:?}");
     }
 
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(pool.install(|| linker.link_names(&queries)), together);
         for (query, link) in queries.iter().zip(&together) {
             assert_eq!(&linker.link_names(&[query])[0], link);
-            // As every name scored by itself.
+            // Reference: score every name on its own.
             let mut all: Vec<(ConceptId, f32)> = Vec::new();
             for concept in kb.concepts() {
                 let score = |name: NameId| {

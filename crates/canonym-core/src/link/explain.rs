@@ -1,17 +1,17 @@
-//! Why a mention was linked as it was: names, words and the parts of each score.
+//! Explanations of links: matched name, matched words, and the contribution of each feature to the score.
 //!
-//! Every score is the logistic function of a sum, the log-odds. A [`Contribution`] is one part of that sum, so that the
-//! parts of a candidate add up to its [`Explained::log_odds`]. Explanations are made apart from linking, which does no
-//! more work where nobody asks for them; both use the same features.
+//! A score is the logistic function of its log-odds. The [`Contribution`]s of a candidate add up to its
+//! [`Explained::log_odds`]. Explanations repeat the work of linking with the same features, so linking itself keeps no
+//! data for them.
 //!
-//! It explains the lexical system: what a name is compared with, and why a name found in text is taken to be meant.
+//! Covers the lexical system: the comparison with names, and the acceptance of a dictionary match as a mention.
 
 use serde::Serialize;
 
 use super::lexical::{LexicalLinker, Scored};
 use super::model::{Calibration, LexicalModel, N, feature_name, feature_sentence};
 use super::recognise::scan::ScanScratch;
-use super::recognise::{DictionaryAnnotator, Spotted, accept, short_forms, written_out};
+use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded, short_forms};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
 use crate::kb::{KnowledgeBase, NameId, Scope};
@@ -20,117 +20,117 @@ use crate::text::offsets::OffsetMap;
 use crate::text::words::is_linking_word;
 use crate::text::{Document, Span};
 
-/// Why a mention has its candidates.
+/// The explanation of the candidates of a mention.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Explanation {
-    /// What was compared with names: the mention, or the long form that stands for it.
+    /// The text that was compared with names: the mention, with its short forms expanded.
     pub compared: String,
-    /// What the text defines the mention, or a part of it, to stand for.
+    /// The abbreviation definitions that apply to the mention.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<Definition>,
-    /// Whether words between the pieces of the mention belong to another one: `breast … cancer`.
+    /// Whether the mention is discontinuous because of a coordination: `breast … cancer`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub coordinated: bool,
-    /// Mentions that are less probable are left out; `None` where mentions were given.
+    /// Threshold below which mentions are dropped; `None` if the mentions were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The candidates, in their order.
+    /// The candidates, best first.
     pub candidates: Vec<Explained>,
 }
 
-/// A short form that the text itself defines.
+/// A short form that the text defines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Definition {
     /// The short form.
     pub short: String,
     /// Its long form.
     pub long: String,
-    /// Where the long form stands, in code points of the text, half-open.
+    /// Span of the long form in code points of the text, half-open.
     pub span: (usize, usize),
 }
 
-/// Why a concept is a candidate, and how probable.
+/// A candidate with its evidence and probability.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explained {
     /// The id of the concept.
     pub id: String,
-    /// The name of the knowledge base that spoke for it.
+    /// The matched name of the knowledge base.
     pub name: String,
-    /// What the name is to the concept: `preferred`, `exact`, `narrow`, `broad` or `related`.
+    /// The scope of the name: `preferred`, `exact`, `narrow`, `broad` or `related`.
     pub scope: &'static str,
-    /// How far name and mention agree.
+    /// The level at which name and mention agree.
     pub how: Agreement,
-    /// Which words met which, in the order of the mention.
+    /// The matched words, in the order of the mention.
     pub words: Vec<WordPair>,
-    /// Words of the mention that the name lacks.
+    /// Words of the mention that are missing in the name.
     pub only_in_mention: Vec<String>,
-    /// Words of the name that the mention lacks.
+    /// Words of the name that are missing in the mention.
     pub only_in_name: Vec<String>,
     /// The probability.
     pub score: f64,
-    /// The log-odds of the probability: the sum of the contributions.
+    /// The log-odds of the probability, the sum of the contributions.
     pub log_odds: f64,
-    /// The parts of the log-odds, largest first, without those that are nothing.
+    /// The non-zero contributions, largest first.
     pub contributions: Vec<Contribution>,
-    /// Where it is not the first: what speaks most for the first and not for it.
+    /// The features that most favour the first candidate over this one; empty for the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub behind_first: Vec<Contribution>,
 }
 
-/// How far two names agree, best first.
+/// The level at which two names agree, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// Every letter.
+    /// Identical text.
     Exact,
-    /// All but case, accents and punctuation.
+    /// Equal after removal of case, accents and punctuation.
     Fold,
-    /// All but spelling and inflection, word by word.
+    /// Equal word by word after removal of spelling variants and inflection.
     Canonical,
-    /// The roots of the words, in any order, words such as `of` left out.
+    /// The same word roots in any order, without function words such as `of`.
     Root,
-    /// Groups of letters.
+    /// Similar character n-grams.
     NGram,
 }
 
-/// A word of a mention and the word of a name that it met.
+/// A word of a mention and the matching word of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WordPair {
     /// The word of the mention, folded.
     pub mention: String,
     /// The word of the name, folded.
     pub name: String,
-    /// How far they agree: [`Agreement::Fold`], [`Agreement::Canonical`] or [`Agreement::Root`].
+    /// The level at which they agree: [`Agreement::Fold`], [`Agreement::Canonical`] or [`Agreement::Root`].
     pub how: Agreement,
 }
 
-/// One part of a sum of log-odds.
+/// One term of the log-odds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contribution {
-    /// The name of the feature, as the file of the model has it.
+    /// Name of the feature in the model file.
     pub feature: String,
-    /// What it says, for people.
+    /// Description of the feature for people.
     pub sentence: String,
-    /// The value of the feature.
+    /// Value of the feature.
     pub value: f64,
-    /// What is added to the log-odds.
+    /// The term added to the log-odds.
     pub log_odds: f64,
 }
 
-/// Differences to the first candidate that are told.
+/// Number of features listed in [`Explained::behind_first`].
 const N_DIFFERENCES: usize = 3;
 
 impl LexicalLinker {
-    /// Links one name and says why.
+    /// Links one name and explains the result.
     pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> (Link, Explanation) {
         let ranked = self.rank(name, scratch);
         let link = self.calibrate(&ranked);
         let top = ranked.first().map_or(0.0, |first| first.score);
         let next = ranked.get(1).map_or(top - 10.0, |second| second.score);
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
-            let lead = if rank == 0 { top - next } else { scored.score - top };
+            let margin = if rank == 0 { top - next } else { scored.score - top };
             let model = (&self.model, 1.0);
-            let contributions = contributions(model, &self.model.calibration, scored, (lead, candidate.score), &[]);
+            let contributions = contributions(model, &self.model.calibration, scored, (margin, candidate.score), &[]);
             explained(&self.kb, name, (scored.name, candidate), contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
@@ -139,12 +139,13 @@ impl LexicalLinker {
     }
 }
 
-/// What adds up to the log-odds of a candidate: its features by a model, parts from elsewhere in units of the score, and the calibration.
+/// The terms of the log-odds of a candidate: its features by a model, further parts in units of the score, and the
+/// calibration.
 pub fn contributions(
     (model, weight): (&LexicalModel, f32),
     calibration: &Calibration,
     scored: &Scored,
-    (lead, probable): (f32, f32),
+    (margin, probable): (f32, f32),
     others: &[(&str, &str, f32, f32)],
 ) -> Vec<Contribution> {
     let scale = f64::from(calibration.score);
@@ -153,17 +154,17 @@ pub fn contributions(
         let log_odds = scale * f64::from(weight) * f64::from(model.weights[row]) * value;
         contribution(feature_name(row), feature_sentence(row), value, log_odds)
     };
-    let lead = lead.clamp(-10.0, 10.0);
+    let margin = margin.clamp(-10.0, 10.0);
     let mut contributions: Vec<Contribution> = (0..N).map(of_feature).collect();
     for (name, sentence, value, weight) in others {
         let log_odds = scale * f64::from(*weight) * f64::from(*value);
         contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
-    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.lead * lead));
+    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
     contributions.push(contribution("offset", "baseline", 1.0, offset));
     let ahead = "margin to the next candidate, or to the first";
-    contributions.push(contribution("lead", ahead, f64::from(lead), of_lead));
-    // A candidate is never more probable than the one before it.
+    contributions.push(contribution("lead", ahead, f64::from(margin), of_lead));
+    // A candidate is never more probable than its predecessor.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     if f64::from(probable) < probability(sum) - 1e-3 {
         let limit = log_odds(f64::from(probable)) - sum;
@@ -174,7 +175,7 @@ pub fn contributions(
 }
 
 impl DictionaryAnnotator {
-    /// The linked mentions of one document, as [`DictionaryAnnotator::annotate_one`] gives them, each with its reasons.
+    /// The linked mentions of a document, as in [`DictionaryAnnotator::annotate_one`], with explanations.
     pub fn explain_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<(LinkedMention, Explanation)> {
         let uses = short_forms(&document.text);
         let map = OffsetMap::new(&document.text);
@@ -189,23 +190,22 @@ impl DictionaryAnnotator {
         text: &str,
         map: &OffsetMap<'_>,
         uses: &[(Span, Span)],
-        spotted: &Spotted,
+        spotted: &DictionaryMatch,
     ) -> (LinkedMention, Explanation) {
         let linked = self.linked(spotted);
         let used = uses_in(&spotted.spans, uses);
-        // A definition that is no name was held against the short form, which is then compared as it stands.
+        // If the definition is not a name, the short form was compared as written.
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
-        let compared =
-            if is_expanded { written_out(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
-        let explain = |((reading, _), candidate): (&(accept::Reading, f32), &Candidate)| {
+        let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
+        let explain = |((reading, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
             let of_feature = |row: usize| {
                 let value = f64::from(reading.features[row]);
                 let log_odds = f64::from(self.model.weights[row]) * value;
                 contribution(accept::NAMES[row], accept::SENTENCES[row], value, log_odds)
             };
             let contributions = match reading.sense {
-                // What the inventory of senses says takes the place of the model.
+                // A probability from the sense inventory replaces that of the model.
                 Some(sense) => {
                     let log_odds = log_odds(f64::from(candidate.score));
                     vec![contribution(SENSE.0, SENSE.1, f64::from(sense), log_odds)]
@@ -224,10 +224,10 @@ impl DictionaryAnnotator {
     }
 }
 
-/// Name and sentence of what the inventory of senses says.
+/// Name and description of the contribution of the sense inventory.
 const SENSE: (&str, &str) = ("sense", "sense inventory: probability of this sense in context");
 
-/// The short forms that stand within pieces of a mention, with what they stand for; `uses` are in text order.
+/// The short forms inside the pieces of a mention, with their long forms; `uses` are in text order.
 pub fn uses_in(spans: &[Span], uses: &[(Span, Span)]) -> Vec<(Span, Span)> {
     let (Some(start), Some(end)) = (spans.first(), spans.last()) else { return Vec::new() };
     let inside = |short: Span| spans.iter().any(|span| span.start <= short.start && short.end <= span.end);
@@ -236,7 +236,7 @@ pub fn uses_in(spans: &[Span], uses: &[(Span, Span)]) -> Vec<(Span, Span)> {
     near.filter(|(short, _)| inside(*short)).copied().collect()
 }
 
-/// What the text says of short forms.
+/// The definitions of the given short forms.
 pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Vec<Definition> {
     let code_point = |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries");
     let definition = |(short, long): &(Span, Span)| Definition {
@@ -247,7 +247,7 @@ pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Ve
     uses.iter().map(definition).collect()
 }
 
-/// Why a candidate is one: how its name agrees with the mention, and what adds up to its log-odds.
+/// The explanation of a candidate: agreement of its name with the mention, and the terms of its log-odds.
 pub fn explained(
     kb: &KnowledgeBase,
     mention: &str,
@@ -282,7 +282,7 @@ pub fn explained(
 }
 
 impl Explained {
-    /// Adds a part to the sum.
+    /// Adds a contribution.
     pub fn add(&mut self, part: Contribution) {
         let sum = self.log_odds + part.log_odds;
         (self.log_odds, self.score) = (rounded(sum), rounded(probability(sum)));
@@ -300,7 +300,7 @@ struct Compared {
     only_in_name: Vec<String>,
 }
 
-/// Which words of two names meet; each word once, the closest first.
+/// Matches the words of two names one to one, closest first.
 fn compare(mention: &str, name: &str) -> Compared {
     let (of_mention, of_name) = (fold(mention), fold(name));
     let left: Vec<&str> = of_mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -347,7 +347,7 @@ fn compare(mention: &str, name: &str) -> Compared {
     Compared { how, words, only_in_mention, only_in_name }
 }
 
-/// Adds to each candidate but the first what speaks most for the first and not for it.
+/// Sets [`Explained::behind_first`] of every candidate but the first.
 pub fn tell_differences(candidates: &mut [Explained]) {
     let Some((first, others)) = candidates.split_first_mut() else { return };
     let of = |candidate: &Explained, feature: &str| {
@@ -371,7 +371,7 @@ pub fn tell_differences(candidates: &mut [Explained]) {
     }
 }
 
-/// A part of a sum of log-odds, rounded.
+/// A contribution with rounded values.
 pub fn contribution(feature: &str, sentence: &str, value: f64, log_odds: f64) -> Contribution {
     Contribution {
         feature: feature.to_owned(),
@@ -390,7 +390,7 @@ fn log_odds(probability: f64) -> f64 {
     (probability / (1.0 - probability)).ln()
 }
 
-/// Scores as files have them.
+/// Rounds to the precision used in files.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

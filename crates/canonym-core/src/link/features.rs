@@ -1,4 +1,4 @@
-//! What speaks for a name as the meaning of a query: numbers that a linear model weighs.
+//! Features of a name as the meaning of a query, input of a linear model.
 
 use crate::index::grams::{GramHit, GramScratch};
 use crate::kb::lexicon::{bag_key, hash_form, token_hash};
@@ -9,10 +9,10 @@ use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
 
 use super::alignment::{Aligned, Token, align};
 
-/// How many features a form has.
+/// Number of features of a form.
 pub const N_FEATURES: usize = 44;
 
-/// What each feature is, for reports and explanations.
+/// Names of the features, for model files and reports.
 pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "same folded text",
     "same text without blanks",
@@ -60,7 +60,7 @@ pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "tokens resembled, cosine",
 ];
 
-/// The same for people: each completes "for or against it speaks …".
+/// Descriptions for people; each completes "for or against it speaks …".
 pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
     "match except for case and punctuation",
     "match except for spaces",
@@ -108,10 +108,10 @@ pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
     "word and character n-gram similarity",
 ];
 
-/// The place of the cosine among the features.
+/// Index of the cosine among the features.
 pub const COSINE: usize = 5;
 
-/// A name of the knowledge base in folded form, and what speaks for it.
+/// A form (folded name) with its features.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FormFeatures {
     /// The form.
@@ -130,13 +130,13 @@ pub struct Query {
     tokens: Vec<Token>,
 }
 
-/// Forms compared with a query, at least.
+/// Minimum number of forms that are compared with a query.
 pub const N_NEAREST: usize = 48;
 
-/// Forms taken at most from one key.
+/// Maximum number of forms taken from one key.
 const N_EQUAL: usize = 64;
 
-/// A number, a Roman numeral already read as one, or a single letter: what tells kinds of one thing apart.
+/// Whether a token is a number (Roman numerals are already converted) or a single letter, which distinguish subtypes.
 fn is_discerning(token: &str) -> bool {
     token.len() == 1
         || token.bytes().all(|byte| byte.is_ascii_digit())
@@ -186,13 +186,13 @@ impl Query {
         Query { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
     }
 
-    /// The forms worth comparing: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form.
-    /// Only forms that name a concept of the view.
+    /// The forms to compare: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form; only forms
+    /// that name a concept of the view.
     pub fn candidates<'a>(&self, view: impl Into<View<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
         self.candidates_and(view, &[], scratch)
     }
 
-    /// As [`Query::candidates`], together with forms that were found in another way.
+    /// Like [`Query::candidates`], with additional forms retrieved in another way.
     pub fn candidates_and<'a>(
         &self,
         view: impl Into<View<'a>>,
@@ -208,7 +208,7 @@ impl Query {
             hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
         self.add_equal(view, &mut forms);
         forms.extend(others.iter().filter(|form| view.has_form(**form)).map(|form| (*form, None)));
-        // A form with a cosine sorts behind the same form without one, and is the one kept.
+        // A form with a cosine sorts behind the same form without one, so `dedup` keeps the one with the cosine.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);
         let missing: Vec<u32> = forms.iter().filter(|(_, cosine)| cosine.is_none()).map(|(form, _)| form.0).collect();
@@ -227,7 +227,7 @@ impl Query {
             .collect()
     }
 
-    /// Adds the forms with equal tokens or roots, modifiers and words of trouble left out or replaced by others.
+    /// Adds forms with equal tokens or roots after removing modifiers and removing or substituting disorder words.
     fn add_equal(&self, view: View<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
         let kb = view.kb;
         let has_row = |row: &u32| view.has_form(FormId(*row));
@@ -351,7 +351,7 @@ impl Query {
     }
 }
 
-/// The roots of the words of trouble that stand for others in names.
+/// Roots of the disorder words that can replace each other in names.
 fn troubles() -> impl Iterator<Item = u64> {
     static TROUBLES: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
     const WORDS: [&str; 7] =
@@ -380,7 +380,7 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
     }
 }
 
-/// As [`kind`], by the hash of the canonical token.
+/// Like [`kind`], given the hash of the canonical token.
 fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
     use std::collections::HashMap;
     static KINDS: std::sync::OnceLock<HashMap<u64, Kind>> = std::sync::OnceLock::new();
@@ -393,7 +393,7 @@ fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
     }
 }
 
-/// The inverse document frequency of a token; zero for linking words.
+/// Inverse document frequency of a token; zero for function words.
 fn token_weight(kb: &KnowledgeBase, linking: bool, row: Option<u32>) -> f32 {
     if linking {
         return 0.0;

@@ -1,9 +1,8 @@
-//! Fits the weights and the calibration of the lexical linker to queries with known concepts.
+//! Fits the weights and the calibration of the lexical linker to labelled queries.
 //!
-//! The weights maximise the probability that a softmax over all candidates of a query gives to the right ones
-//! (marginal likelihood), with a quadratic penalty; the optimiser is Adam over all queries at once, so the
-//! result depends on nothing but the data. The calibration is Platt scaling on queries that the weights did
-//! not see.
+//! The weights minimise the negative log marginal likelihood of the correct candidates under a softmax over all
+//! candidates of a query, with an L2 penalty. The optimiser is full-batch Adam, so the result is deterministic. The
+//! calibration is Platt scaling on held-out queries.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +14,24 @@ use super::model::{Calibration, Features, LexicalModel, N};
 use crate::index::grams::GramScratch;
 use crate::kb::KnowledgeBase;
 
-/// A name and the ids of the concepts it means, without prefixes.
+/// A query with the ids of the correct concepts, without prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labelled {
     /// The name.
     pub query: String,
-    /// The ids, one of which suffices.
+    /// The correct ids; any one of them counts as correct.
     pub ids: BTreeSet<String>,
 }
 
-/// How to fit.
+/// Settings of the fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitConfig {
-    /// Passes over the queries.
+    /// Number of full-batch steps.
     pub n_steps: usize,
-    /// The step length of Adam.
+    /// Learning rate of Adam.
     pub learning_rate: f32,
-    /// The weight of the squared norm of the weights in the loss.
+    /// Coefficient of the L2 penalty.
     pub penalty: f32,
 }
 
@@ -42,16 +41,16 @@ impl Default for FitConfig {
     }
 }
 
-/// The candidates of one query, right or wrong.
+/// The candidates of one query, with labels.
 #[derive(Debug, Clone)]
 pub struct Example {
-    /// Every candidate and whether it is right.
+    /// Each candidate and whether it is correct.
     pub candidates: Vec<(Scored, bool)>,
-    /// How much it counts in the fit.
+    /// Weight of the query in the loss.
     pub weight: f32,
 }
 
-/// The candidates of each query.
+/// Retrieves the candidates of each query.
 pub fn examples(kb: &KnowledgeBase, model: &LexicalModel, queries: &[Labelled]) -> Vec<Example> {
     let is_right = |scored: &Scored, labelled: &Labelled| {
         kb.id(scored.concept).split('|').any(|id| labelled.ids.contains(id.rsplit(':').next().unwrap_or(id)))
@@ -65,12 +64,12 @@ pub fn examples(kb: &KnowledgeBase, model: &LexicalModel, queries: &[Labelled]) 
         .collect()
 }
 
-/// Fits weights from zero.
+/// Fits the weights, starting from zero.
 pub fn fit_weights(examples: &[Example], config: &FitConfig) -> Features {
     fit_weights_without(examples, config, &[])
 }
 
-/// [`fit_weights`] with some features kept at zero.
+/// Like [`fit_weights`], with the features `off` fixed at zero.
 pub fn fit_weights_without(examples: &[Example], config: &FitConfig, off: &[usize]) -> Features {
     let useful: Vec<&Example> =
         examples.iter().filter(|example| example.candidates.iter().any(|(_, right)| *right)).collect();
@@ -78,7 +77,7 @@ pub fn fit_weights_without(examples: &[Example], config: &FitConfig, off: &[usiz
     let mut weights = [0.0f32; N];
     let (mut first, mut second) = ([0.0f32; N], [0.0f32; N]);
     for step in 1..=config.n_steps {
-        // Chunks of a fixed size, added up in order: the sum does not depend on the number of threads.
+        // Chunks have a fixed size and are added in order, so the sum does not depend on the number of threads.
         let parts: Vec<[f64; N]> = useful.par_chunks(64).map(|chunk| gradient(chunk, &weights)).collect();
         let rate = config.learning_rate * (1.0 - (step - 1) as f32 / config.n_steps as f32);
         for row in (0..N).filter(|row| !off.contains(row)) {
@@ -120,29 +119,29 @@ fn gradient(chunk: &[&Example], weights: &Features) -> [f64; N] {
     sum
 }
 
-/// A candidate as the calibration sees it.
+/// A candidate with the inputs of the calibration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// The place of its example.
+    /// Index of its example.
     pub example: usize,
     /// Its rank, from 0.
     pub rank: usize,
-    /// Its score.
+    /// Its uncalibrated score.
     pub score: f32,
-    /// Its lead over the best other concept.
-    pub lead: f32,
-    /// Its share of the softmax over all concepts: what an uncalibrated model would say.
+    /// Its margin over the best other concept.
+    pub margin: f32,
+    /// Its uncalibrated probability: softmax over all concepts of the query.
     pub share: f32,
-    /// Whether it is right.
+    /// Whether it is correct.
     pub right: bool,
 }
 
-/// What a model makes of examples.
+/// Ranks and calibration points of evaluated examples.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judged {
-    /// The rank of the first right concept of each query, from 1, where it is met at all.
+    /// Rank of the first correct concept of each query, from 1; `None` if it is not among the candidates.
     pub ranks: Vec<Option<usize>>,
-    /// The first three concepts of each query.
+    /// The three best concepts of each query.
     pub points: Vec<Point>,
 }
 
@@ -162,7 +161,7 @@ pub fn judge(examples: &[Example], weights: &Features) -> Judged {
             example: row,
             rank,
             score: one.score,
-            lead: if rank == 0 { top - next } else { one.score - top },
+            margin: if rank == 0 { top - next } else { one.score - top },
             share: (one.score - top).exp() / all,
             right: right.contains(&one.concept),
         };
@@ -172,7 +171,7 @@ pub fn judge(examples: &[Example], weights: &Features) -> Judged {
     Judged { ranks, points: points.concat() }
 }
 
-/// The expected calibration error of probabilities: ten bins of equal width.
+/// Expected calibration error, ten bins of equal width.
 pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
     let mut bins = [(0.0f64, 0.0f64); 10];
     let mut n = 0usize;
@@ -185,14 +184,14 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
     bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
-/// Platt scaling of score and lead, by Newton's method.
+/// Platt scaling (Platt 1999) of score and margin, fitted by Newton's method.
 pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
     let mut weights = [0.0f64; 3];
     for _ in 0..50 {
         let mut slope = [0.0f64; 3];
         let mut curve = [[0.0f64; 3]; 3];
-        for Point { score, lead, right, .. } in points.clone() {
-            let inputs = [f64::from(*score), f64::from(lead.clamp(-10.0, 10.0)), 1.0];
+        for Point { score, margin, right, .. } in points.clone() {
+            let inputs = [f64::from(*score), f64::from(margin.clamp(-10.0, 10.0)), 1.0];
             let logit: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
             let probability = 1.0 / (1.0 + (-logit).exp());
             let wrong_by = probability - f64::from(u8::from(*right));
@@ -216,10 +215,10 @@ pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> C
             break;
         }
     }
-    Calibration { score: weights[0] as f32, lead: weights[1] as f32, offset: weights[2] as f32 }
+    Calibration { score: weights[0] as f32, margin: weights[1] as f32, offset: weights[2] as f32 }
 }
 
-/// Logistic regression with a quadratic penalty, by Newton's method: rows of features, and whether each is right. Every corpus has the same
+/// L2-regularised logistic regression by Newton's method on rows of features and labels. Every corpus has the same
 /// total weight, whatever its size.
 pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -> [f32; N] {
     let mut weights = [0.0f64; N];
@@ -254,7 +253,7 @@ pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -
     weights.map(|weight| weight as f32)
 }
 
-/// Solves a positive definite system by elimination.
+/// Solves a positive definite linear system by Gaussian elimination.
 pub(super) fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
     for pivot in 0..N {
         for row in pivot + 1..N {
@@ -282,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_planted_weight_is_found() {
-        // The second feature is noise; the right candidate wins by the first with the odds of a weight of 2.
+        // The second feature is noise; the correct candidate wins by the first one with the odds of a weight of 2.
         let candidate = |row: u32, one: f32, other: f32| {
             let mut features = [0.0; N];
             (features[0], features[1]) = (one, other);
@@ -303,13 +302,13 @@ mod tests {
 
     #[test]
     fn calibration_finds_the_logit_it_was_drawn_from() {
-        // Each score appears with the share of right answers that a logit of 2 * score - 1 gives.
+        // Each score occurs with the rate of correct answers given by the logit 2 * score - 1.
         let mut points = Vec::new();
         for step in -20..=20 {
             let score = step as f32 / 10.0;
             let probability = 1.0 / (1.0 + (-(2.0 * score - 1.0)).exp());
             let n_right = (probability * 200.0).round() as usize;
-            let point = |right| Point { example: 0, rank: 0, score, lead: 0.0, share: 0.0, right };
+            let point = |right| Point { example: 0, rank: 0, score, margin: 0.0, share: 0.0, right };
             points.extend((0..200).map(|n| point(n < n_right)));
         }
         let calibration = fit_calibration(points.iter());

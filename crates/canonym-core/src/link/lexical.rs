@@ -1,8 +1,7 @@
-//! The lexical linker: names of the knowledge base compared with the words of a mention.
+//! The lexical linker: compares the words of a mention with the names of the knowledge base.
 //!
-//! Forms that are equal in text, tokens or roots and the nearest by character n-grams are compared feature by
-//! feature; a linear model weighs the features; each concept takes its best name. Homonyms stay apart: every
-//! concept of a name is a candidate.
+//! Candidates are forms equal in text, tokens or roots, and the nearest by character n-grams. A linear model scores the
+//! features of each; a concept has the score of its best name. All concepts of a homonym are candidates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,20 +26,20 @@ use crate::text::words::is_stop_word;
 pub struct Scored {
     /// The concept.
     pub concept: ConceptId,
-    /// Its name that speaks for it.
+    /// Its best name.
     pub name: NameId,
-    /// What speaks for it.
+    /// The features of that name.
     pub features: Features,
-    /// The weighted sum.
+    /// The weighted sum of the features.
     pub score: f32,
 }
 
-/// How many candidates are given, and when the linker abstains.
+/// Number of candidates, and the threshold for NIL.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkConfig {
-    /// Candidates a mention.
+    /// Maximum number of candidates of a mention.
     pub top_k: usize,
-    /// Below this probability of the best candidate the linker abstains.
+    /// If the best candidate is less probable, the mention is not linked.
     pub min_score: f32,
 }
 
@@ -50,7 +49,7 @@ impl Default for LinkConfig {
     }
 }
 
-/// Links mentions by their words alone.
+/// Links mentions by their words alone, without context.
 #[derive(Debug, Clone)]
 pub struct LexicalLinker {
     pub(super) kb: Arc<KnowledgeBase>,
@@ -70,13 +69,13 @@ impl LexicalLinker {
         &self.kb
     }
 
-    /// The same linker, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge base.
+    /// Restricts candidates to `subset`, which must belong to the same knowledge base; `None` lifts the restriction.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> LexicalLinker {
         LexicalLinker { subset, ..self }
     }
 
-    /// Links names without context, in order. A name that comes again is looked up once.
+    /// Links names without context, in order. Each distinct name is looked up once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
         each_once(names, |distinct| {
             distinct.par_iter().map_init(GramScratch::default, |scratch, name| self.link_name(name, scratch)).collect()
@@ -88,7 +87,7 @@ impl LexicalLinker {
         self.calibrate(&self.rank(name, scratch))
     }
 
-    /// The best name of each concept, best concept first.
+    /// Scores the best name of each concept, best concept first.
     pub(super) fn rank(&self, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
         let view = View { kb: &self.kb, subset: self.subset.as_deref() };
         let mut scored = score_name(view, &self.model, name, scratch);
@@ -96,7 +95,7 @@ impl LexicalLinker {
         scored
     }
 
-    /// The link that ranked concepts make.
+    /// Calibrates ranked concepts and builds the link.
     pub(super) fn calibrate(&self, scored: &[Scored]) -> Link {
         link_ranked(scored, &self.model.calibration, &self.config)
     }
@@ -112,7 +111,7 @@ impl Linker for LexicalLinker {
     }
 }
 
-/// Links names, each that comes again once: `link` is given the distinct ones and answers in their order.
+/// Links each distinct name once: `link` gets the distinct names and returns their links in order.
 pub fn each_once<T: AsRef<str>>(names: &[T], link: impl FnOnce(&[&str]) -> Vec<Link>) -> Vec<Link> {
     let mut row_of: HashMap<&str, usize> = HashMap::with_capacity(names.len());
     let mut distinct: Vec<&str> = Vec::with_capacity(names.len());
@@ -126,7 +125,7 @@ pub fn each_once<T: AsRef<str>>(names: &[T], link: impl FnOnce(&[&str]) -> Vec<L
     names.iter().map(|name| links[row_of[name.as_ref()]].clone()).collect()
 }
 
-/// What stands in a cell that is empty; folded.
+/// Folded placeholders of empty cells.
 const PLACEHOLDERS: [&str; 15] = [
     "n a",
     "nil",
@@ -145,8 +144,9 @@ const PLACEHOLDERS: [&str; 15] = [
     "yes",
 ];
 
-/// Whether a text may name a concept of `kb` at all: it is no placeholder such as `n/a`, single letter or dose, unless a concept is called so; it has a letter, and a word that is no stop word. Capitals that are a name of `kb` as they are
-/// written are a short form, so `NEC` may name something and `nec` does not.
+/// Whether a text can name a concept of `kb`. It needs a letter and a word that is not a stop word. Placeholders such
+/// as `n/a`, single letters and doses are rejected unless `kb` has them as preferred names. Stop words in upper case are
+/// accepted if `kb` has that name as written, so `NEC` may be a short form and `nec` is not.
 pub fn may_name(kb: &KnowledgeBase, text: &str) -> bool {
     if !text.chars().any(char::is_alphabetic) {
         return false;
@@ -165,7 +165,8 @@ pub fn may_name(kb: &KnowledgeBase, text: &str) -> bool {
     is_short_form && kb.find_form(&folded).is_some_and(|form| kb.names_of_form(form).any(|name| kb.name(name) == text))
 }
 
-/// Links names without context where they may name something; others get no candidate. `link` is given the former and answers in their order.
+/// Links the names for which [`may_name`] holds; the others get no candidates. `link` gets the former and returns their
+/// links in order.
 pub fn where_named<T: AsRef<str>>(
     kb: &KnowledgeBase,
     names: &[T],
@@ -180,7 +181,7 @@ pub fn where_named<T: AsRef<str>>(
     Ok(may.into_iter().map(next).collect())
 }
 
-/// The link that concepts make, best first, each once.
+/// Builds a link from ranked concepts, best first, without duplicates.
 pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkConfig) -> Link {
     let top = scored.first().map_or(0.0, |first| first.score);
     let next = scored.get(1).map_or(top - 10.0, |second| second.score);
@@ -189,12 +190,12 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
         .take(config.top_k.max(1))
         .enumerate()
         .map(|(rank, scored)| {
-            let lead = if rank == 0 { top - next } else { scored.score - top };
-            let score = calibration.probability(scored.score, lead);
+            let margin = if rank == 0 { top - next } else { scored.score - top };
+            let score = calibration.probability(scored.score, margin);
             Candidate { concept: scored.concept, name: Some(scored.name), score }
         })
         .collect();
-    // Equal scores share a lead of zero, so probabilities can only fall along the list.
+    // Equal scores have margin zero; probabilities never increase along the list.
     for rank in 1..candidates.len() {
         candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
     }
@@ -202,7 +203,7 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
     Link { candidates, nil }
 }
 
-/// Every concept of every compared form, with features and score, in no order.
+/// Every concept of every candidate form with features and score, unordered.
 pub fn score_name<'a>(
     view: impl Into<View<'a>>,
     model: &LexicalModel,
@@ -212,7 +213,7 @@ pub fn score_name<'a>(
     score_name_and(view, model, name, &[], scratch)
 }
 
-/// As [`score_name`], together with forms that were found in another way.
+/// Like [`score_name`], with additional forms retrieved in another way.
 pub fn score_name_and<'a>(
     view: impl Into<View<'a>>,
     model: &LexicalModel,
@@ -252,7 +253,7 @@ pub fn score_name_and<'a>(
     scored
 }
 
-/// Adds what the other names of each concept say.
+/// Adds the features computed from the other names of each concept.
 fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
     let cosine = |one: &Scored| one.features[COSINE];
     scored.sort_unstable_by(|a, b| {
@@ -263,17 +264,17 @@ fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
         let n_names = (kb.names(group[0].concept).count() as f32).ln_1p();
         let n_met = (group.len() as f32).ln();
         let second = group.get(1).map_or(0.0, cosine);
-        let lead = cosine(&group[0]) - best_of_all;
+        let margin = cosine(&group[0]) - best_of_all;
         for one in group {
             one.features[N_FEATURES + 5] = n_names;
             one.features[N_FEATURES + 6] = n_met;
             one.features[N_FEATURES + 7] = second;
-            one.features[N_FEATURES + 9] = lead;
+            one.features[N_FEATURES + 9] = margin;
         }
     }
 }
 
-/// Keeps the best name of each concept, best concept first; equal scores in concept order.
+/// Keeps the best name of each concept, best concept first; ties in concept order.
 pub fn best_of_each_concept(scored: &mut Vec<Scored>) {
     scored
         .sort_unstable_by(|a, b| a.concept.cmp(&b.concept).then(b.score.total_cmp(&a.score)).then(a.name.cmp(&b.name)));

@@ -1,9 +1,9 @@
-//! Whether a name only looks like another one: cefuroxime is no cefotaxime, although most of its letters agree.
+//! Look-alike names: cefuroxime is not cefotaxime, although most letters agree.
 //!
-//! Nearness by letters or by vectors proposes candidates; it does not make two names the same. A rare word of a mention has to stand in the
-//! name of the concept, by its root, by its parts (`nephropathy`, `kidney disease`) or as a misspelling. A misspelling is a word that no
-//! terminology knows and that a few slips of the fingers or of the ear turn into a word of the name. Words that are known are listed in
-//! `assets/known-words.bin`, a Bloom filter (Bloom 1970) over the words of open terminologies.
+//! Similarity by n-grams or embeddings proposes candidates but does not make two names equal. A rare word of a mention
+//! must occur in the name: by its root, by its parts (`nephropathy`, `kidney disease`), or as a misspelling. A
+//! misspelling is an unknown word within a small edit distance (keyboard and phonetic errors) of a word of the name.
+//! Known words are those of open terminologies, stored in `assets/known-words.bin` as a Bloom filter (Bloom 1970).
 
 use std::sync::LazyLock;
 
@@ -20,27 +20,27 @@ use crate::text::words::{Kind, is_linking_word, is_prefix, kind_of, noun_of, par
 
 const KNOWN: &[u8] = include_bytes!("../../assets/known-words.bin");
 
-/// Bits that a word sets.
+/// Number of hash functions of the Bloom filter.
 const N_HASHES: u64 = 7;
 
-/// Words that stand in more than so many of a thousand abstracts are no names of their own.
+/// Words in more than this many of a thousand abstracts do not count as rare.
 const COMMON: u16 = 5;
 
-/// Shorter words have no misspellings that can be told from other words.
+/// Minimum length of a misspelled word; shorter ones cannot be told from other words.
 const SHORTEST: usize = 5;
 
-/// A set of words that may hold a few more than were put in.
+/// A Bloom filter of words: no false negatives, few false positives.
 #[derive(Debug, Clone)]
 pub struct WordFilter<'a>(&'a [u8]);
 
 impl<'a> WordFilter<'a> {
-    /// The words of the terminologies that the program knows.
+    /// The embedded filter of the words of open terminologies.
     pub fn embedded() -> &'static WordFilter<'static> {
         static EMBEDDED: LazyLock<WordFilter<'static>> = LazyLock::new(|| WordFilter(KNOWN));
         &EMBEDDED
     }
 
-    /// The bytes of a filter over words.
+    /// The bytes of a filter that contains `words`.
     pub fn build<'b>(words: impl Iterator<Item = &'b str>, n_bytes: usize) -> Vec<u8> {
         let mut bytes = vec![0; n_bytes];
         for word in words {
@@ -51,7 +51,7 @@ impl<'a> WordFilter<'a> {
         bytes
     }
 
-    /// Whether the word was put in; about one word in a hundred that was not is said to be there, too.
+    /// Whether the filter contains the word; the false-positive rate is about 1 %.
     pub fn has(&self, word: &str) -> bool {
         !self.0.is_empty() && bits(word, self.0.len()).all(|bit| self.0[bit / 8] >> (bit % 8) & 1 == 1)
     }
@@ -63,12 +63,12 @@ fn bits(word: &str, n_bytes: usize) -> impl Iterator<Item = usize> {
     (0..N_HASHES).map(move |n| (first.wrapping_add(n.wrapping_mul(step)) % (8 * n_bytes as u64)) as usize)
 }
 
-/// Whether some terminology, or ordinary language, knows a folded word.
+/// Whether a folded word occurs in `kb`, in an open terminology, or in general language.
 pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
     frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
 }
 
-/// Whether a mention has a rare word, a number or a symbol that is another one than the words of a name, so that the two only look alike.
+/// Whether a rare word, number or symbol of the mention has no counterpart in the name, so the two only look alike.
 pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let is_symbol = is_acronym(mention.trim());
     let hyphened = mention.split_whitespace().filter_map(|word| word.split_once('-'));
@@ -89,7 +89,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
         !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_misspelt())
     };
-    // A word that is a name somewhere else is no short way of saying a longer name: `laminin` is no laminin receptor.
+    // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
     let names_something =
         |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain;
     let is_shortened = || match of_mention.as_slice() {
@@ -98,7 +98,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         }
         _ => false,
     };
-    // `diagnosis` is more than prenatal diagnosis, and no diagnostic imaging.
+    // `diagnosis` is wider than prenatal diagnosis, and is not diagnostic imaging.
     let is_wider = || match of_mention.as_slice() {
         [word] if frequency(word) > COMMON => {
             let of_word = canonical(word);
@@ -116,7 +116,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         }
         _ => false,
     };
-    // `non-diabetic` is the contrary of diabetes; `post-operative pain` has its prefix in `Pain, Postoperative`.
+    // `non-diabetic` negates diabetes; for `post-operative pain` the prefix occurs in `Pain, Postoperative`.
     let mut prefixes = prefixes.iter();
     of_mention.iter().any(is_other)
         || is_shortened()
@@ -124,7 +124,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
-/// Whether a query is a name with spelling errors: each word equals the word of the name or misspells it.
+/// Whether a query is a misspelled name: each word equals the word of the name or is a misspelling of it.
 pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
     let (asked, name) = (fold(asked), fold(name));
     let mut n_misspelt = 0;
@@ -138,7 +138,7 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
         && n_misspelt > 0
 }
 
-/// Compares the spelling of a query with the name of its first candidate: a look-alike is left unlinked, and a misspelling raises the score.
+/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the score.
 pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
     let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
@@ -150,10 +150,10 @@ pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     }
 }
 
-/// Minimum score of a misspelt name.
+/// Minimum score of a misspelled name.
 const MISSPELT: f32 = 0.6;
 
-/// What is left of the probability of candidates that only look alike.
+/// Factor on the probabilities of candidates that only look alike.
 const DISTRUST: f32 = 0.1;
 
 fn is_rare(word: &str) -> bool {
@@ -163,7 +163,7 @@ fn is_rare(word: &str) -> bool {
         && frequency(word) <= COMMON
 }
 
-/// Whether a word that no terminology knows is another word, mistyped; both are folded.
+/// Whether an unknown word is a misspelling of another; both are folded.
 pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
     let (n, m) = (word.chars().count(), meant.chars().count());
     if n < SHORTEST || m < SHORTEST || n.abs_diff(m) > 2 {
@@ -177,8 +177,8 @@ pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
     slips(word, meant, most) <= most && !is_known_word(kb, word)
 }
 
-/// What it costs to mistype a word: slips of fingers and ear cost less than a letter of its own (restricted Damerau-Levenshtein distance,
-/// weighted). More than `most` is not told apart from infinity.
+/// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
+/// Returns `f32::MAX` as soon as the distance must exceed `most`.
 pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
     let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
     let n = meant.len();
@@ -192,7 +192,7 @@ pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
             let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
             let extra = if doubled(&word, row - 1) { DOUBLED } else { 1.0 };
             let missing = if doubled(&meant, column - 1) { DOUBLED } else { 1.0 };
-            // People rarely mistype the first letter.
+            // The first letter is rarely mistyped.
             let first = if row == 1 && column == 1 { FIRST } else { 0.0 };
             let mut cost = (last[column] + extra)
                 .min(next[column - 1] + missing)
@@ -217,14 +217,14 @@ pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
     rows[1][n]
 }
 
-/// Costs of usual slips.
+/// Costs of common typing errors.
 const DOUBLED: f32 = 0.5;
 const SWAPPED: f32 = 0.7;
 const FIRST: f32 = 0.8;
 
 fn substitution(typed: char, right: char) -> f32 {
     const VOWELS: &str = "aeiouy";
-    /// Letters that sound alike.
+    /// Pairs of letters that sound alike.
     const ALIKE: [(char, char); 8] =
         [('c', 'k'), ('c', 's'), ('s', 'z'), ('f', 'v'), ('g', 'j'), ('m', 'n'), ('d', 't'), ('b', 'p')];
     const KEYS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];

@@ -1,7 +1,7 @@
-//! From mentions to concepts: the traits of linking, and the lexical system.
+//! Entity linking: traits, and the lexical system.
 //!
-//! A [`Linker`] ranks concepts for given mentions, a [`Reranker`] reorders them, an [`Annotator`] finds mentions and links them.
-//! Every method takes a batch and keeps its order.
+//! A [`Linker`] ranks concepts for given mentions, a [`Reranker`] reorders candidates, an [`Annotator`] finds mentions
+//! and links them. All methods take batches and keep their order.
 
 mod alignment;
 pub mod bm25;
@@ -21,18 +21,18 @@ use crate::link::explain::Explanation;
 use crate::text::{Document, Mention};
 use crate::{Error, Result};
 
-/// Buffers that threads borrow, so that what one batch remembered serves the next.
+/// A pool of buffers that threads borrow and return, so that their caches are reused by later batches.
 #[derive(Debug, Default)]
 pub(crate) struct Pool<T>(Mutex<Vec<T>>);
 
-/// A borrowed buffer; it goes back when dropped.
+/// A borrowed buffer, returned when dropped.
 pub(crate) struct Borrowed<'a, T: Default> {
     pool: &'a Pool<T>,
     value: T,
 }
 
 impl<T: Default> Pool<T> {
-    /// A buffer that was used before, or a new one.
+    /// A returned buffer, or a new one.
     pub(crate) fn borrow(&self) -> Borrowed<'_, T> {
         let value = self.lock().pop().unwrap_or_default();
         Borrowed { pool: self, value }
@@ -63,65 +63,65 @@ impl<T: Default> DerefMut for Borrowed<'_, T> {
     }
 }
 
-/// A document and the mentions to link in it.
+/// A document with the mentions to link.
 #[derive(Debug, Clone, Copy)]
 pub struct Marked<'a> {
     /// The document.
     pub document: &'a Document,
-    /// Its mentions.
+    /// Its given mentions.
     pub mentions: &'a [Mention],
 }
 
 impl Marked<'_> {
-    /// What each mention is compared as: its text, short forms that the document defines written out.
+    /// The text to link for each mention: its own, with short forms defined in the document expanded.
     pub fn names(&self) -> Vec<String> {
         let text = self.document.text.as_str();
         let uses = if self.mentions.is_empty() { Vec::new() } else { recognise::short_forms(text) };
-        self.mentions.iter().map(|mention| recognise::written_out(text, &mention.spans, &uses)).collect()
+        self.mentions.iter().map(|mention| recognise::expanded(text, &mention.spans, &uses)).collect()
     }
 }
 
-/// A concept that a mention may mean.
+/// A candidate concept of a mention.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// The concept.
     pub concept: ConceptId,
-    /// The name that spoke for it, where one did.
+    /// The matched name, if the linker matches names.
     pub name: Option<NameId>,
-    /// The calibrated probability that it is the concept meant.
+    /// Calibrated probability that the concept is correct.
     pub score: f32,
 }
 
-/// What a linker says of one mention.
+/// The result of linking one mention.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Link {
-    /// Best first.
+    /// Candidates, best first.
     pub candidates: Vec<Candidate>,
-    /// Whether the linker abstains; the candidates then are the nearest concepts.
+    /// Whether the mention is left unlinked (NIL); `candidates` are then the nearest concepts.
     pub nil: bool,
 }
 
-/// A mention and what it was linked to.
+/// A mention with its link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkedMention {
-    /// Where it stands; its score is the probability that mention and concept are right.
+    /// The mention; its score is the probability that both mention and concept are correct.
     pub mention: Mention,
-    /// Its concepts.
+    /// Its link.
     pub link: Link,
 }
 
 /// Ranks concepts for given mentions.
 pub trait Linker: Send + Sync {
-    /// The knowledge base whose concepts it ranks; it resolves the ids of its results.
+    /// The knowledge base of the candidates, which resolves their ids.
     fn kb(&self) -> &KnowledgeBase;
 
-    /// The links of each mention of each document.
+    /// Links each mention of each document.
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>>;
 
-    /// As [`Linker::link`], each link with its evidence. It takes more time.
+    /// Like [`Linker::link`], with explanations. Slower.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the linker has no explanations.
+    /// [`Error::Usage`] if the linker does not support explanations.
     fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let _ = inputs;
         Err(Error::usage("this model does not support explanations", "omit `--explain`, or choose another model"))
@@ -130,18 +130,18 @@ pub trait Linker: Send + Sync {
 
 /// Reorders the candidates of links.
 pub trait Reranker: Send + Sync {
-    /// Orders the candidates of each link anew, best first, with scores of its own. `links` are those of the mentions of `inputs`.
+    /// Reorders and rescores the candidates of each link, best first. `links` belong to the mentions of `inputs`.
     fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()>;
 }
 
 /// Finds mentions and links them.
 pub trait Annotator: Send + Sync {
-    /// The knowledge base whose concepts it links to; it resolves the ids of its results.
+    /// The knowledge base of the candidates, which resolves their ids.
     fn kb(&self) -> &KnowledgeBase;
 
     /// The linked mentions of each document, in text order.
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>>;
 
-    /// As [`Annotator::annotate`], each mention with its evidence. It takes more time.
+    /// Like [`Annotator::annotate`], with explanations. Slower.
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>>;
 }

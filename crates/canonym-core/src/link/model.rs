@@ -1,4 +1,4 @@
-//! The weights of the lexical linker, and the calibration of its scores.
+//! Weights of the lexical linker, and calibration of its scores.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::features::{FEATURE_NAMES, FEATURE_SENTENCES, N_FEATURES};
 use crate::{Error, Result};
 
-/// How many features a name has beside those of its form.
+/// Number of features of a name in addition to those of its form.
 pub const N_NAME_FEATURES: usize = 10;
 
-/// What each feature of a name is.
+/// Names of the features of a name.
 pub const NAME_FEATURE_NAMES: [&str; N_NAME_FEATURES] = [
     "preferred name",
     "narrow name",
@@ -24,7 +24,7 @@ pub const NAME_FEATURE_NAMES: [&str; N_NAME_FEATURES] = [
     "lead of the best cosine of the concept",
 ];
 
-/// The same for people.
+/// Descriptions for people.
 pub const NAME_FEATURE_SENTENCES: [&str; N_NAME_FEATURES] = [
     "preferred name",
     "narrow synonym",
@@ -38,30 +38,31 @@ pub const NAME_FEATURE_SENTENCES: [&str; N_NAME_FEATURES] = [
     "margin of the best name to that of the top concept",
 ];
 
-/// How many features a candidate has.
+/// Number of features of a candidate.
 pub const N: usize = N_FEATURES + N_NAME_FEATURES;
 
-/// All features of a candidate, form first.
+/// All features of a candidate, those of the form first.
 pub type Features = [f32; N];
 
-/// The embedded weights, and how they were made: `experiments/lexical.toml`.
+/// The embedded weights, made by `experiments/lexical.toml`.
 pub const EMBEDDED: &str = include_str!("../../assets/lexical.json");
 
-/// Platt scaling of a score and its lead over the next concept.
+/// Platt scaling: logistic function of a linear combination of the score and its margin, clipped to ±10.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The weight of the score.
+    /// Weight of the score.
     pub score: f32,
-    /// The weight of the lead over the best other concept, negative for those behind.
-    pub lead: f32,
-    /// The offset.
+    /// Weight of the margin over the best other concept, which is negative for all but the first.
+    #[serde(alias = "lead")]
+    pub margin: f32,
+    /// Intercept.
     pub offset: f32,
 }
 
 impl Calibration {
-    /// The probability that a candidate with this score and lead is right.
-    pub fn probability(&self, score: f32, lead: f32) -> f32 {
-        let logit = self.score * score + self.lead * lead.clamp(-10.0, 10.0) + self.offset;
+    /// Probability that a candidate with this score and margin is correct.
+    pub fn probability(&self, score: f32, margin: f32) -> f32 {
+        let logit = self.score * score + self.margin * margin.clamp(-10.0, 10.0) + self.offset;
         1.0 / (1.0 + (-logit).exp())
     }
 }
@@ -69,9 +70,9 @@ impl Calibration {
 /// The weights of the lexical linker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LexicalModel {
-    /// One weight a feature.
+    /// One weight per feature.
     pub weights: Features,
-    /// From scores to probabilities.
+    /// Maps scores to probabilities.
     pub calibration: Calibration,
 }
 
@@ -85,23 +86,23 @@ fn all_names() -> impl Iterator<Item = &'static str> {
     FEATURE_NAMES.into_iter().chain(NAME_FEATURE_NAMES)
 }
 
-/// What the feature at `row` is.
+/// Name of the feature at `row`.
 pub fn feature_name(row: usize) -> &'static str {
     all_names().nth(row).unwrap_or("none")
 }
 
-/// The feature at `row` in words for people.
+/// Description of the feature at `row` for people.
 pub fn feature_sentence(row: usize) -> &'static str {
     FEATURE_SENTENCES.into_iter().chain(NAME_FEATURE_SENTENCES).nth(row).unwrap_or("none")
 }
 
 impl LexicalModel {
-    /// A model that weighs nothing.
+    /// A model with all weights zero.
     pub fn zero() -> LexicalModel {
-        LexicalModel { weights: [0.0; N], calibration: Calibration { score: 0.0, lead: 0.0, offset: 0.0 } }
+        LexicalModel { weights: [0.0; N], calibration: Calibration { score: 0.0, margin: 0.0, offset: 0.0 } }
     }
 
-    /// The model inside the program.
+    /// The embedded model.
     pub fn embedded() -> LexicalModel {
         LexicalModel::from_json(EMBEDDED).expect("a test reads the embedded model")
     }
@@ -120,12 +121,12 @@ impl LexicalModel {
         Ok(LexicalModel { weights, calibration: stored.calibration })
     }
 
-    /// The model as JSON, names in order.
+    /// The model as JSON, features in order.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(&self.stored()).expect("numbers and names are plain data") + "\n"
     }
 
-    /// The same as a value, to stand in other JSON.
+    /// The model as a JSON value.
     pub fn to_value(&self) -> serde_json::Value {
         serde_json::to_value(self.stored()).expect("numbers and names are plain data")
     }
@@ -133,12 +134,12 @@ impl LexicalModel {
     fn stored(&self) -> Stored {
         let rounded = |value: f32| (value * 1e4).round() / 1e4;
         let weights = all_names().map(str::to_owned).zip(self.weights.map(rounded)).collect();
-        let Calibration { score, lead, offset } = self.calibration;
-        let calibration = Calibration { score: rounded(score), lead: rounded(lead), offset: rounded(offset) };
+        let Calibration { score, margin, offset } = self.calibration;
+        let calibration = Calibration { score: rounded(score), margin: rounded(margin), offset: rounded(offset) };
         Stored { weights, calibration }
     }
 
-    /// The weighted sum of features.
+    /// Weighted sum of the features.
     pub fn score(&self, features: &Features) -> f32 {
         self.weights.iter().zip(features).map(|(weight, value)| weight * value).sum()
     }

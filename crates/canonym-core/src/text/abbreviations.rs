@@ -1,9 +1,9 @@
-//! Finds abbreviations that a text defines, "long form (SF)" or "SF (long form)", and where it uses them.
+//! Abbreviation definitions in a text, "long form (SF)" or "SF (long form)", and the uses of the short forms.
 //!
-//! The letters of the short form are aligned with the words of the long form, in the spirit of Schwartz and
-//! Hearst (2003): the first letter starts a word, the others follow in order. Among the alignments the cheapest
-//! wins, where letters that start words cost nothing, and of equal ones the shortest. It does not know which
-//! abbreviations are common: an undefined one is not found.
+//! Letters of the short form are aligned with the words of the long form, similar to Schwartz and Hearst (2003): the
+//! first letter must start a word, the others follow in order. The cheapest alignment wins, where letters that start
+//! words are free; ties go to the shortest long form. There is no list of common abbreviations, so undefined ones are
+//! not found.
 //!
 //! ```
 //! use canonym_core::text::abbreviations::{find_abbreviations, occurrences};
@@ -17,37 +17,38 @@ use std::collections::HashMap;
 
 use crate::text::Span;
 
-/// A short form and the long form that the text gives for it.
+/// A short form with the long form that the text defines for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abbreviation {
-    /// The short form where it is defined, without the brackets and without the `s` of a plural.
+    /// The short form at its definition, without brackets and plural `s`.
     pub short: Span,
     /// The long form.
     pub long: Span,
 }
 
-/// The longest short form, in characters.
+/// Maximum length of a short form in characters.
 const MAX_SHORT: usize = 10;
 
-/// What is read of a long form at most, in bytes: longer ones are no definitions.
+/// Maximum length of a long form in bytes.
 const MAX_LONG: usize = 200;
 
-/// The content of brackets that is longer than this, in bytes, is no definition.
+/// Maximum length of the text in brackets in bytes.
 const MAX_INSIDE: usize = 250;
 
-/// Words that an abbreviation may pass over for nothing. Sorted, lower case.
+/// Words that an alignment skips at no cost. Sorted, lower case.
 const PASSED_OVER: [&str; 24] = [
     "a", "an", "and", "as", "at", "by", "de", "due", "for", "from", "in", "into", "la", "of", "on", "or", "per", "the",
     "to", "type", "van", "via", "von", "with",
 ];
 
-/// Words with which no long form starts. Sorted, lower case; "in" is not one: "in vitro fertilization (IVF)".
+/// Words that cannot start a long form. Sorted, lower case; "in" is not listed because of "in vitro fertilization
+/// (IVF)".
 const NEVER_FIRST: [&str; 30] = [
     "a", "also", "an", "and", "are", "as", "at", "be", "by", "called", "for", "from", "had", "has", "is", "named",
     "of", "on", "or", "our", "than", "that", "the", "these", "this", "to", "was", "were", "with", "within",
 ];
 
-/// Contents of brackets that are remarks, not short forms. Sorted, lower case, without stops.
+/// Remarks in brackets that are not short forms. Sorted, lower case, without full stops.
 const REMARKS: [&str; 50] = [
     "also", "and", "both", "ca", "cf", "chr", "data", "day", "days", "dr", "eg", "eq", "etc", "exon", "f", "female",
     "fig", "figs", "figure", "for", "group", "groups", "he", "her", "here", "his", "ie", "in", "intron", "male",
@@ -55,14 +56,14 @@ const REMARKS: [&str; 50] = [
     "vs", "with", "year", "years",
 ];
 
-/// Words that lead in a short form: "(termed ABC)". Sorted, lower case.
+/// Words that introduce a short form: "(termed ABC)". Sorted, lower case.
 const LEAD_INS: [&str; 9] = ["abbreviated", "called", "designated", "i.e.", "i.e.,", "named", "or", "symbol", "termed"];
 
-/// Words that may follow what was abbreviated: "choroideremia gene (CHM)". Sorted, lower case.
+/// Words that can follow the long form: "choroideremia gene (CHM)". Sorted, lower case.
 const GENERIC: [&str; 9] =
     ["deficiency", "disease", "disorder", "gene", "genes", "locus", "protein", "proteins", "syndrome"];
 
-/// The definitions in `text`, in the order in which they stand.
+/// The definitions in `text`, in text order.
 pub fn find_abbreviations(text: &str) -> Vec<Abbreviation> {
     let mut found: Vec<Abbreviation> = Vec::new();
     for (open, close) in brackets(text) {
@@ -78,9 +79,11 @@ pub fn find_abbreviations(text: &str) -> Vec<Abbreviation> {
     found
 }
 
-/// Every use of the short forms that is no definition, also as a plural with `s`, in text order: where, and the row in `abbreviations`.
+/// Every use of a short form outside of definitions, with the index of its definition, in text order. Plurals in `s`
+/// are included.
 ///
-/// A use belongs to the last definition of its short form that stands before it; one before all definitions, as in a title, to the first.
+/// A use refers to the last definition of its short form before it; a use before the first definition, as in a title,
+/// refers to the first.
 pub fn occurrences(text: &str, abbreviations: &[Abbreviation]) -> Vec<(Span, usize)> {
     uses(text, abbreviations, |definitions, at| {
         let n_before = definitions.partition_point(|&row| abbreviations[row].short.end <= at.start);
@@ -89,7 +92,7 @@ pub fn occurrences(text: &str, abbreviations: &[Abbreviation]) -> Vec<(Span, usi
     })
 }
 
-/// Every use of a short form that is no definition, with the row that `pick` takes of its sorted definitions.
+/// Every use of a short form outside of definitions, with the row that `pick` selects from its sorted definitions.
 fn uses(
     text: &str,
     abbreviations: &[Abbreviation],
@@ -132,14 +135,14 @@ fn uses(
     found
 }
 
-/// Whether what follows `text` is the rest of a longer symbol, as "HT" is in "5-HT" and "MYC" in "c-MYC".
+/// Whether a word after `text` is the rest of a longer symbol, such as "HT" in "5-HT" or "MYC" in "c-MYC".
 fn is_suffix_of_symbol(text: &str) -> bool {
     let Some(head) = text.strip_suffix('-') else { return false };
     let mut last = head.chars().rev();
     last.next().is_some_and(char::is_alphanumeric) && !last.next().is_some_and(char::is_alphanumeric)
 }
 
-/// How many bytes of a plural ending follow a short form that ends before `rest`; `None` where the word goes on.
+/// Number of bytes of a plural ending between a short form and `rest`; `None` if the word continues.
 fn word_end(rest: &str) -> Option<usize> {
     let mut next = rest.chars();
     match next.next() {
@@ -150,7 +153,7 @@ fn word_end(rest: &str) -> Option<usize> {
     }
 }
 
-/// Pairs of brackets with no more than `MAX_INSIDE` bytes and no bracket between them.
+/// Pairs of brackets with at most `MAX_INSIDE` bytes and no other bracket between them.
 fn brackets(text: &str) -> Vec<(usize, usize)> {
     let mut open = None;
     let mut pairs = Vec::new();
@@ -178,7 +181,7 @@ fn trimmed(text: &str, start: usize, end: usize) -> Span {
     Span::new(start + lead, start + lead + part.trim().len())
 }
 
-/// What stands before a bracket in the same clause, `MAX_LONG` bytes at most.
+/// The text before a bracket in the same clause, at most `MAX_LONG` bytes.
 fn long_window(text: &str, open: usize) -> Span {
     let mut start = open.saturating_sub(MAX_LONG);
     while !text.is_char_boundary(start) {
@@ -190,14 +193,14 @@ fn long_window(text: &str, open: usize) -> Span {
     trimmed(text, start + barrier.max(stop), open)
 }
 
-/// The inside of a bracket up to the first `;` or comma that is followed by a blank.
+/// The text in brackets up to the first `;` or comma followed by a space.
 fn first_clause(text: &str, inside: Span) -> Span {
     let part = inside.of(text);
     let end = [part.find(';'), part.find(", ")].into_iter().flatten().min().unwrap_or(part.len());
     trimmed(text, inside.start as usize, inside.start as usize + end)
 }
 
-/// The short form that the brackets hold, if what they hold can be one.
+/// The short form in brackets, if the text there can be one.
 fn short_form(text: &str, inside: Span) -> Option<Span> {
     let clause = first_clause(text, inside);
     let mut start = clause.start as usize;
@@ -220,7 +223,7 @@ fn short_form(text: &str, inside: Span) -> Option<Span> {
     (can_be_short(bare) && n_words <= if has_case { 2 } else { 1 } && !is_remark).then_some(without_plural(text, span))
 }
 
-/// The word before a bracket, if it looks like a short form.
+/// The word before a bracket, if it can be a short form.
 fn short_before(text: &str, open: usize) -> Option<Span> {
     let head = text[..open].trim_end();
     let word = head.char_indices().rev().take(MAX_SHORT + 1).take_while(|(_, c)| !c.is_whitespace()).last()?;
@@ -232,7 +235,7 @@ fn short_before(text: &str, open: usize) -> Option<Span> {
     fits.then(|| without_plural(text, Span::new(start, head.len())))
 }
 
-/// Length, letters and signs of a short form.
+/// Checks length, letters and punctuation of a short form.
 fn can_be_short(word: &str) -> bool {
     let n_chars = word.chars().count();
     (1..=MAX_SHORT).contains(&n_chars)
@@ -248,25 +251,25 @@ fn without_plural(text: &str, short: Span) -> Span {
     if is_plural { Span { end: short.end - 1, ..short } } else { short }
 }
 
-/// Where in the window a long form may start.
+/// Positions in the window at which a long form can start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
     Anywhere,
     First,
 }
 
-/// A letter or digit of the window.
+/// A letter or digit in the window.
 struct Letter {
     at: usize,
     folded: char,
-    /// The row of its white-space word.
+    /// Index of its word (separated by white space).
     word: usize,
     starts_word: bool,
-    /// Starts a part of a word, as after a hyphen.
+    /// Whether it starts a part of a word, for example after a hyphen.
     starts_part: bool,
 }
 
-/// The long form of `short` in `window`, if the letters fit well enough.
+/// The long form of `short` in `window`, if the alignment is good enough.
 fn define(text: &str, short: Span, window: Span, start: Start) -> Option<Abbreviation> {
     let symbol = short.of(text);
     let symbols: Vec<char> = symbol.chars().filter(|c| c.is_alphanumeric()).map(fold).collect();
@@ -281,7 +284,7 @@ fn define(text: &str, short: Span, window: Span, start: Start) -> Option<Abbrevi
     let long = Span::new(first, first + long_text.len());
     let is_lower = !symbol.chars().any(|c| c.is_uppercase() || c.is_ascii_digit());
     let limit = match (is_lower, symbols.len()) {
-        // A lower-case word in brackets is most often only a word.
+        // A lower-case word in brackets is usually not a short form.
         (true, 2..=5) => 1,
         (true, _) => return None,
         (false, n) => 2 * n,
@@ -293,7 +296,7 @@ fn define(text: &str, short: Span, window: Span, start: Start) -> Option<Abbrevi
         .then_some(Abbreviation { short, long })
 }
 
-/// The last (or first) `n_words` white-space words of a window.
+/// The last (or first) `n_words` words of a window, separated by white space.
 fn words(text: &str, window: Span, n_words: usize, start: Start) -> Vec<Span> {
     let base = text.as_ptr() as usize;
     let place = |word: &str| {
@@ -302,7 +305,7 @@ fn words(text: &str, window: Span, n_words: usize, start: Start) -> Vec<Span> {
     };
     let all = window.of(text).split_whitespace();
     if start == Start::First {
-        // All words of the brackets belong to the long form, so more than are allowed mean that there is none.
+        // The long form must cover all words in the brackets, so too many words mean that there is none.
         let words: Vec<Span> = all.map(place).collect();
         return if words.len() <= n_words { words } else { Vec::new() };
     }
@@ -335,7 +338,7 @@ fn letters(text: &str, words: &[Span]) -> Vec<Letter> {
     letters
 }
 
-/// Lower case, and Greek letters as the first letter of their name.
+/// Lower case; a Greek letter becomes the first letter of its name.
 fn fold(c: char) -> char {
     let lower = c.to_lowercase().next().unwrap_or(c);
     let greek = "αa βb γg δd εe ζz ηe θt ιi κk λl μm µm νn ξx οo πp ρr σs ςs τt υu φp χc ψp ωo";
@@ -343,7 +346,7 @@ fn fold(c: char) -> char {
     if lower.is_ascii() { lower } else { pair.next().and_then(|pair| pair.chars().nth(1)).unwrap_or(lower) }
 }
 
-/// The cheapest alignment of the symbols with letters in order: its cost, and the byte at which it starts.
+/// Minimum-cost alignment of the symbols with letters in order: its cost, and its start byte.
 fn align(
     text: &str,
     symbols: &[char],
@@ -351,7 +354,7 @@ fn align(
     words: &[Span],
     first_allowed: impl Fn(&Letter) -> bool,
 ) -> Option<(usize, usize)> {
-    // What it costs to pass over the words before each one.
+    // Cumulative cost of skipping words.
     let mut passed = vec![0];
     for word in words {
         let word = word.of(text);
@@ -390,7 +393,7 @@ fn align(
                 };
                 (cost + step + skipped, start)
             });
-            // Of equal costs the latest start, which is the shortest long form.
+            // Ties go to the latest start, the shortest long form.
             if let Some((cost, start)) = steps.min_by_key(|&(cost, start)| (cost, usize::MAX - start)) {
                 next.push((row, cost, start));
             }

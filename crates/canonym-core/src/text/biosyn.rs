@@ -1,8 +1,8 @@
-//! The text protocol of BioSyn, for numbers that are comparable with published ones.
+//! Text preprocessing of BioSyn (Sung et al. 2020), for figures comparable with published ones.
 //!
-//! The steps for a query are abbreviations, composite mentions, lower case, misspellings and punctuation; a
-//! name of a dictionary gets lower case and punctuation only. It is no better than the protocol: the linkers use
-//! [`normalise`](crate::text::normalise) and [`composite`](crate::text::composite).
+//! A query is processed by abbreviation expansion, splitting of composite mentions, lower-casing, typo correction and
+//! removal of punctuation; a dictionary name only by lower-casing and removal of punctuation. For evaluation only: the
+//! linkers use [`normalise`](crate::text::normalise) and [`composite`](crate::text::composite).
 //!
 //! ```
 //! use canonym_core::text::biosyn::normalise_name;
@@ -14,34 +14,34 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// The largest file of misspellings, in bytes.
+/// Maximum size of a typo file in bytes.
 const MAX_TYPO_FILE: u64 = 16 << 20;
 
-/// Passes over a text at most while abbreviations are replaced within their replacements.
+/// Maximum number of passes of abbreviation expansion, because expansions can contain abbreviations.
 const MAX_PASSES: usize = 16;
 
-/// Where replacing abbreviations stops, in bytes.
+/// Maximum size of an expanded text in bytes.
 const MAX_EXPANDED: usize = 1 << 16;
 
-/// What the preprocessing of queries needs besides the query.
+/// Settings of query preprocessing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BiosynConfig {
-    /// Whole tokens to replace, wrong to right; see [`read_typos`].
+    /// Tokens to replace, typo to correction; see [`read_typos`].
     pub typos: HashMap<String, String>,
-    /// Whether composite mentions are split.
+    /// Whether to split composite mentions.
     pub resolve_composites: bool,
 }
 
-/// A query as the protocol writes it.
+/// A preprocessed query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The mention; `|` joins the parts of a composite one.
+    /// The mention; the parts of a composite are joined by `|`.
     pub text: String,
     /// The ids without prefixes, joined as in the source.
     pub ids: String,
 }
 
-/// Reads `wrong||right` lines; empty lines are passed over.
+/// Reads lines `typo||correction`; empty lines are skipped.
 pub fn read_typos(path: &Path) -> Result<HashMap<String, String>> {
     let size = std::fs::metadata(path).map_err(|source| Error::io("read", path, source))?.len();
     if size > MAX_TYPO_FILE {
@@ -68,12 +68,12 @@ pub fn read_typos(path: &Path) -> Result<HashMap<String, String>> {
     Ok(typos)
 }
 
-/// A name of a dictionary: lower case, runs of white space and ASCII punctuation as one blank.
+/// Normalises a dictionary name: lower case, runs of white space and ASCII punctuation replaced by one space.
 pub fn normalise_name(name: &str) -> String {
     without_punctuation(&name.to_lowercase(), |c| c.is_ascii_punctuation())
 }
 
-/// A query: lower case, misspellings, and punctuation except `|`.
+/// Normalises a query: lower case, typos corrected, punctuation except `|` removed.
 pub fn normalise_query(query: &str, typos: &HashMap<String, String>) -> String {
     let lower = query.to_lowercase();
     let tokens: Vec<&str> =
@@ -81,7 +81,7 @@ pub fn normalise_query(query: &str, typos: &HashMap<String, String>) -> String {
     without_punctuation(&tokens.join(" "), |c| c.is_ascii_punctuation() && c != '|')
 }
 
-/// All steps for the mention of a corpus and its ids, with the short and long forms of its document.
+/// All steps for a mention and its ids, with the abbreviations of its document.
 pub fn preprocess_query(
     mention: &str,
     ids: &str,
@@ -96,9 +96,9 @@ pub fn preprocess_query(
     Query { text: normalise_query(&text, &config.typos), ids: kept.replace("OMIM:", "").replace("MESH:", "") }
 }
 
-/// Replaces short forms that are whole tokens until nothing changes; cycles and growth are cut off.
+/// Expands short forms that are whole tokens, repeatedly until nothing changes; cycles and growth are limited.
 ///
-/// A token with a slash is replaced part by part; of another token a comma at its end is set aside.
+/// Each part of a token with slashes is expanded; a trailing comma of other tokens is ignored.
 pub fn replace_abbreviations(text: &str, abbreviations: &HashMap<String, String>) -> String {
     let mut current = text.to_owned();
     let mut seen = HashSet::new();
@@ -116,7 +116,7 @@ pub fn replace_abbreviations(text: &str, abbreviations: &HashMap<String, String>
 fn replace_token(token: &str, abbreviations: &HashMap<String, String>) -> String {
     let long = |short: &str| {
         let long = abbreviations.get(short).map(String::as_str);
-        // A long form with its own short form in it would be replaced for ever.
+        // A long form that contains its short form would be expanded forever.
         long.filter(|long| !long.split(|c: char| c.is_whitespace() || c == '/' || c == ',').any(|word| word == short))
             .unwrap_or(short)
             .to_owned()
@@ -131,7 +131,7 @@ fn replace_token(token: &str, abbreviations: &HashMap<String, String>) -> String
     }
 }
 
-/// The ids without those of OMIM, where others stand beside them.
+/// Removes OMIM ids if there are others.
 fn without_mixed_omim(ids: &str) -> String {
     let separator = if ids.contains('|') { "|" } else { "+" };
     let all: Vec<&str> = ids.split(['|', '+']).map(str::trim).collect();
@@ -139,7 +139,7 @@ fn without_mixed_omim(ids: &str) -> String {
     if others.is_empty() || others.len() == all.len() { ids.trim().to_owned() } else { others.join(separator) }
 }
 
-/// The parts of a composite mention, if the first pattern that fits gives as many as there are ids.
+/// The parts of a composite mention, if the first matching pattern yields as many as there are ids.
 pub fn split_composite_query(mention: &str, n_ids: usize) -> Option<Vec<String>> {
     if n_ids < 2 {
         return None;
@@ -150,7 +150,7 @@ pub fn split_composite_query(mention: &str, n_ids: usize) -> Option<Vec<String>>
     (parts.len() == n_ids).then_some(parts)
 }
 
-/// "cancer of the breast and the ovary": one word, "of", and two things.
+/// "cancer of the breast and the ovary": a word, "of", and two conjuncts.
 fn left_headed(mention: &str) -> Option<Vec<String>> {
     let (head, rest) = mention.split_once(" of ")?;
     let rest = rest.strip_prefix("both ").unwrap_or(rest);
@@ -162,7 +162,7 @@ fn left_headed(mention: &str) -> Option<Vec<String>> {
     fits.then(|| vec![format!("{head} of {left}"), format!("{head} of {right}")])
 }
 
-/// "breast, ovarian and lung cancer": prefixes of one stem.
+/// "breast, ovarian and lung cancer": modifiers of one head.
 fn right_headed(mention: &str) -> Option<Vec<String>> {
     let (at, length) = last_of(mention, &[" and/or ", " and ", " or "])?;
     let rest = &mention[at + length..];
@@ -173,7 +173,7 @@ fn right_headed(mention: &str) -> Option<Vec<String>> {
     if stem.is_empty() || !is_word(&last[article..]) || !prefixes.split(',').all(is_words) {
         return None;
     }
-    // "p1 or a and b STEM": the word before the last conjunction is a prefix of its own.
+    // "p1 or a and b HEAD": the word before the last conjunction is a modifier of its own.
     let inner =
         last_of(prefixes, &[" and/or ", " and ", " or "]).filter(|(at, length)| is_word(&prefixes[at + length..]));
     let (outer, middle) =
@@ -182,7 +182,7 @@ fn right_headed(mention: &str) -> Option<Vec<String>> {
     Some(all.map(|prefix| format!("{prefix} {stem}")).collect())
 }
 
-/// "cleft lip/palate": what stands before the slash's word goes with both sides.
+/// "cleft lip/palate": the words before the slashed word belong to both sides.
 fn around_slash(mention: &str) -> Option<Vec<String>> {
     let (left, right) = mention.split_once('/')?;
     let (before, first) = left.rsplit_once(' ').map_or(("", left), |(before, first)| (before, first));
@@ -190,7 +190,7 @@ fn around_slash(mention: &str) -> Option<Vec<String>> {
     fits.then(|| [first, right].iter().map(|part| format!("{before} {part}").trim().to_owned()).collect())
 }
 
-/// Where the last of the separators stands, and its length; the first listed wins where several overlap.
+/// Position and length of the last separator; of overlapping ones the first listed wins.
 fn last_of(text: &str, separators: &[&str]) -> Option<(usize, usize)> {
     separators
         .iter()
@@ -198,7 +198,7 @@ fn last_of(text: &str, separators: &[&str]) -> Option<(usize, usize)> {
         .max_by_key(|found| found.0)
 }
 
-/// A word of letters and hyphens: the patterns of the protocol know no digits.
+/// A word of letters and hyphens: the published patterns do not match digits.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
 }

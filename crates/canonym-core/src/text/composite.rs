@@ -1,8 +1,8 @@
-//! Reads coordinated mentions, "breast and ovarian cancer", as several, often discontinuous ones.
+//! Expands coordinated mentions such as "breast and ovarian cancer" into several, often discontinuous mentions.
 //!
-//! A coordination is cut at its conjunctions into conjuncts. Words at the start of the first may be meant for
-//! all, and words at the end of the last; each choice is a reading. It knows no terminology: it orders the
-//! readings by form, and the caller takes the first one of which its terminology knows the parts.
+//! A coordination is split at its conjunctions into conjuncts. Words at the start of the first conjunct, and at the end
+//! of the last, can be shared by all; each choice is a reading. Readings are ranked by form, without a terminology;
+//! callers take the first reading whose parts they find in theirs.
 //!
 //! ```
 //! use canonym_core::text::{Span, composite::split_composite};
@@ -14,26 +14,26 @@
 
 use crate::text::Span;
 
-/// One of the mentions that a coordination stands for.
+/// One of the mentions in a coordination.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// Its spans in text order. With a prefix ellipsis they are pieces of words: `hypo` and `thyroidism`.
+    /// Its spans in text order. With prefix ellipsis they are parts of words: `hypo` and `thyroidism`.
     pub spans: Vec<Span>,
 }
 
-/// Conjuncts of one coordination at most; longer lists are not read.
+/// Maximum number of conjuncts; longer lists are not split.
 const MAX_CONJUNCTS: usize = 10;
 
-/// Words of the text of one coordination at most.
+/// Maximum number of words of a coordination.
 const MAX_WORDS: usize = 24;
 
-/// Readings that are returned at most.
+/// Maximum number of readings.
 const MAX_READINGS: usize = 12;
 
-/// Words of a window that [`coordinations`] proposes at most, conjunctions and commas not counted.
+/// Maximum number of words of a window from [`coordinations`], without conjunctions and commas.
 const MAX_WINDOW_WORDS: usize = 8;
 
-/// Words on each side of a conjunction at which a window may start and end.
+/// Maximum number of start or end positions of a window on each side of a conjunction.
 const MAX_SIDES: usize = 4;
 
 /// Words that end a window. Sorted, lower case.
@@ -48,10 +48,10 @@ const BARRIERS: [&str; 90] = [
     "was", "we", "were", "when", "where", "whether", "which", "while", "who", "with", "within", "without", "would",
 ];
 
-/// Words that may stand inside a window but not at its edges. Sorted, lower case.
+/// Words that can be inside a window but not at its edges. Sorted, lower case.
 const INNER: [&str; 4] = ["both", "of", "other", "the"];
 
-/// First parts of words, for a prefix ellipsis without a hyphen in its last word. Sorted.
+/// Prefixes, for ellipsis in which the last word has no hyphen. Sorted.
 const PREFIXES: [&str; 46] = [
     "auto", "bi", "cardio", "cerebro", "di", "endo", "epi", "eu", "ex", "extra", "gastro", "hemi", "hepato", "hetero",
     "homo", "hyper", "hypo", "immuno", "infra", "inter", "intra", "macro", "mega", "micro", "mono", "multi", "myo",
@@ -59,7 +59,7 @@ const PREFIXES: [&str; 46] = [
     "supra", "tetra", "trans", "tri",
 ];
 
-/// Ends of words that are nouns of their own and need no head after them.
+/// Suffixes of nouns, which need no head after them.
 const NOUN_ENDS: [&str; 19] = [
     "cancer",
     "carcinoma",
@@ -82,7 +82,7 @@ const NOUN_ENDS: [&str; 19] = [
     "uria",
 ];
 
-/// Ends of words that want a noun after them.
+/// Suffixes of adjectives, which need a head after them.
 const ADJECTIVE_ENDS: [&str; 9] = ["ac", "al", "ar", "ary", "ian", "ic", "ive", "oid", "ous"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ enum Kind {
     /// "and", "or", a slash.
     Conjunction,
     Comma,
-    /// Brackets and stops, which nothing crosses.
+    /// Brackets and full stops, which end a coordination.
     Barrier,
 }
 
@@ -101,7 +101,7 @@ struct Token {
     kind: Kind,
 }
 
-/// Readings of the text under `span`, best first, each a list of parts in order; empty where it is no coordination.
+/// Readings of the text in `span`, best first, each a list of parts in order; empty if it is not a coordination.
 pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     let tokens = tokens(text, span);
     if tokens.len() > 2 * MAX_WORDS || tokens.iter().any(|token| token.kind == Kind::Barrier) {
@@ -114,7 +114,7 @@ pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     let n_first = conjuncts[0].len();
     let n_last = conjuncts[conjuncts.len() - 1].len();
     let mut ranked = Vec::new();
-    // `left kidney and both lungs`: what is said of the first is not said of both.
+    // `left kidney and both lungs`: `both` starts anew, so words of the first conjunct are not shared.
     for n_left in 0..if begins_anew { 1 } else { n_first } {
         for n_right in 0..n_last {
             ranked.push((penalty(text, &conjuncts, n_left, n_right), n_left, n_right));
@@ -125,9 +125,9 @@ pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     ranked.into_iter().map(|(_, n_left, n_right)| read_parts(text, &conjuncts, n_left, n_right)).collect()
 }
 
-/// Windows around the conjunctions of a sentence that are worth splitting, for each conjunction the widest first.
+/// Candidate windows around the conjunctions of a sentence; the widest first for each conjunction.
 ///
-/// Every window has words on both sides of a conjunction, eight at most, and no function word at its edges.
+/// Windows have words on both sides of a conjunction, at most eight in total, and no function word at the edges.
 pub fn coordinations(text: &str, sentence: Span) -> Vec<Span> {
     let tokens = tokens(text, sentence);
     let mut found: Vec<Span> = Vec::new();
@@ -138,7 +138,7 @@ pub fn coordinations(text: &str, sentence: Span) -> Vec<Span> {
             found.extend(windows);
         }
     }
-    // Two conjunctions of one list propose the same windows.
+    // Conjunctions of the same list propose the same windows.
     let mut seen = std::collections::HashSet::new();
     found.retain(|window| seen.insert(*window));
     found
@@ -161,7 +161,7 @@ fn windows_around(text: &str, tokens: &[Token], row: usize) -> Vec<Span> {
     for &start in &starts {
         for &end in &ends {
             let n_words = tokens[start..=end].iter().filter(|token| token.kind == Kind::Word).count();
-            // Close starts, and starts of a list of which the item before would be cut off.
+            // Near starts, and starts of lists whose first item would be cut off otherwise.
             let is_near = starts.iter().position(|&other| other == start).is_some_and(|n| n < MAX_SIDES);
             let starts_item = start == 0 || tokens[start - 1].kind != Kind::Word;
             if n_words <= MAX_WINDOW_WORDS && (is_near || starts_item) {
@@ -172,7 +172,7 @@ fn windows_around(text: &str, tokens: &[Token], row: usize) -> Vec<Span> {
     windows
 }
 
-/// Words, conjunctions and commas of the text under `span`.
+/// Words, conjunctions and commas of the text in `span`.
 fn tokens(text: &str, span: Span) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let base = span.start as usize;
@@ -192,7 +192,7 @@ fn tokens(text: &str, span: Span) -> Vec<Token> {
     tokens
 }
 
-/// Cuts a white-space word at its slashes, brackets and closing punctuation.
+/// Splits a word (separated by white space) at slashes, brackets and trailing punctuation.
 fn push_word(text: &str, span: Span, tokens: &mut Vec<Token>) {
     let word = span.of(text);
     let base = span.start as usize;
@@ -236,7 +236,8 @@ fn push_word(text: &str, span: Span, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The words of each conjunct, and whether one behind the first begins with `both`; `None` where there are no two, or one is empty.
+/// The words of each conjunct, and whether one after the first starts with `both`; `None` with fewer than two conjuncts
+/// or an empty one.
 fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
     if !tokens.iter().any(|token| token.kind == Kind::Conjunction) {
         return None;
@@ -258,7 +259,7 @@ fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
                 }
                 after_comma = false;
             }
-            // A comma before a conjunction is one separator with it.
+            // A comma and a conjunction are one separator.
             Kind::Conjunction if after_comma && conjuncts[row].is_empty() => after_comma = false,
             Kind::Conjunction | Kind::Comma => {
                 if conjuncts[row].is_empty() {
@@ -276,7 +277,7 @@ fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
     fits.then_some((conjuncts, begins_anew))
 }
 
-/// The parts when the first `n_left` words and the last `n_right` words belong to all conjuncts.
+/// The parts if the first `n_left` words and the last `n_right` words are shared by all conjuncts.
 fn read_parts(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -> Vec<Part> {
     let last = conjuncts.len() - 1;
     let left = &conjuncts[0][..n_left];
@@ -288,7 +289,7 @@ fn read_parts(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize
     (0..=last).map(part).collect()
 }
 
-/// The words of a conjunct that are its own.
+/// The words of a conjunct that are not shared.
 fn body(conjuncts: &[Vec<Span>], row: usize, n_left: usize, n_right: usize) -> &[Span] {
     let words = &conjuncts[row];
     let start = if row == 0 { n_left } else { 0 };
@@ -296,7 +297,7 @@ fn body(conjuncts: &[Vec<Span>], row: usize, n_left: usize, n_right: usize) -> &
     &words[start..end]
 }
 
-/// One part of the words, neighbours joined into one span.
+/// A part made of words; adjacent words are joined into one span.
 fn joined(text: &str, words: impl Iterator<Item = Span>) -> Part {
     let mut spans: Vec<Span> = Vec::new();
     for word in words {
@@ -308,7 +309,7 @@ fn joined(text: &str, words: impl Iterator<Item = Span>) -> Part {
     Part { spans }
 }
 
-/// "hypo- and hyperthyroidism": the conjuncts before the last are prefixes of a piece of its first word.
+/// "hypo- and hyperthyroidism": the conjuncts before the last are prefixes that share the rest of its first word.
 fn prefix_ellipsis(text: &str, conjuncts: &[Vec<Span>]) -> Option<Vec<Part>> {
     let (last, prefixes) = conjuncts.split_last()?;
     let mut stems = Vec::new();
@@ -333,7 +334,7 @@ fn prefix_ellipsis(text: &str, conjuncts: &[Vec<Span>]) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// Where the piece of a word starts that a prefix before it could share.
+/// Position in a word after which a prefix ellipsis could share the rest.
 fn inner_cut(word: &str) -> Option<usize> {
     if let Some(hyphen) = word.find('-') {
         return (hyphen + 1 < word.len()).then_some(hyphen + 1);
@@ -347,12 +348,12 @@ fn inner_cut(word: &str) -> Option<usize> {
     known.map(|prefix| prefix.len()).max().or_else(combining)
 }
 
-/// How unlikely a reading is by its form; smaller is better.
+/// Penalty of a reading by its form; lower is better.
 fn penalty(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -> usize {
     let last_row = conjuncts.len() - 1;
     let bodies: Vec<&[Span]> = (0..=last_row).map(|row| body(conjuncts, row, n_left, n_right)).collect();
     let (first, last) = (bodies[0], bodies[last_row]);
-    // Conjuncts of a coordination are alike in length and in kind.
+    // Conjuncts tend to have equal length and form.
     let unequal: usize = bodies[..last_row].iter().map(|body| body.len().abs_diff(last.len())).sum();
     let mut penalty = 10 + 2 * unequal + usize::from(n_left > 0 && n_right > 0) + usize::from(n_left > 0);
     let first_word = lower(text, first[0]);
@@ -366,7 +367,7 @@ fn penalty(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -
     if first.len() > 1 && first.len() == last.len() && first_word == last_word {
         penalty -= 3;
     }
-    // "cancer of the breast": what is shared ends with the preposition and its article.
+    // "cancer of the breast": shared words end with a preposition and article.
     let is_joint = |span: &Span| matches!(lower(text, *span).as_str(), "of" | "the" | "in" | "to" | "type");
     if conjuncts[0][..n_left].last().is_some_and(is_joint) {
         penalty -= 3;
@@ -386,7 +387,7 @@ fn penalty(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -
     }
 }
 
-/// A number, a roman numeral, or a single letter: "type 1", "factor VIII", "hepatitis B".
+/// A number, a Roman numeral or a single letter: "type 1", "factor VIII", "hepatitis B".
 fn is_label(word: &str) -> bool {
     let n_chars = word.chars().count();
     let is_roman = word.chars().all(|c| matches!(c, 'I' | 'V' | 'X'));
@@ -394,7 +395,7 @@ fn is_label(word: &str) -> bool {
         && (n_chars == 1 || is_roman || word.starts_with(|c: char| c.is_ascii_digit()) || is_letter_and_digits(word))
 }
 
-/// "C6", "B12".
+/// A letter followed by digits: "C6", "B12".
 fn is_letter_and_digits(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase()) && word[1..].chars().all(|c| c.is_ascii_digit())
 }

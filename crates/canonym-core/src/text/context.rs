@@ -1,13 +1,12 @@
-//! Whether what a text names is denied, past, feared, or of a relative: the rules of ConText.
+//! Negation, temporality and experiencer of mentions, by the ConText algorithm.
 //!
-//! A *trigger* such as `denies` or `history of` says something of what follows it in its sentence, one such as `was
-//! ruled out` of what precedes it. A *termination* such as `but` ends its reach, and so does the end of the sentence or
-//! a semicolon. A *pseudo-trigger* such as `no increase in` holds the words of a trigger and says nothing. A heading
-//! such as `Family history:` speaks for all that stands under it. An *aside* such as `on metformin` interrupts the reach
-//! of a trigger and of a heading up to the next comma. Notes are read with their signs and answers, `(-) fever`, `Rash:
-//! no`, which `signs.rs` tells from bullets and dashes. The rules follow NegEx (Chapman 2001) and ConText
-//! (Harkema 2009); the lists in `triggers.rs` are our own. They know the English of clinical notes, not that of every
-//! text, and look at words only, never at grammar.
+//! A *trigger* such as `denies` or `history of` applies to the text after it in its sentence; one such as
+//! `was ruled out` applies to the text before it. Its scope ends at a *termination* such as `but`, at a semicolon, or at the end
+//! of the sentence. A *pseudo-trigger* such as `no increase in` contains the words of a trigger but has no effect. A
+//! heading such as `Family history:` applies to its whole section. An *aside* such as `on metformin` suspends a trigger
+//! or heading up to the next comma. Signs and answers in notes (`(-) fever`, `Rash: no`) are distinguished from bullets
+//! and dashes in `signs.rs`. The rules follow NegEx (Chapman et al. 2001) and ConText (Harkema et al. 2009); the lists
+//! in `triggers.rs` are our own. They cover English clinical notes and use words only, no syntax.
 //!
 //! ```
 //! use canonym_core::text::context::{Contexts, Negation};
@@ -29,53 +28,53 @@ use self::units::{Unit, units};
 use super::tokens::{Gap, tokenize};
 use super::{Document, Span};
 
-/// Whether it is there.
+/// Whether the finding is present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Negation {
-    /// The text says that it is there.
+    /// Present.
     #[default]
     Affirmed,
-    /// It is suspected or asked for.
+    /// Suspected or in question.
     Possible,
-    /// The text says that it is not there.
+    /// Absent.
     Negated,
 }
 
-/// When it is there.
+/// When the finding is present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Temporality {
-    /// Now, or in what led to now.
+    /// Current, or part of the current episode.
     #[default]
     Recent,
-    /// It belongs to the past of the patient.
+    /// In the past history of the patient.
     Historical,
-    /// It may come.
+    /// In the possible future.
     Hypothetical,
 }
 
-/// Who has it.
+/// Who has the finding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Experiencer {
-    /// Whom the text is about.
+    /// The patient.
     #[default]
     Patient,
-    /// A relative.
+    /// A relative of the patient.
     Family,
 }
 
-/// What the text around a mention says of it.
+/// The context of a mention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Whether it is there.
+    /// Whether the finding is present.
     pub negation: Negation,
     /// When.
     pub temporality: Temporality,
-    /// Of whom.
+    /// Who has it.
     pub experiencer: Experiencer,
 }
 
 impl Context {
-    /// Back to a plain statement in the kinds whose bits are set.
+    /// Resets the kinds whose bits are set to their defaults.
     fn forget(&mut self, kinds: u8) {
         let plain = Context::default();
         if kinds >> triggers::NEGATION & 1 == 1 {
@@ -89,7 +88,7 @@ impl Context {
         }
     }
 
-    /// What differs from a plain statement about the patient of today, as names and values of attributes.
+    /// The values that differ from the default (affirmed, recent, patient), as names and values of attributes.
     pub fn attributes(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let negation = match self.negation {
             Negation::Affirmed => None,
@@ -102,32 +101,32 @@ impl Context {
             Temporality::Hypothetical => Some("hypothetical"),
         };
         let experiencer = (self.experiencer == Experiencer::Family).then_some("family");
-        // In the order of their names, which lets writers keep them as an object.
+        // Sorted by name, so that writers can keep them as an object.
         let all = [(EXPERIENCER, experiencer), (NEGATION, negation), (TEMPORALITY, temporality)];
         all.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)))
     }
 }
 
-/// The name of the attribute that holds the [`Experiencer`].
+/// Attribute name of the [`Experiencer`].
 pub const EXPERIENCER: &str = "experiencer";
-/// The name of the attribute that holds the [`Negation`].
+/// Attribute name of the [`Negation`].
 pub const NEGATION: &str = "negation";
-/// The name of the attribute that holds the [`Temporality`].
+/// Attribute name of the [`Temporality`].
 pub const TEMPORALITY: &str = "temporality";
 
-/// What reaches a place.
+/// The scopes that are open at a position.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Reaching {
-    /// The effect of each kind of the nearest trigger, with the trigger's own place.
+    /// For each kind, the nearest trigger's effect and scope.
     reaches: [Option<Reach>; Effect::N_KINDS],
-    /// The kinds, as bits, of which headings say no more.
+    /// Bit set of the kinds for which headings no longer apply.
     unheaded: u8,
-    /// The kinds, as bits, that are suspended, and up to which byte.
+    /// Bit set of the suspended kinds, and the byte at which the suspension ends.
     aside: (u8, u32),
 }
 
 impl Reaching {
-    /// Ends the kinds whose bits are set.
+    /// Closes the scopes of the kinds whose bits are set.
     fn end(&mut self, kinds: u8) {
         let ends = |(kind, reach): (usize, &mut Option<Reach>)| {
             if kinds >> kind & 1 == 1 {
@@ -143,37 +142,37 @@ impl Reaching {
         }
     }
 
-    /// The kinds, as bits, of which neither headings nor triggers say anything at `at`.
+    /// Bit set of the kinds for which neither headings nor triggers apply at `at`.
     fn suspended(&self, at: u32) -> u8 {
         if at < self.aside.1 { self.aside.0 } else { 0 }
     }
 }
 
-/// The reach of one trigger in one direction.
+/// The scope of a trigger in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Reach {
     effect: Effect,
-    /// The end of the trigger that is nearer to what it speaks of.
+    /// The end of the trigger adjacent to its scope.
     from: u32,
-    /// As far as it reaches at most, in bytes of the text.
+    /// End of the scope in bytes of the text.
     until: u32,
     /// Whether `with` ends it.
     is_brief: bool,
 }
 
-/// The contexts of all places of a document; made in one pass, asked for each mention.
+/// The contexts of all positions in a document, computed in one pass.
 #[derive(Debug, Clone)]
 pub struct Contexts {
-    /// What reaches forward from each of these bytes on.
+    /// Scopes of forward triggers from each of these bytes on.
     forward: Vec<(u32, Reaching)>,
-    /// What reaches backward from each of these bytes on, last first.
+    /// Scopes of backward triggers from each of these bytes on, last first.
     backward: Vec<(u32, Reaching)>,
-    /// What headings say of everything from these bytes on.
+    /// Contexts set by headings from each of these bytes on.
     headed: Vec<(u32, Context)>,
 }
 
 impl Contexts {
-    /// Reads the triggers, terminations and headings of a document.
+    /// Finds the triggers, terminations and headings of a document.
     pub fn new(document: &Document) -> Contexts {
         let text = document.text.as_str();
         let triggers = Triggers::get();
@@ -184,7 +183,7 @@ impl Contexts {
         let mut words: Vec<UnitWord> = Vec::new();
         let signed = signed_bullets(text);
         let source = Source { triggers, text, signed: &signed };
-        // The pass backward asks for the last first, so units wait until all are read.
+        // The backward pass needs the units in reverse order.
         let mut all: Vec<(Span, Vec<Match>, Vec<Span>)> = Vec::new();
         let mut rest = tokens.as_slice();
         for Unit { span, heading } in units(document) {
@@ -208,7 +207,7 @@ impl Contexts {
         contexts
     }
 
-    /// What is said of the mention at these spans, which are in text order and not empty.
+    /// The context of a mention; `spans` are in text order and not empty.
     pub fn of(&self, spans: &[Span]) -> Context {
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Context::default() };
         let before = self.forward.partition_point(|(at, _)| *at <= first.start).checked_sub(1);
@@ -259,7 +258,7 @@ impl Contexts {
                     let is_brief = *window == BRIEF;
                     let last = words.get(found.end_word + usize::from(*window)).filter(|_| *window > 0 && !is_brief);
                     let until = last.map_or(unit.end, |word| word.span.start);
-                    // What a relative has is not of the past because something else is.
+                    // A finding of a relative is not historical because of an earlier trigger.
                     if effects.contains(&Effect::Family)
                         && reaching.reaches[WHEN].is_some_and(|reach| reach.effect == Effect::Historical)
                     {
@@ -286,7 +285,7 @@ impl Contexts {
                 Rule::Termination(kinds) => reaching.end(*kinds),
                 Rule::Trigger { direction, .. } if !direction.is_backward() => continue,
                 Rule::Trigger { effects, window, .. } => {
-                    // A word before those in the window is out of reach.
+                    // Words before the window are out of scope.
                     let beyond = found.first_word.checked_sub(usize::from(*window) + 1).filter(|_| *window > 0);
                     let until = beyond.map_or(unit.start, |row| words[row].end);
                     for effect in effects.iter() {
@@ -297,26 +296,26 @@ impl Contexts {
             }
             self.backward.push((found.span.start, reaching));
         }
-        // What precedes the unit is not reached.
+        // The scope ends at the start of the unit.
         self.backward.push((unit.start, Reaching::default()));
     }
 }
 
-/// Words of a unit that are a rule.
+/// A rule that matches words of a unit.
 #[derive(Debug, Clone)]
 struct Match {
     rule: &'static Rule,
     span: Span,
     first_word: usize,
     end_word: usize,
-    /// Whether a clause about the patient starts with it.
+    /// Whether it starts a clause about the patient.
     is_clause: bool,
 }
 
-/// The words that an aside has at most.
+/// Maximum number of words of an aside.
 const MAX_ASIDE: usize = 12;
 
-/// Where an aside ends of which `words` follow: at a comma, a bracket or the end of the unit.
+/// End of an aside before `words`: a comma, a bracket or the end of the unit.
 fn end_of_aside(unit: Span, words: &[UnitWord]) -> u32 {
     let ends = |word: &&UnitWord| matches!(word.before, Gap::Comma | Gap::Bracket | Gap::Stop);
     words
@@ -328,7 +327,7 @@ fn end_of_aside(unit: Span, words: &[UnitWord]) -> u32 {
         .map_or(unit.end, |word| word.span.start)
 }
 
-/// The rules that the words hold: at each place the longest, and none inside another.
+/// Matches the rules on the words, leftmost-longest.
 fn match_rules(triggers: &'static Triggers, words: &[UnitWord], matches: &mut Vec<Match>) {
     let mut row = 0;
     while row < words.len() {

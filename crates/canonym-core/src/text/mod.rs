@@ -1,7 +1,7 @@
-//! Documents, spans and mentions, and what is done to plain text before linking.
+//! Documents, spans and mentions, and text processing before linking.
 //!
-//! Offsets in here are bytes of [`Document::text`], half-open, on character boundaries. Code points exist
-//! only in readers and writers; [`offsets`] converts.
+//! Offsets are bytes of [`Document::text`], half-open, on character boundaries. Code points occur only in readers and
+//! writers; [`offsets`] converts.
 
 pub mod abbreviations;
 pub mod biosyn;
@@ -23,7 +23,7 @@ pub mod words;
 pub struct Span {
     /// The first byte.
     pub start: u32,
-    /// The byte after the last one.
+    /// The end, exclusive.
     pub end: u32,
 }
 
@@ -34,12 +34,12 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// The bytes covered.
+    /// Length in bytes.
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether nothing is covered.
+    /// Whether the span is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -49,57 +49,57 @@ impl Span {
         &text[self.start as usize..self.end as usize]
     }
 
-    /// Whether both cover at least one common byte.
+    /// Whether both have at least one byte in common.
     pub fn overlaps(self, other: Span) -> bool {
         self.start < other.end && other.start < self.end
     }
 }
 
-/// A part of a document: its title, its abstract, a section of an article.
+/// A section of a document: title, abstract, or a section of an article.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What the source calls it: `title`, `abstract`, …
+    /// Its name in the source: `title`, `abstract`, …
     pub kind: String,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
-/// A text with an identifier.
+/// A text with an id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
-    /// The identifier in its source, such as a PubMed id.
+    /// Id in the source, such as a PubMed id.
     pub id: String,
-    /// The whole text; every offset refers to it.
+    /// The full text, to which all offsets refer.
     pub text: String,
-    /// Parts of the text, in order; may be empty.
+    /// The sections in order; may be empty.
     pub sections: Vec<Section>,
 }
 
-/// A place in a document that speaks of something, before it is linked.
+/// A mention, before it is linked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mention {
-    /// One span, or several in text order for a discontinuous mention. Never empty.
+    /// One span, or several in text order for a discontinuous mention; never empty.
     pub spans: Vec<Span>,
-    /// The type a recogniser or a corpus gave it.
+    /// The semantic type given by a recogniser or a corpus.
     pub semantic_type: Option<String>,
-    /// How sure the recogniser is, 0 to 1.
+    /// Confidence of the recogniser, 0 to 1.
     pub score: f32,
 }
 
 impl Mention {
-    /// A mention of one span, without type and with score 1.
+    /// A mention with one span, no type and score 1.
     pub fn contiguous(span: Span) -> Mention {
         Mention { spans: vec![span], semantic_type: None, score: 1.0 }
     }
 
-    /// From the first to the last byte, gaps included.
+    /// The range from the first to the last byte, including gaps.
     pub fn hull(&self) -> Span {
         let first = self.spans.first().expect("a mention has a span");
         let last = self.spans.last().expect("a mention has a span");
         Span { start: first.start, end: last.end }
     }
 
-    /// The covered text; the parts of a discontinuous mention are joined by one space.
+    /// The text of the mention; pieces of a discontinuous mention are joined by a space.
     pub fn surface(&self, text: &str) -> String {
         let parts: Vec<&str> = self.spans.iter().map(|span| span.of(text)).collect();
         parts.join(" ")

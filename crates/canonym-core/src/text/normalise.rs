@@ -1,9 +1,8 @@
-//! Normal forms of names and tokens, on which lookup and similarity work.
+//! Normal forms of names and tokens, for lookup and similarity.
 //!
-//! Three steps, each coarser than the last: [`fold`] takes away case, accents, punctuation and possessives;
-//! [`canonical`] of a folded token also takes away British spelling, plurals and Roman numerals;
-//! [`root`] of a canonical token also takes away derivation (`retinal`, `retina`) and maps words that name
-//! the same thing (`renal`, `kidney`) to one.
+//! Three levels, each coarser than the previous one: [`fold`] removes case, accents, punctuation and possessives;
+//! [`canonical`] of a folded token removes British spelling, plurals and Roman numerals; [`root`] of a canonical token
+//! removes derivation (`retinal`, `retina`) and maps synonymous words (`renal`, `kidney`) to one.
 //!
 //! ```
 //! use canonym_core::text::normalise::{canonical, fold};
@@ -19,7 +18,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::tokens::{Token, is_greek, tokenize_into};
 use super::{variants, words};
 
-/// Case, accents, punctuation and possessives taken away; tokens joined by one space.
+/// Removes case, accents, punctuation and possessives, and joins tokens by a space.
 pub fn fold(text: &str) -> String {
     let mut tokens = Vec::new();
     let mut folded = String::with_capacity(text.len() + 8);
@@ -27,7 +26,7 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// [`fold`] into a buffer that is reused; `tokens` afterwards holds the tokens of `text`.
+/// Like [`fold`], into reusable buffers; `tokens` then contains the tokens of `text`.
 pub fn fold_into(text: &str, tokens: &mut Vec<Token>, folded: &mut String) {
     folded.clear();
     tokenize_into(text, tokens);
@@ -39,13 +38,13 @@ pub fn fold_into(text: &str, tokens: &mut Vec<Token>, folded: &mut String) {
     }
 }
 
-/// Appends one token in lower case, without accents, Greek letters spelled out.
+/// Appends a token in lower case, without accents, with Greek letters spelled out.
 pub fn fold_token_into(token: &str, folded: &mut String) {
     if token.is_ascii() {
         folded.extend(token.chars().map(|letter| letter.to_ascii_lowercase()));
         return;
     }
-    // Also signs such as `ᵦ`, which are Greek letters once they are decomposed.
+    // Includes characters such as `ᵦ`, which decompose to Greek letters.
     let greek = || token.nfkd().all(|letter| is_greek(letter) || is_combining_mark(letter));
     if greek() && fold_greek_into(token, folded) {
         return;
@@ -68,7 +67,7 @@ pub fn fold_token_into(token: &str, folded: &mut String) {
     }
 }
 
-/// Greek letters as their names, such as `alpha`; `false` where the token is more than two of them, a Greek word.
+/// Spells out Greek letters, such as `alpha`. Returns `false` for a token of more than two, which is a Greek word.
 fn fold_greek_into(token: &str, folded: &mut String) -> bool {
     let letters = || token.nfkd().filter(|letter| !is_combining_mark(*letter));
     if !(1..=2).contains(&letters().count()) {
@@ -88,32 +87,32 @@ fn fold_greek_into(token: &str, folded: &mut String) -> bool {
     true
 }
 
-/// What [`normalise`] takes away beyond case, accents and punctuation.
+/// What [`normalise`] removes in addition to case, accents and punctuation.
 ///
-/// The protocol of BioSyn, which keeps spelling, number and Greek letters as they are and has rules of its own for
-/// punctuation, is [`biosyn::normalise_name`](super::biosyn::normalise_name).
+/// The protocol of BioSyn keeps spelling, number and Greek letters, and has its own rules for punctuation: see
+/// [`biosyn::normalise_name`](super::biosyn::normalise_name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NormaliseConfig {
-    /// British spelling becomes American: `tumour`, `tumor`.
+    /// Convert British to American spelling: `tumour`, `tumor`.
     pub spelling: bool,
-    /// Plurals become singular: `biopsies`, `biopsy`.
+    /// Convert plurals to singular: `biopsies`, `biopsy`.
     pub inflection: bool,
-    /// Greek letters become their names: `α`, `alpha`.
+    /// Spell out Greek letters: `α`, `alpha`.
     pub greek_letters: bool,
-    /// Roman numerals become digits: `type II`, `type 2`.
+    /// Convert Roman numerals to digits: `type II`, `type 2`.
     pub roman_numerals: bool,
 }
 
 impl NormaliseConfig {
-    /// What knowledge bases are compiled and searched with.
+    /// The setting with which knowledge bases are compiled and searched.
     pub const LOOKUP: NormaliseConfig =
         NormaliseConfig { spelling: true, inflection: true, greek_letters: true, roman_numerals: true };
-    /// Case, accents, punctuation and possessives only.
+    /// Removes case, accents, punctuation and possessives only.
     pub const PLAIN: NormaliseConfig =
         NormaliseConfig { spelling: false, inflection: false, greek_letters: false, roman_numerals: false };
 }
 
-/// The normal form of a name under `config`, tokens joined by one space.
+/// The normal form of a name under `config`, tokens joined by a space.
 ///
 /// ```
 /// use canonym_core::text::normalise::{NormaliseConfig, normalise};
@@ -137,7 +136,7 @@ pub fn normalise(text: &str, config: &NormaliseConfig) -> String {
     tokens.iter().map(normal).collect::<Vec<String>>().join(" ")
 }
 
-/// A folded token in American spelling, singular, Roman numerals as digits.
+/// The canonical form of a folded token: American spelling, singular, Roman numerals as digits.
 pub fn canonical(token: &str) -> Cow<'_, str> {
     normalise_token(token, &NormaliseConfig::LOOKUP)
 }
@@ -157,7 +156,7 @@ fn normalise_token<'a>(token: &'a str, config: &NormaliseConfig) -> Cow<'a, str>
     }
 }
 
-/// A canonical token without derivation, words for the same thing mapped to one.
+/// The root of a canonical token: derivation removed, synonymous words mapped to one.
 pub fn root(token: &str) -> Cow<'_, str> {
     if let Some(same) = words::same_as(token) {
         return Cow::Borrowed(same);
@@ -172,7 +171,7 @@ pub fn root(token: &str) -> Cow<'_, str> {
 }
 
 fn stem(token: &str) -> Cow<'_, str> {
-    // An aldehyde is not its alkane: `methanal`, `methane`.
+    // An aldehyde differs from its alkane: `methanal`, `methane`.
     if token.len() < 5
         || token.ends_with("anal")
         || !token.is_ascii()
@@ -208,9 +207,9 @@ mod tests {
         #[test]
         fn folding_twice_is_folding_once(text in "\\PC{0,40}") {
             let once = fold(&text);
-            // A lone S that stood by itself reads as a possessive once its case is gone.
+            // After folding, a single capital S looks like a possessive.
             prop_assume!(!once.ends_with(" s") && !once.contains(" s "));
-            // A sign such as `ᵦ` glued to a word is one token with it until it is decomposed.
+            // A character such as `ᵦ` next to a word is part of its token until decomposed.
             let parts = |token: &Token| tokenize(&token.span.of(&text).nfkd().collect::<String>()).len();
             if tokenize(&text).iter().any(|token| parts(token) > 1) {
                 return Ok(());

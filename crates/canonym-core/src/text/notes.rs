@@ -1,8 +1,8 @@
-//! What in a text is never a mention: headings, doses, values with their units, dates, times, ages, numbers of lists.
+//! Text that is never a mention: headings, doses, values with units, dates, times, ages, list numbers.
 //!
-//! Names are left alone: `iron 20 mg` gives `20 mg`, `Mg 1.8` gives `1.8`, `IV fluids` gives nothing. A number without
-//! unit is taken only where nothing else can be meant: `type 2 diabetes`, `HPV 16/18` and `trisomy 21` give nothing.
-//! One pass with a bounded look ahead.
+//! Names are not covered: `iron 20 mg` yields `20 mg`, `Mg 1.8` yields `1.8`, `IV fluids` yields nothing. A number
+//! without a unit is covered only if it is unambiguous: `type 2 diabetes`, `HPV 16/18` and `trisomy 21` yield nothing.
+//! Runs in one pass with bounded lookahead.
 //!
 //! ```
 //! use canonym_core::text::notes::{NonMentionKind, covers, non_mentions};
@@ -21,46 +21,46 @@ mod times;
 
 use super::Span;
 
-/// What a place is instead of a mention.
+/// The kind of a non-mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NonMentionKind {
-    /// A known heading of a note or an abstract, without its colon: `PMH`.
+    /// A known heading of a note or abstract, without colon: `PMH`.
     Heading,
-    /// A number with a unit of what is given, or the form of a drug: `20 mg`, `10 mL/h`, `tabs`.
+    /// A number with a unit of dose, or a dosage form: `20 mg`, `10 mL/h`, `tabs`.
     Dose,
-    /// How a dose is given: `PO`.
+    /// A route of administration: `PO`.
     Route,
-    /// How often: `BID`, `q8h`, `PRN`.
+    /// A frequency of administration: `BID`, `q8h`, `PRN`.
     Frequency,
-    /// A measured value with its unit, or a unit alone: `142/88`, `7.2 %`, `mmol/L`.
+    /// A measured value with its unit, or only a unit: `142/88`, `7.2 %`, `mmol/L`.
     Value,
     /// A date: `3/4/2019`, `12 March`.
     Date,
     /// A time of day or a duration: `10:30`, `3 days`.
     Time,
-    /// An age, with the letter of the sex: `67 y/o M`.
+    /// An age, with an optional letter for the sex: `67 y/o M`.
     Age,
     /// The number of a list item: `2.`.
     ListNumber,
 }
 
-/// A place that is never a mention.
+/// A span that is never a mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NonMention {
-    /// Where.
+    /// Its span.
     pub span: Span,
-    /// What it is.
+    /// Its kind.
     pub kind: NonMentionKind,
 }
 
-/// What is never a mention in `text`, in order and without overlaps.
+/// The non-mentions in `text`, in order, without overlaps.
 pub fn non_mentions(text: &str) -> Vec<NonMention> {
     let mut found = Vec::new();
     find_within(text, Span::new(0, text.len()), &mut found);
     found
 }
 
-/// As [`non_mentions`], near some places alone; `spans` are in text order.
+/// Like [`non_mentions`], only around `spans`, which are in text order.
 pub fn non_mentions_near(text: &str, spans: impl Iterator<Item = Span>) -> Vec<NonMention> {
     let mut found = Vec::new();
     let mut end = 0;
@@ -84,7 +84,7 @@ pub fn non_mentions_near(text: &str, spans: impl Iterator<Item = Span>) -> Vec<N
     found
 }
 
-/// Where reading begins that has to know what stands at a place: at its line, or at a word some way before it.
+/// Where to start scanning for a non-mention at `at`: the start of its line, or of a word some bytes before it.
 fn begin_before(text: &str, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(BEFORE));
     let before = &text[from..at];
@@ -95,15 +95,15 @@ fn begin_before(text: &str, at: usize) -> usize {
     }
 }
 
-/// As far as is looked back for the line of a place, in bytes.
+/// Maximum distance in bytes to the start of the line.
 const BEFORE: usize = 160;
 
-/// Adds what is never a mention and begins in `span`; gives where reading ended.
+/// Adds the non-mentions that start in `span`. Returns where scanning stopped.
 fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
     let is_line = span.start == 0 || text.as_bytes()[span.start as usize - 1] == b'\n';
     let mut place = if is_line { Place::LineStart } else { Place::InSentence };
     let mut previous: Option<char> = None;
-    // The one before the previous, which tells a hyphen in a name from a dash.
+    // The character before the previous one, which distinguishes a hyphen in a name from a dash.
     let mut earlier: Option<char> = None;
     let mut at = span.start as usize;
     let mut word = Span::new(at, at);
@@ -122,7 +122,7 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
         } else {
             0
         };
-        // A word in which nothing was found is stepped over as a whole.
+        // A word without a match is skipped as a whole.
         let end = if step > 0 { at + step } else { at + run_of(&text[at..]).max(letter.len_utf8()) };
         if letter.is_alphanumeric() {
             word = Span::new(at, end);
@@ -139,7 +139,7 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
     at
 }
 
-/// Whether all letters and digits of `span` lie in places of `found`, which [`non_mentions`] gave for `text`.
+/// Whether all letters and digits of `span` are covered by `found`, the result of [`non_mentions`] for `text`.
 pub fn covers(text: &str, found: &[NonMention], span: Span) -> bool {
     let mut at = span.start;
     let first = found.partition_point(|one| one.span.end <= span.start);
@@ -157,7 +157,7 @@ pub fn covers(text: &str, found: &[NonMention], span: Span) -> bool {
     at > span.start && !text[at as usize..span.end as usize].contains(char::is_alphanumeric)
 }
 
-/// Where a place stands.
+/// Kind of position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     LineStart,
@@ -166,14 +166,14 @@ enum Place {
 }
 
 impl Place {
-    /// The place behind `passed`, which starts here.
+    /// The kind of position after `passed`, which starts here.
     fn behind(self, passed: &str) -> Place {
         let mut place = self;
         for letter in passed.chars() {
             place = match (letter, place) {
                 ('\n' | '\r', _) => Place::LineStart,
                 (' ' | '\t', _) => place,
-                // Bullets and emphasis stand before headings.
+                // Bullets and emphasis can precede headings.
                 ('-' | '*' | '#' | '•' | '·' | '>', Place::LineStart) => place,
                 ('.' | ';' | '!' | '?' | '|', Place::InSentence) => Place::SentenceStart,
                 _ => Place::InSentence,
@@ -183,24 +183,24 @@ impl Place {
     }
 }
 
-/// A place where a word or a number starts.
+/// A position at which a word or number starts.
 #[derive(Debug, Clone, Copy)]
 struct Here<'a> {
     text: &'a str,
     at: usize,
     place: Place,
-    /// The word before it in its clause, or nothing.
+    /// The preceding word in the clause, or empty.
     word: &'a str,
 }
 
 impl<'a> Here<'a> {
-    /// A bounded part of the text from here on.
+    /// The following text, up to a maximum length.
     fn ahead(&self) -> &'a str {
         ahead(self.text, self.at)
     }
 }
 
-/// As far as anything is looked ahead, in bytes.
+/// Maximum lookahead in bytes.
 const AHEAD: usize = 96;
 
 fn ahead(text: &str, at: usize) -> &str {
@@ -208,7 +208,7 @@ fn ahead(text: &str, at: usize) -> &str {
     &rest[..rest.floor_char_boundary(AHEAD)]
 }
 
-/// Reads what stands here; how many bytes to go on by, 0 where nothing was found.
+/// Matches a non-mention at `here`. Returns its length in bytes, 0 if there is none.
 fn step_at(here: Here<'_>, found: &mut Vec<NonMention>) -> usize {
     let rest = here.ahead();
     let mut push = |len: usize, kind: NonMentionKind| {
@@ -241,7 +241,7 @@ fn step_at(here: Here<'_>, found: &mut Vec<NonMention>) -> usize {
     0
 }
 
-/// The heading behind a stop without its blank: `We measured.RESULTS: It fell.`
+/// A heading directly after a full stop: `We measured.RESULTS: It fell.`
 fn glued_heading(text: &str, at: usize, found: &mut Vec<NonMention>) -> usize {
     let rest = ahead(text, at);
     let is_capital = |len: &usize| *len > 3 && !rest[..*len].contains(char::is_lowercase);
@@ -250,17 +250,17 @@ fn glued_heading(text: &str, at: usize, found: &mut Vec<NonMention>) -> usize {
     len
 }
 
-/// The bytes of the letters and digits that `text` starts with.
+/// Length in bytes of the letters and digits at the start of `text`.
 fn run_of(text: &str) -> usize {
     text.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(text.len())
 }
 
-/// Whether a word may end before `rest`.
+/// Whether a word can end before `rest`.
 fn is_boundary(rest: &str) -> bool {
     !rest.starts_with(char::is_alphanumeric)
 }
 
-/// The bytes of the spaces that `rest` starts with, of two at most.
+/// Length in bytes of the spaces at the start of `rest`, at most two.
 fn blanks(rest: &str) -> usize {
     rest.bytes().take(2).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
@@ -278,7 +278,7 @@ mod tests {
         expect.assert_eq(&shown.join(" | "));
     }
 
-    /// Nothing of any of the texts is taken.
+    /// Asserts that none of the texts contains a non-mention.
     fn keeps(texts: &[&str]) {
         for text in texts {
             assert_eq!(non_mentions(text), [], "{text}");

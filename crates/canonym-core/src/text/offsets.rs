@@ -1,8 +1,8 @@
-//! Converts between bytes, code points and UTF-16 units of one text.
+//! Conversion between byte, code point and UTF-16 offsets of a text.
 //!
-//! Inside the program an offset is a byte; files and programs around it count otherwise. An [`OffsetMap`] is
-//! built once per text in linear time; a lookup costs a binary search and a walk over at most 256 bytes.
-//! It does not know grapheme clusters: a combining mark is a code point of its own.
+//! Offsets inside the program are bytes; files and other programs use other units. An [`OffsetMap`] is built once per
+//! text in linear time; a lookup costs a binary search and a scan of at most 256 bytes. Grapheme clusters are not
+//! considered: a combining mark is a code point.
 //!
 //! ```
 //! use canonym_core::text::offsets::OffsetMap;
@@ -11,10 +11,10 @@
 //! assert_eq!(map.byte_to_char(1), None); // inside the letter
 //! ```
 
-/// Bytes between two checkpoints, which bounds the walk of a lookup.
+/// Bytes between checkpoints, which bounds the scan of a lookup.
 const STRIDE: usize = 256;
 
-/// The same place of a text in three units.
+/// A position in three units.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     byte: usize,
@@ -32,14 +32,14 @@ impl Place {
 #[derive(Debug, Clone)]
 pub struct OffsetMap<'a> {
     text: &'a str,
-    /// Sorted places from the start of the text on, at most `STRIDE + 3` bytes apart; empty where the text is ASCII,
-    /// because there the three units are the same.
+    /// Sorted checkpoints from the start of the text, at most `STRIDE + 3` bytes apart; empty for ASCII text, in which
+    /// all units are equal.
     checkpoints: Vec<Place>,
     end: Place,
 }
 
 impl<'a> OffsetMap<'a> {
-    /// Reads `text` once.
+    /// Builds the map in one pass over `text`.
     pub fn new(text: &'a str) -> OffsetMap<'a> {
         if text.is_ascii() {
             let end = Place { byte: text.len(), code_point: text.len(), utf16: text.len() };
@@ -58,37 +58,37 @@ impl<'a> OffsetMap<'a> {
         OffsetMap { text, checkpoints, end: place }
     }
 
-    /// The number of code points of the text.
+    /// Number of code points of the text.
     pub fn n_chars(&self) -> usize {
         self.end.code_point
     }
 
-    /// The number of UTF-16 units of the text.
+    /// Number of UTF-16 units of the text.
     pub fn n_utf16(&self) -> usize {
         self.end.utf16
     }
 
-    /// The byte at which code point `offset` starts; the end of the text is a valid offset.
+    /// Byte offset of code point `offset`; the end of the text is valid.
     pub fn char_to_byte(&self, offset: usize) -> Option<usize> {
         self.find(offset, |place| place.code_point).map(|place| place.byte)
     }
 
-    /// The number of code points before byte `offset`; `None` inside a character or beyond the text.
+    /// Number of code points before byte `offset`; `None` inside a character or past the end.
     pub fn byte_to_char(&self, offset: usize) -> Option<usize> {
         self.find(offset, |place| place.byte).map(|place| place.code_point)
     }
 
-    /// The byte at which UTF-16 unit `offset` starts; `None` between two surrogates or beyond the text.
+    /// Byte offset of UTF-16 unit `offset`; `None` between surrogates or past the end.
     pub fn utf16_to_byte(&self, offset: usize) -> Option<usize> {
         self.find(offset, |place| place.utf16).map(|place| place.byte)
     }
 
-    /// The number of UTF-16 units before byte `offset`; `None` inside a character or beyond the text.
+    /// Number of UTF-16 units before byte `offset`; `None` inside a character or past the end.
     pub fn byte_to_utf16(&self, offset: usize) -> Option<usize> {
         self.find(offset, |place| place.byte).map(|place| place.utf16)
     }
 
-    /// The place whose `unit` is exactly `offset`.
+    /// The position whose `unit` equals `offset`.
     fn find(&self, offset: usize, unit: impl Fn(&Place) -> usize) -> Option<Place> {
         if offset > unit(&self.end) {
             return None;
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Every byte of `text` with its code point and UTF-16 unit, `.` where there is none.
+    /// Every byte of `text` with its code point and UTF-16 offset, or `.`.
     fn check(text: &str, expect: Expect) {
         let map = OffsetMap::new(text);
         let show = |value: Option<usize>| value.map_or(".".to_owned(), |value| value.to_string());

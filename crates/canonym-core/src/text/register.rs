@@ -1,7 +1,8 @@
-//! How much a text reads like a research article, and not like a note, a letter or the news.
+//! How much a text resembles a research article, as opposed to a note, a letter or news.
 //!
-//! Annotated corpora are abstracts and articles, so what was learned from them holds best in texts that are written like them. The words are
-//! written for this project: general words of research, of no field of medicine, and words of everyday writing.
+//! Annotated corpora consist of abstracts and articles, so models trained on them are most reliable on such texts. The
+//! word lists were written for this project: general research vocabulary without medical terms, and everyday
+//! vocabulary.
 //!
 //! ```
 //! use canonym_core::text::register::research;
@@ -14,7 +15,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-/// General words of research articles.
+/// General vocabulary of research articles.
 const RESEARCH: &str = "aim aimed aims addition although analyses analysis analyzed analysed appears assess assessed assessment associated association background baseline \
     between characterized cohort comparable compared comparison concentrations conclude conclusion conclusions conducted confirmed consistent contribute contributes \
     contrast control controls correlated correlation data decrease decreased demonstrate demonstrated demonstrates determine determined dependent \
@@ -27,22 +28,22 @@ const RESEARCH: &str = "aim aimed aims addition although analyses analysis analy
     significantly similar statistically studied studies study subjects subsequent subsequently suggest suggested suggesting suggests support tested these thus therefore underlying using \
     versus vitro vivo we were whereas whether";
 
-/// Words of notes, letters and the news.
+/// Vocabulary of notes, letters and news.
 const EVERYDAY: &str = "ago anybody anymore anyone anything ask asked bed came come cope dad daughter denies doc doctor doctors everyone everything feel feeling feels felt friend friends \
     get gets getting go goes going gone got gp hello help hi home hubby hurts husband i'd i'll i'm i've kids know last let me meds mom monday mum my myself neighbor neighbour next nice now \
     off okay ok pill pills please pmh really said say says she's he's sick son someone started talk tell thank thanks thing things think thought today told tomorrow totook tried \
     try tuesday wait want wanted watch week wife worry yesterday yo you you're your";
 
-/// The share of words of research up to which a text is none, and the share from which on it is all research.
+/// The score rises linearly from 0 to 1 between these shares of research words.
 const SHARES: [f32; 2] = [0.01, 0.06];
 
-/// Words that are added to those of a text, so that a few say little.
+/// Pseudo-count added to the number of words, so that short texts score lower.
 const UNSEEN: f32 = 25.0;
 
-/// What a word of everyday writing takes back.
+/// Weight of an everyday word against a research word.
 const TAKES_BACK: f32 = 1.5;
 
-/// How much a text reads like a research article, from 0 to 1. A sentence or two say little, so short texts get less.
+/// Research-article score from 0 to 1. Short texts score lower, because a sentence or two is little evidence.
 pub fn research(text: &str) -> f32 {
     static LISTS: OnceLock<[HashSet<&str>; 2]> = OnceLock::new();
     let lists = || [RESEARCH, EVERYDAY].map(|list| list.split_ascii_whitespace().collect());

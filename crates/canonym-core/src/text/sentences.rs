@@ -1,8 +1,8 @@
-//! Splits biomedical text into sentences, by rules.
+//! Rule-based sentence splitting for biomedical text.
 //!
-//! A stop ends a sentence when white space and the start of another sentence follow, and the word before it is
-//! not an abbreviation. A blank line ends a sentence, and so does the end of a line that is not wrapped, such as
-//! a title. It does not know about sections: split each one by itself where a document has them.
+//! A full stop ends a sentence if it is followed by white space and a possible sentence start, and the word before it
+//! is not an abbreviation. A blank line ends a sentence, and so does the end of a line that is not wrapped, such as a
+//! title. Sections are not considered: split each section of a document separately.
 //!
 //! ```
 //! use canonym_core::text::sentences::sentences;
@@ -13,21 +13,21 @@
 
 use crate::text::Span;
 
-/// After these a stop never ends a sentence. Sorted, lower case, without the last stop.
+/// Words after which a full stop never ends a sentence. Sorted, lower case, without the last stop.
 const ALWAYS_JOINED: [&str; 27] = [
     "approx", "ca", "cf", "dr", "drs", "e.g", "eg", "eq", "eqs", "fig", "figs", "gen", "i.e", "ie", "incl", "mr",
     "mrs", "ms", "prof", "ref", "refs", "st", "subsp", "suppl", "v", "viz", "vs",
 ];
 
-/// After these a stop ends no sentence where a number follows. Sorted, lower case.
+/// Words after which a full stop does not end a sentence before a number. Sorted, lower case.
 const JOINED_TO_NUMBERS: [&str; 13] =
     ["art", "chap", "ed", "ex", "no", "nos", "p", "pp", "sect", "tab", "tabs", "vol", "vols"];
 
-/// After these a stop ends a sentence only where a sentence opener follows. Sorted, lower case.
+/// Words after which a full stop ends a sentence only before a sentence opener. Sorted, lower case.
 const OFTEN_JOINED: [&str; 15] =
     ["al", "co", "corp", "etc", "inc", "jr", "ltd", "m.d", "p.m", "ph.d", "sp", "spp", "sr", "u.k", "u.s"];
 
-/// Capitalised words that start sentences and are no names. Sorted, lower case.
+/// Capitalised words that start sentences and are not names. Sorted, lower case.
 #[rustfmt::skip]
 const OPENERS: [&str; 62] = [
     "a", "after", "all", "although", "an", "analysis", "and", "as", "at", "background", "because", "both", "but",
@@ -38,7 +38,7 @@ const OPENERS: [&str; 62] = [
     "we", "when",
 ];
 
-/// Words after which a single capital is a name part, not an initial: "hepatitis B.". Sorted, lower case.
+/// Words after which a single capital is part of a name and not an initial: "hepatitis B.". Sorted, lower case.
 const CLASSIFIERS: [&str; 16] = [
     "antigen",
     "class",
@@ -58,13 +58,13 @@ const CLASSIFIERS: [&str; 16] = [
     "vitamin",
 ];
 
-/// A bracket that closes farther away than this, in bytes, is taken as unclosed.
+/// Brackets that close farther away than this, in bytes, count as unclosed.
 const MAX_BRACKET: usize = 600;
 
-/// Lines longer than this, in bytes, are never taken as wrapped.
+/// Lines longer than this, in bytes, are never considered wrapped.
 const MAX_WRAPPED_LINE: usize = 200;
 
-/// The sentences of `text` in order, without surrounding white space; together they cover all else.
+/// The sentences of `text` in order, without surrounding white space; together they cover all other text.
 pub fn sentences(text: &str) -> Vec<Span> {
     let mut found = Vec::new();
     for paragraph in paragraphs(text) {
@@ -79,7 +79,7 @@ pub fn sentences(text: &str) -> Vec<Span> {
                 continue;
             }
             if let Some(close) = closing_of(&closing, at) {
-                // A sentence that is wholly in brackets is split like any other.
+                // A bracketed text that starts a sentence is split like any other.
                 if at == start {
                     continue;
                 }
@@ -88,7 +88,7 @@ pub fn sentences(text: &str) -> Vec<Span> {
             if at < enclosed_until || !matches!(c, '.' | '?' | '!' | '…') {
                 continue;
             }
-            // The whole run of stops is judged once, which keeps the walk linear.
+            // A run of stops is handled once, so the scan is linear.
             resume = at + run_of_stops(&block[at..]);
             if let Some(end) = sentence_end(block, start, at) {
                 push_trimmed(text, offset + start, offset + end, &mut found);
@@ -101,7 +101,7 @@ pub fn sentences(text: &str) -> Vec<Span> {
     found
 }
 
-/// Blocks that no sentence crosses: ended by a blank line or by a line that is not wrapped.
+/// Blocks that sentences do not cross: they end with a blank line or an unwrapped line.
 fn paragraphs(text: &str) -> Vec<Span> {
     let mut blocks = Vec::new();
     let mut lines: Vec<Span> = Vec::new();
@@ -120,7 +120,7 @@ fn paragraphs(text: &str) -> Vec<Span> {
     blocks
 }
 
-/// Joins neighbouring lines where the break between them comes from wrapping.
+/// Joins adjacent lines if the break between them is due to wrapping.
 fn join_wrapped(text: &str, lines: &[Span], blocks: &mut Vec<Span>) {
     let width = lines.iter().map(|line| line.of(text).trim_end().len()).max().unwrap_or(0);
     let mut block: Option<Span> = None;
@@ -134,7 +134,7 @@ fn join_wrapped(text: &str, lines: &[Span], blocks: &mut Vec<Span>) {
     blocks.extend(block);
 }
 
-/// Whether the text of `line` goes on in `next`, in a block whose longest line has `width` bytes.
+/// Whether `line` is wrapped and continues in `next`; `width` is the longest line of the block in bytes.
 fn is_wrapped(line: &str, next: &str, width: usize) -> bool {
     let line = line.trim_end();
     let next = next.trim_start();
@@ -143,11 +143,11 @@ fn is_wrapped(line: &str, next: &str, width: usize) -> bool {
         return true;
     }
     let first_word = next.split_whitespace().next().map_or(0, str::len);
-    // The next word would not have fitted, so the writer broke the line for its length.
+    // The next word would not have fitted on the line.
     width <= MAX_WRAPPED_LINE && line.len() + 1 + first_word > width
 }
 
-/// Pairs of (open, close) brackets of a block, sorted, without those that close far away.
+/// Pairs (open, close) of brackets in a block, sorted, without those that close far away.
 fn closing_brackets(block: &str) -> Vec<(usize, usize)> {
     let mut open = Vec::new();
     let mut pairs = Vec::new();
@@ -172,7 +172,7 @@ fn closing_brackets(block: &str) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The first byte from `start` on that is no white space.
+/// The first byte from `start` that is not white space.
 fn skip_blanks(block: &str, start: usize) -> usize {
     block.len() - block[start..].trim_start().len()
 }
@@ -185,7 +185,7 @@ fn closing_of(pairs: &[(usize, usize)], open: usize) -> Option<usize> {
     pairs.binary_search_by_key(&open, |pair| pair.0).ok().map(|row| pairs[row].1)
 }
 
-/// Where the sentence that began at `start` ends, if the stop at `at` ends it.
+/// The end of the sentence that starts at `start`, if the stop at `at` ends it.
 fn sentence_end(block: &str, start: usize, at: usize) -> Option<usize> {
     let tail = &block[at..];
     let stops = run_of_stops(tail);
@@ -207,13 +207,13 @@ fn sentence_end(block: &str, start: usize, at: usize) -> Option<usize> {
     (!plain_stop || stop_ends_sentence(before, next)).then_some(end)
 }
 
-/// "…treatment.CONCLUSIONS: …": the blank after the stop is missing.
+/// "…treatment.CONCLUSIONS: …": the space after the stop is missing.
 fn is_glued_heading(before: &str, next: &str) -> bool {
     let heading = next.find(|c: char| !c.is_ascii_uppercase() && c != ' ').unwrap_or(next.len());
     heading >= 4 && next[heading..].starts_with(':') && before.ends_with(|c: char| c.is_alphanumeric() || c == ')')
 }
 
-/// Whether `next` can be the start of a sentence: a capital, a digit, an opening mark, or a symbol like "p53".
+/// Whether `next` can start a sentence: a capital, a digit, an opening quote or bracket, or a symbol like "p53".
 fn starts_sentence(next: &str) -> bool {
     let bare = next.trim_start_matches(['(', '[', '"', '\'', '“', '‘', '«']);
     let Some(first) = bare.chars().next() else { return true };
@@ -229,7 +229,7 @@ fn stop_ends_sentence(before: &str, next: &str) -> bool {
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"' | '“' | '‘' | '/' | ',' | ';');
     let head = before.trim_end_matches(|c: char| !is_edge(c));
     let word = &before[head.len()..];
-    // The number of a list item or heading: "1. Introduction".
+    // A list or section number: "1. Introduction".
     if head.len() <= 2 && is_enumerator(word) {
         return false;
     }
@@ -252,7 +252,7 @@ fn stop_ends_sentence(before: &str, next: &str) -> bool {
         let previous = head.split_whitespace().next_back().unwrap_or_default().to_lowercase();
         return CLASSIFIERS.binary_search(&previous.as_str()).is_ok();
     }
-    // "P = 0. 05": some corpora hold a blank inside numbers.
+    // "P = 0. 05": some corpora contain spaces inside numbers.
     if word.ends_with(|c: char| c.is_ascii_digit()) && next.starts_with(|c: char| c.is_ascii_digit()) {
         return false;
     }

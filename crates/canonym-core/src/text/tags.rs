@@ -1,35 +1,35 @@
-//! Tags of tokens: from the place of each token in a mention to the mentions.
+//! BILOU tags: decoding of token tags into mentions.
 //!
-//! Ranges are half-open and count tokens. Types and ids are left to the caller.
+//! Ranges are half-open token ranges. Types and ids are left to the caller.
 
 use std::ops::Range;
 
-/// The place of a token in a mention.
+/// The BILOU tag of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bilou {
-    /// The first of several.
+    /// First token of a mention with several.
     Begin,
-    /// Neither the first nor the last.
+    /// Neither first nor last token.
     Inside,
-    /// The last of several.
+    /// Last token of a mention with several.
     Last,
-    /// In no mention.
+    /// Outside of mentions.
     Outside,
-    /// The only one.
+    /// The only token of a mention.
     Unit,
 }
 
-/// What becomes of tags that do not make a mention.
+/// Handling of invalid tag sequences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Repair {
-    /// Only `U` and `B I* L` are mentions.
+    /// Only `U` and `B I* L` yield mentions.
     #[default]
     Strict,
-    /// A mention without its end closes where it breaks off, and one without its begin opens where it is seen.
+    /// A mention without `L` ends where the sequence breaks off; one without `B` starts at its first tag.
     Lenient,
 }
 
-/// The mentions that `tags` say, in order.
+/// The mentions encoded by `tags`, in order.
 pub fn decode_bilou(tags: &[Bilou], repair: Repair) -> Vec<Range<usize>> {
     let lenient = repair == Repair::Lenient;
     let mut mentions = Vec::new();

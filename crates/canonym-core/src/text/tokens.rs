@@ -1,8 +1,8 @@
-//! Tokens: where words, numbers and Greek letters stand, and what separates them.
+//! Tokenisation into words, numbers and Greek letters, with the kind of gap between tokens.
 //!
-//! A token is a run of letters, a run of digits, or a run of Greek letters, with the combining marks that follow;
-//! `IL-2`, `IL2` and `IL 2` give the same two tokens. A possessive `s` is no token. Punctuation is no token
-//! either: it is the [`Gap`] before the next one.
+//! A token is a run of letters, of digits, or of Greek letters, with following combining marks; `IL-2`, `IL2` and
+//! `IL 2` have the same two tokens. A possessive `s` and punctuation are not tokens; punctuation determines the [`Gap`]
+//! before the next token.
 //!
 //! ```
 //! use canonym_core::text::tokens::{Gap, tokenize};
@@ -16,7 +16,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::Span;
 
-/// What stands between a token and the one before it; the strongest where several do.
+/// The separator between a token and the previous one; the strongest if there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gap {
     /// Nothing: `IL2`.
@@ -31,16 +31,16 @@ pub enum Gap {
     Comma,
     /// A bracket.
     Bracket,
-    /// The end of a clause, a sentence, a line or the start of the text.
+    /// The end of a clause, sentence or line, or the start of the text.
     Stop,
 }
 
 /// A word, a number or a run of Greek letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
-    /// What stands before it.
+    /// The gap before it.
     pub before: Gap,
 }
 
@@ -52,7 +52,7 @@ enum Class {
     Other,
 }
 
-/// Whether `letter` belongs to the Greek alphabet (or is the micro sign).
+/// Whether `letter` is Greek (or the micro sign).
 pub fn is_greek(letter: char) -> bool {
     matches!(letter, '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' | '\u{b5}')
 }
@@ -77,7 +77,7 @@ fn class(letter: char) -> Class {
 }
 
 fn gap_of(previous: Option<char>, letter: char, next: Option<char>) -> Gap {
-    // Inside a chemical name, `2,4-D` or `poly(A)`, brackets and commas do not separate.
+    // Inside chemical names such as `2,4-D` or `poly(A)`, brackets and commas do not separate.
     let glued_before = previous.is_some_and(|previous| !previous.is_whitespace());
     let glued_behind = next.is_some_and(|next| next.is_alphanumeric() || next == '-');
     match letter {
@@ -103,7 +103,7 @@ pub fn tokenize(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Replaces `tokens` by the tokens of `text`.
+/// Replaces the content of `tokens` by the tokens of `text`.
 pub fn tokenize_into(text: &str, tokens: &mut Vec<Token>) {
     tokens.clear();
     let mut gap = Gap::Stop;
@@ -136,7 +136,7 @@ pub fn tokenize_into(text: &str, tokens: &mut Vec<Token>) {
     }
 }
 
-/// A lone `s` after a word: `Parkinson's`, or `parkinson s` where punctuation was already removed.
+/// A single `s` after a word: `Parkinson's`, or `parkinson s` after removal of punctuation.
 fn is_possessive(text: &str, span: Span, previous: Option<&Token>) -> bool {
     let Some(previous) = previous else { return false };
     if span.len() != 1 || previous.span.len() < 3 {
@@ -151,7 +151,7 @@ fn is_possessive(text: &str, span: Span, previous: Option<&Token>) -> bool {
     after_letter && ends_word && ((by_apostrophe && matches!(one, "s" | "S")) || lost_apostrophe)
 }
 
-/// Words after which a lone `s` is the letter S.
+/// Words after which a single `s` is the letter S.
 const BEFORE_LETTER: [&str; 5] = ["protein", "vitamin", "hemoglobin", "haemoglobin", "sulfur"];
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Canonical forms of one lower-case token: American spelling, singular, Greek letters, numerals.
+//! Variants of a lower-case token: American spelling, singular, Greek letters, numerals.
 //!
-//! All by tables and endings, without a dictionary: a form that is no word of English can come out, and does no
-//! harm as long as both sides of a comparison pass through here. Spelling comes before number:
-//! `singular(&american_spelling(token))`.
+//! Works by tables and suffixes, without a dictionary. The result need not be an English word, which is harmless if
+//! both sides of a comparison are converted. Convert spelling before number: `singular(&american_spelling(token))`.
 //!
 //! ```
 //! use canonym_core::text::variants::{american_spelling, singular};
@@ -14,10 +13,10 @@ use std::borrow::Cow;
 
 use super::variants_plurals;
 
-/// Tokens longer than this, in bytes, are left as they are.
+/// Longer tokens, in bytes, are returned unchanged.
 const MAX_TOKEN: usize = 64;
 
-/// British `ae` and `oe` in Greek and Latin stems, anywhere in a word.
+/// British `ae` and `oe` in Greek and Latin stems, at any position.
 const DIGRAPHS: [(&str, &str); 27] = [
     ("aemi", "emi"),
     ("aesth", "esth"),
@@ -48,14 +47,14 @@ const DIGRAPHS: [(&str, &str); 27] = [
     ("toxaem", "toxem"),
 ];
 
-/// British stems with `oe`, and the letters before them after which the `o` is that of a combining form: "angio-edema".
+/// British stems with `oe`, and the preceding letters after which the `o` belongs to a combining form: "angio-edema".
 const O_STEMS: [(&str, &str, &[&str]); 3] = [
     ("oedem", "edem", &["angi", "leuk"]),
     ("oesoph", "esoph", &["aort", "bronch", "cardi", "gastr", "laryng", "nas", "pharyng", "trache"]),
     ("oestr", "estr", &["phyt", "pr", "xen", "myc"]),
 ];
 
-/// British stems with `our`, anywhere in a word.
+/// British stems with `our`, at any position.
 const OUR: [(&str, &str); 14] = [
     ("armour", "armor"),
     ("behaviour", "behavior"),
@@ -73,7 +72,7 @@ const OUR: [(&str, &str); 14] = [
     ("vapour", "vapor"),
 ];
 
-/// Other British stems, anywhere in a word.
+/// Other British stems, at any position.
 const STEMS: [(&str, &str); 13] = [
     ("aluminium", "aluminum"),
     ("analogue", "analog"),
@@ -118,16 +117,16 @@ const WHOLE: [(&str, &str); 24] = [
     ("sceptical", "skeptical"),
 ];
 
-/// Ends in `re` that Americans write `er`.
+/// Words in `re` with American `er`.
 const RE: [&str; 9] = ["calibre", "centre", "fibre", "goitre", "litre", "lustre", "metre", "theatre", "titre"];
 
-/// Letters before `ise` in verbs that Americans write `ize`.
+/// Letters before `ise` in verbs with American `ize`.
 const ISE_BEFORE: [&str; 25] = [
     "al", "an", "ar", "at", "en", "er", "et", "gn", "ic", "id", "il", "im", "in", "iod", "it", "ol", "om", "on", "or",
     "os", "ot", "rd", "thes", "um", "un",
 ];
 
-/// Stems of words with `ise` that are not such verbs.
+/// Stems of words in `ise` that are the same in American spelling.
 const ISE_KEPT: [&str; 18] = [
     "an",
     "ar",
@@ -154,20 +153,20 @@ pub fn american_spelling(token: &str) -> Cow<'_, str> {
     settle(token, respell)
 }
 
-/// The singular of a lower-case token, English, Latin and Greek: `metastases` to `metastasis`.
+/// The singular of a lower-case English, Latin or Greek token: `metastases` to `metastasis`.
 ///
-/// Words in `s` that are singular stay: `diabetes`, `virus`, `pelvis`, `species`.
+/// Singular words in `s` are unchanged: `diabetes`, `virus`, `pelvis`, `species`.
 pub fn singular(token: &str) -> Cow<'_, str> {
     settle(token, variants_plurals::step)
 }
 
-/// Applies `step` until it has nothing more to do, so that the result is a fixed point.
+/// Applies `step` until nothing changes, so the result is a fixed point.
 fn settle(token: &str, step: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     if token.len() > MAX_TOKEN {
         return Cow::Borrowed(token);
     }
     let mut current = Cow::Borrowed(token);
-    // Every step shortens the token or replaces an ending by one that no rule knows.
+    // Every step shortens the token or produces an ending that no rule matches.
     for _ in 0..MAX_TOKEN {
         match step(&current) {
             Some(next) if next != *current && !next.is_empty() => current = Cow::Owned(next),
@@ -177,7 +176,7 @@ fn settle(token: &str, step: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     current
 }
 
-/// One change of spelling, if there is one to make.
+/// Applies one spelling rule, if any matches.
 fn respell(token: &str) -> Option<String> {
     if let Ok(row) = WHOLE.binary_search_by_key(&token, |pair| pair.0) {
         return Some(WHOLE[row].1.to_owned());
@@ -197,7 +196,7 @@ fn respell(token: &str) -> Option<String> {
     found.or_else(|| replaced(&STEMS)).or_else(|| respell_re(token)).or_else(|| respell_ise(token))
 }
 
-/// Digraphs that need a look at what stands around them.
+/// Digraphs whose conversion depends on the neighbouring letters.
 fn respell_digraph(token: &str) -> Option<String> {
     for (british, american, american_before) in O_STEMS {
         if let Some(at) = token.find(british) {
@@ -205,7 +204,7 @@ fn respell_digraph(token: &str) -> Option<String> {
             return (!is_american).then(|| token.replacen(british, american, 1));
         }
     }
-    // "gonorrhoeae" is the name of a species.
+    // "gonorrhoeae" is part of a species name.
     if let Some(at) = token.find("rrhoe") {
         let species = token[at..].starts_with("rrhoeae");
         return (!species).then(|| token.replacen("rrhoe", "rrhe", 1));
@@ -213,7 +212,7 @@ fn respell_digraph(token: &str) -> Option<String> {
     token.strip_prefix("paed").map(|rest| format!("ped{rest}"))
 }
 
-/// "fibre" and "fibres".
+/// "fibre", "fibres".
 fn respell_re(token: &str) -> Option<String> {
     let (bare, plural) = token.strip_suffix('s').map_or((token, ""), |bare| (bare, "s"));
     let stem = bare.strip_suffix("re")?;
@@ -236,14 +235,14 @@ fn respell_ise(token: &str) -> Option<String> {
     }
     for end in ["ysed", "yser", "ysers", "ysing"] {
         if let Some(stem) = token.strip_suffix(end) {
-            // "lysed" is from "lyse", which is spelt so everywhere.
+            // "lysed" is from "lyse", which has no American variant.
             return (stem.len() >= 3 && stem.ends_with('l')).then(|| format!("{stem}yz{}", &end[2..]));
         }
     }
     None
 }
 
-/// Names of the Greek letters, alpha to omega.
+/// Names of Greek letters, alpha to omega.
 const GREEK: [(char, &str); 24] = [
     ('α', "alpha"),
     ('β', "beta"),
@@ -290,12 +289,12 @@ pub fn greek_letter(token: &str) -> Option<&'static str> {
     GREEK.iter().find(|pair| pair.0 == folded).map(|pair| pair.1)
 }
 
-/// The small letter that a lower-case name of a Greek letter stands for.
+/// The lower-case letter for a lower-case name of a Greek letter.
 pub fn greek_name(token: &str) -> Option<char> {
     GREEK.iter().find(|pair| pair.1 == token).map(|pair| pair.0)
 }
 
-/// The value of a roman numeral from 1 to 39 in its strict form, all capitals or all small letters.
+/// The value of a Roman numeral from 1 to 39 in standard form, all upper case or all lower case.
 pub fn roman_numeral(token: &str) -> Option<u32> {
     let is_one_case =
         token.bytes().all(|byte| byte.is_ascii_uppercase()) || token.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -306,12 +305,12 @@ pub fn roman_numeral(token: &str) -> Option<u32> {
     let units = lower.trim_start_matches('x');
     let n_tens = lower.len() - units.len();
     let ones = ["", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"];
-    // The tens of "ix" are not at the start, so its x is part of the units.
+    // The `x` of "ix" belongs to the units, not to the tens.
     let value = ones.iter().position(|one| *one == units)?;
     (n_tens <= 3).then_some(10 * n_tens as u32 + value as u32)
 }
 
-/// The digits of a lower-case number word from `one` to `twelve`.
+/// The digits of a lower-case number word, `one` to `twelve`.
 pub fn number_word(token: &str) -> Option<&'static str> {
     Some(match token {
         "one" => "1",

@@ -1,6 +1,6 @@
-//! The tables and endings behind [`singular`](super::variants::singular).
+//! Tables and suffix rules of [`singular`](super::variants::singular).
 
-/// Whole words whose plural follows no ending. Sorted by the plural.
+/// Irregular plurals. Sorted by plural.
 const IRREGULAR: [(&str, &str); 104] = [
     ("apices", "apex"),
     ("atlases", "atlas"),
@@ -108,7 +108,7 @@ const IRREGULAR: [(&str, &str); 104] = [
     ("xyloses", "xylose"),
 ];
 
-/// Singular words that end in `s`, besides those in `ss`, `us` and `is`. Sorted.
+/// Singular words in `s`, other than those in `ss`, `us` and `is`. Sorted.
 #[rustfmt::skip]
 const SINGULAR: [&str; 61] = [
     "achilles", "aedes", "aids", "always", "anopheles", "asbestos", "ascites", "atlas", "bias", "biceps",
@@ -119,10 +119,10 @@ const SINGULAR: [&str; 61] = [
     "tabes", "tetanos", "texas", "tongs", "triceps", "whereas", "xerotes", "yaws",
 ];
 
-/// Ends of whole families of singular words in `s`: genera and the like.
+/// Suffixes of singular words in `s`, such as genera.
 const SINGULAR_ENDS: [&str; 4] = ["ceps", "monas", "myces", "oides"];
 
-/// Ends of plurals in `i` for which the singular has `us`.
+/// Suffixes of plurals in `i` with singular `us`.
 #[rustfmt::skip]
 const US: [&str; 35] = [
     "acini", "alveoli", "annuli", "bacilli", "bronchi", "calculi", "canaliculi", "cocci", "colliculi", "cumuli",
@@ -131,7 +131,7 @@ const US: [&str; 35] = [
     "thrombi", "tophi", "tragi", "villi",
 ];
 
-/// Ends of plurals in `ae`. Others are names of families, or genitives in names of species: "Klebsiella pneumoniae".
+/// Suffixes of plurals in `ae`. Others are names of families, or genitives in species names: "Klebsiella pneumoniae".
 #[rustfmt::skip]
 const AE: [&str; 50] = [
     "algae", "ampullae", "amygdalae", "antennae", "aortae", "aphthae", "areolae", "axillae", "bullae", "bursae",
@@ -142,7 +142,7 @@ const AE: [&str; 50] = [
     "vertebrae", "vesiculae",
 ];
 
-/// Ends of plurals in `a`, with the end of the singular. Words such as "media" and "data" are left alone.
+/// Suffixes of plurals in `a` with their singular. "media", "data" and the like are unchanged.
 const A: [(&str, &str); 17] = [
     ("atria", "atrium"),
     ("bacteria", "bacterium"),
@@ -163,7 +163,7 @@ const A: [(&str, &str); 17] = [
     ("ventricula", "ventriculum"),
 ];
 
-/// Endings with `s` and what they become; the first that fits is taken, so long ones stand before short ones.
+/// Suffixes with `s` and their singular; the first match wins, so long suffixes come before short ones.
 const ENDINGS: [(&str, &str); 58] = [
     ("itides", "itis"),
     ("phalanges", "phalanx"),
@@ -225,9 +225,9 @@ const ENDINGS: [(&str, &str); 58] = [
     ("is", "is"),
 ];
 
-/// One step towards the singular; nothing where the token is one.
+/// One step towards the singular; `None` for a singular.
 pub(super) fn step(token: &str) -> Option<String> {
-    // Nothing shorter is safe: "as", "gas", "its".
+    // Shorter tokens are ambiguous: "as", "gas", "its".
     if token.len() <= 2 {
         return None;
     }
@@ -257,7 +257,7 @@ fn without_s(token: &str) -> Option<String> {
         // "ties", "pies", but "bodies".
         return Some(if stem.len() <= 1 { format!("{stem}ie") } else { format!("{stem}y") });
     }
-    // What stands before the `s` of a plural is no mark or digit: "1980s" stays.
+    // A plural `s` follows a letter: "1980s" is unchanged.
     token.strip_suffix('s').filter(|stem| stem.ends_with(char::is_alphabetic)).map(str::to_owned)
 }
 

@@ -1,8 +1,7 @@
-//! Word lists written for this project: words that join names, words that name the same thing, and what kind of
-//! work a word does inside a name.
+//! Word lists written for this project: function words, synonymous words, and roles of words in names.
 //!
-//! All words are canonical tokens (American spelling, singular). They come from general medical vocabulary, not
-//! from any corpus.
+//! All words are canonical tokens (American spelling, singular). They come from general medical vocabulary, not from a
+//! corpus.
 //!
 //! ```
 //! use canonym_core::text::words::{noun_of, parts_of, same_as};
@@ -23,10 +22,10 @@ pub use compounds::parts_of;
 pub use endings::noun_of;
 pub use kinds::{Kind, kind_of, words_with_kinds};
 
-/// Words that carry no meaning inside a name and are left out of lookup keys.
+/// Function words and the like, which are left out of lookup keys.
 const LINKING_WORDS: [&str; 13] = ["a", "an", "by", "due", "for", "from", "in", "of", "on", "the", "to", "nos", "nec"];
 
-/// Words of sentences that name nothing by themselves, beside [`LINKING_WORDS`]; folded.
+/// Stop words in addition to [`LINKING_WORDS`]; folded.
 const STOP_WORDS: [&str; 84] = [
     "about", "after", "all", "also", "am", "and", "any", "are", "as", "at", "be", "because", "been", "before", "being",
     "but", "can", "could", "did", "do", "does", "during", "each", "had", "has", "have", "he", "her", "him", "his",
@@ -36,28 +35,28 @@ const STOP_WORDS: [&str; 84] = [
     "who", "whom", "whose", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Whether `token` (folded) says nothing where it stands alone, as `of`, `and` and `the`.
+/// Whether `token` (folded) is a stop word, such as `of`, `and` and `the`.
 pub fn is_stop_word(token: &str) -> bool {
     is_linking_word(token) || STOP_WORDS.contains(&token)
 }
 
-/// Whether `token` (folded) is left out of lookup keys.
+/// Whether `token` (folded) is a function word, left out of lookup keys.
 pub fn is_linking_word(token: &str) -> bool {
     LINKING_WORDS.contains(&token)
 }
 
-/// Prefixes that make another word of the one behind their hyphen: `pre-eclampsia`, `non-diabetic`.
+/// Prefixes that are joined with the word after their hyphen: `pre-eclampsia`, `non-diabetic`.
 const PREFIXES: [&str; 24] = [
     "a", "ante", "anti", "co", "contra", "de", "dys", "extra", "hyper", "hypo", "inter", "intra", "micro", "multi",
     "non", "para", "peri", "post", "pre", "pro", "pseudo", "re", "sub", "un",
 ];
 
-/// Whether `word`, before a hyphen, belongs to the word behind it.
+/// Whether `word` before a hyphen is a prefix of the word after it.
 pub fn is_prefix(word: &str) -> bool {
     PREFIXES.iter().any(|prefix| word.eq_ignore_ascii_case(prefix))
 }
 
-/// The word that stands for the group of `token`, where it has one.
+/// The representative of the synonym group of `token`, if it is in one.
 pub fn same_as(token: &str) -> Option<&'static str> {
     static GROUPS: OnceLock<HashMap<&'static str, &'static str>> = OnceLock::new();
     let groups = GROUPS.get_or_init(|| {

@@ -197,7 +197,8 @@ fn wrong_imports(name: &str) -> Vec<String> {
 
 #[test]
 fn modules_import_what_the_architecture_allows() {
-    let wrong: Vec<String> = ["canonym-core", "canonym-neural"].into_iter().flat_map(wrong_imports).collect();
+    let wrong: Vec<String> =
+        ["canonym-core", "canonym-neural", "canonym-serve"].into_iter().flat_map(wrong_imports).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -1,4 +1,4 @@
-//! Self-attention of several heads within each sequence (Vaswani et al. 2017), and its way back.
+//! Multi-head self-attention within each sequence (Vaswani et al. 2017), and its backward pass.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multi
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
-/// The settings of an attention.
+/// Attention settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionConfig {
-    /// Heads; they share the columns among them.
+    /// Number of heads; divides the width.
     pub n_heads: usize,
-    /// The probability with which a share is left out, where there is a generator.
+    /// Dropout of attention probabilities, applied if a generator is given.
     pub dropout: f32,
 }
 
-/// What the way back needs of an attention.
+/// What the backward pass needs.
 #[derive(Debug)]
 pub(super) struct Attention {
     pub(super) input: Var,
     n_heads: usize,
     compute: Compute,
     segments: Arc<Segments>,
-    /// Of each sequence and head, before dropout, `[length, length]`, one behind the other.
-    shares: Vec<f32>,
+    /// Attention probabilities of each sequence and head before dropout, `[length, length]`, concatenated.
+    probabilities: Vec<f32>,
     dropout: Option<Dropout>,
 }
 
-/// What is left out is drawn again on the way back instead of being kept.
+/// The dropout mask is drawn again in the backward pass instead of being stored.
 #[derive(Debug, Clone, Copy)]
 struct Dropout {
     rate: f32,
     seed: u64,
 }
 
-/// One sequence: its place, and the numbers of it.
+/// One sequence of the batch.
 struct Sequence<'a> {
     at: usize,
-    /// Queries, keys and values beside each other, `[length, 3 * width]`.
+    /// Queries, keys and values in adjacent columns, `[length, 3 * width]`.
     input: &'a [f32],
     length: usize,
     width: usize,
@@ -49,11 +49,11 @@ struct Sequence<'a> {
 }
 
 impl Tape<'_> {
-    /// Each row as a mean of the rows of its sequence, head by head: `softmax(queries · keysᵀ / √d) · values` with `d = width / n_heads`.
-    /// Queries, keys and values stand beside each other: `[rows, 3 * width]` to `[rows, width]`.
+    /// Multi-head attention within each sequence: `softmax(queries · keysᵀ / √d) · values` per head, with `d = width / n_heads`. Queries,
+    /// keys and values are in adjacent columns: `[rows, 3 * width]` to `[rows, width]`.
     ///
     /// # Panics
-    /// If the columns cannot be shared among the heads, or sequences have other rows than the input.
+    /// If `n_heads` does not divide the width, or `segments` does not match the rows of the input.
     pub fn attention(
         &mut self,
         input: Var,
@@ -67,8 +67,14 @@ impl Tape<'_> {
         assert_eq!((x.n_cols % (3 * n_heads), x.n_rows), (0, segments.n_rows()), "columns of heads, rows of sequences");
         let mut value = Matrix::zeros(x.n_rows, x.n_cols / 3);
         let n_shares = segments.iter().map(|rows| n_heads * rows.len() * rows.len()).sum();
-        let mut attention =
-            Attention { input, n_heads, compute, segments: segments.clone(), shares: vec![0.0; n_shares], dropout };
+        let mut attention = Attention {
+            input,
+            n_heads,
+            compute,
+            segments: segments.clone(),
+            probabilities: vec![0.0; n_shares],
+            dropout,
+        };
         attention.forward(x, &mut value, self.threads);
         self.push(value, Operation::Attention(Box::new(attention)), &[input])
     }
@@ -76,13 +82,15 @@ impl Tape<'_> {
 
 impl Attention {
     fn forward(&mut self, x: &Matrix, value: &mut Matrix, threads: Threads) {
-        let mut shares = std::mem::take(&mut self.shares);
-        let parts =
-            self.sequences(x).zip(self.split(&mut value.values, value.n_cols)).zip(self.split_shares(&mut shares));
-        let each = |((sequence, out), shares): ((Sequence<'_>, &mut [f32]), &mut [f32])| {
+        let mut probabilities = std::mem::take(&mut self.probabilities);
+        let parts = self
+            .sequences(x)
+            .zip(self.split(&mut value.values, value.n_cols))
+            .zip(self.split_shares(&mut probabilities));
+        let each = |((sequence, out), probabilities): ((Sequence<'_>, &mut [f32]), &mut [f32])| {
             let Sequence { length, width, .. } = sequence;
-            for (head, shares) in shares.chunks_exact_mut(length * length).enumerate() {
-                let scores = ViewMut::of(shares, length, length);
+            for (head, probabilities) in probabilities.chunks_exact_mut(length * length).enumerate() {
+                let scores = ViewMut::of(probabilities, length, length);
                 multiply_in(
                     self.compute,
                     scores,
@@ -91,36 +99,36 @@ impl Attention {
                     Into::Replace,
                     Threads::One,
                 );
-                softmax_rows(shares, length, sequence.scale());
+                softmax_rows(probabilities, length, sequence.scale());
                 let out = ViewMut::of(out, length, width).columns(head * sequence.depth(), sequence.depth());
-                let dropped = self.dropped(&sequence, head, shares);
-                let shares = View::of(dropped.as_deref().unwrap_or(shares), length, length);
-                multiply_in(self.compute, out, shares, sequence.values(head), Into::Replace, Threads::One);
+                let dropped = self.dropped(&sequence, head, probabilities);
+                let probabilities = View::of(dropped.as_deref().unwrap_or(probabilities), length, length);
+                multiply_in(self.compute, out, probabilities, sequence.values(head), Into::Replace, Threads::One);
             }
         };
         run(parts.collect(), each, threads);
-        self.shares = shares;
+        self.probabilities = probabilities;
     }
 
-    /// Adds to `to` what `gradient` is of the queries, keys and values `x`.
+    /// Adds the gradient with respect to queries, keys and values `x` to `to`.
     pub(super) fn backward(&self, x: &Matrix, gradient: &Matrix, to: &mut Matrix, threads: Threads) {
         let parts = self.sequences(x).zip(self.split(&mut to.values, to.n_cols)).zip(self.cut_shares());
-        let each = |((sequence, to), shares): ((Sequence<'_>, &mut [f32]), &[f32])| {
+        let each = |((sequence, to), probabilities): ((Sequence<'_>, &mut [f32]), &[f32])| {
             let Sequence { at, length, width, .. } = sequence;
             let depth = sequence.depth();
             let first = self.segments.rows(at).start;
             let gradient = gradient.view().rows(first, length);
-            let mut slopes = vec![0.0; length * length];
-            for (head, shares) in shares.chunks_exact(length * length).enumerate() {
+            let mut gradients = vec![0.0; length * length];
+            for (head, probabilities) in probabilities.chunks_exact(length * length).enumerate() {
                 let gradient = gradient.columns(head * depth, depth);
                 let mask = self.mask(&sequence, head);
-                let dropped = self.dropped(&sequence, head, shares);
+                let dropped = self.dropped(&sequence, head, probabilities);
                 let mut add = |part: usize, left: View<'_>, right: View<'_>| {
                     let to = ViewMut::of(to, length, 3 * width).columns(part * width + head * depth, depth);
                     multiply_in(self.compute, to, left, right, Into::Add, Threads::One);
                 };
-                add(2, View::of(dropped.as_deref().unwrap_or(shares), length, length).transposed(), gradient);
-                let out = ViewMut::of(&mut slopes, length, length);
+                add(2, View::of(dropped.as_deref().unwrap_or(probabilities), length, length).transposed(), gradient);
+                let out = ViewMut::of(&mut gradients, length, length);
                 multiply_in(
                     self.compute,
                     out,
@@ -130,16 +138,18 @@ impl Attention {
                     Threads::One,
                 );
                 if let Some(mask) = &mask {
-                    slopes.iter_mut().zip(mask).for_each(|(slope, factor)| *slope *= factor);
+                    gradients.iter_mut().zip(mask).for_each(|(slope, factor)| *slope *= factor);
                 }
-                for (slopes, shares) in slopes.chunks_exact_mut(length).zip(shares.chunks_exact(length)) {
-                    let mean = crate::tensor::matrix::dot(slopes, shares);
+                for (gradients, probabilities) in
+                    gradients.chunks_exact_mut(length).zip(probabilities.chunks_exact(length))
+                {
+                    let mean = crate::tensor::matrix::dot(gradients, probabilities);
                     let scaled = |(slope, share): (&mut f32, &f32)| *slope = share * (*slope - mean) * sequence.scale();
-                    slopes.iter_mut().zip(shares).for_each(scaled);
+                    gradients.iter_mut().zip(probabilities).for_each(scaled);
                 }
-                let slopes = View::of(&slopes, length, length);
-                add(0, slopes, sequence.keys(head));
-                add(1, slopes.transposed(), sequence.queries(head));
+                let gradients = View::of(&gradients, length, length);
+                add(0, gradients, sequence.keys(head));
+                add(1, gradients.transposed(), sequence.queries(head));
             }
         };
         run(parts.collect(), each, threads);
@@ -156,35 +166,35 @@ impl Attention {
         self.segments.iter().enumerate().map(part)
     }
 
-    /// The rows of each sequence.
+    /// Splits values by the rows of each sequence.
     fn split<'a>(&self, mut values: &'a mut [f32], n_cols: usize) -> impl Iterator<Item = &'a mut [f32]> {
         self.segments
             .iter()
             .map(move |rows| values.split_off_mut(..rows.len() * n_cols).expect("rows of all sequences"))
     }
 
-    /// The shares of each sequence.
-    fn split_shares<'a>(&self, mut shares: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
+    /// Splits attention probabilities by sequence.
+    fn split_shares<'a>(&self, mut probabilities: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
         let n = |rows: std::ops::Range<usize>| self.n_heads * rows.len() * rows.len();
-        self.segments.iter().map(move |rows| shares.split_off_mut(..n(rows)).expect("shares of all sequences"))
+        self.segments.iter().map(move |rows| probabilities.split_off_mut(..n(rows)).expect("shares of all sequences"))
     }
 
     fn cut_shares(&self) -> impl Iterator<Item = &[f32]> {
-        let mut shares = self.shares.as_slice();
+        let mut probabilities = self.probabilities.as_slice();
         let n = |rows: std::ops::Range<usize>| self.n_heads * rows.len() * rows.len();
-        self.segments.iter().map(move |rows| shares.split_off(..n(rows)).expect("shares of all sequences"))
+        self.segments.iter().map(move |rows| probabilities.split_off(..n(rows)).expect("shares of all sequences"))
     }
 
-    /// What the shares of a head are multiplied with.
+    /// Dropout mask of a head.
     fn mask(&self, sequence: &Sequence<'_>, head: usize) -> Option<Vec<f32>> {
         let Dropout { rate, seed } = self.dropout?;
         let mut rng = random::for_step(seed, (sequence.at * self.n_heads + head) as u64);
         Some(random::dropout_mask(sequence.length * sequence.length, rate, &mut rng))
     }
 
-    fn dropped(&self, sequence: &Sequence<'_>, head: usize, shares: &[f32]) -> Option<Vec<f32>> {
+    fn dropped(&self, sequence: &Sequence<'_>, head: usize, probabilities: &[f32]) -> Option<Vec<f32>> {
         let mut mask = self.mask(sequence, head)?;
-        mask.iter_mut().zip(shares).for_each(|(factor, share)| *factor *= share);
+        mask.iter_mut().zip(probabilities).for_each(|(factor, share)| *factor *= share);
         Some(mask)
     }
 }
@@ -216,7 +226,7 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// Runs `each` on all parts, side by side where other threads are free.
+/// Runs `each` on all parts, in parallel if other threads may be used.
 fn run<T: Send>(parts: Vec<T>, each: impl Fn(T) + Sync + Send, threads: Threads) {
     match threads {
         Threads::One => parts.into_iter().for_each(each),
@@ -230,7 +240,7 @@ mod tests {
     use crate::autograd::differences::{check, drawn};
     use crate::tensor::parameters::Parameters;
 
-    /// Attention of one head by its definition.
+    /// Attention of one head, computed from its definition.
     fn plain(x: &Matrix, rows: std::ops::Range<usize>, (first, depth, width): (usize, usize, usize)) -> Vec<f32> {
         let at = |row: usize, part: usize| &x.row(row)[part * width + first..][..depth];
         let mut out = Vec::new();
@@ -285,7 +295,7 @@ mod tests {
         let parameters = Parameters::default();
         let segments = Arc::new(Segments::of_lengths([200]));
         let mut tape = Tape::new(&parameters);
-        // Equal scores, values of one: without dropout every result is 1.
+        // Equal scores and values of 1: without dropout every output is 1.
         let mut x = Matrix::zeros(200, 3);
         (0..200).for_each(|row| x.row_mut(row)[2] = 1.0);
         let input = tape.input(x);

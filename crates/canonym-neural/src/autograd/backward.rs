@@ -1,17 +1,17 @@
-//! The walk back: what each operation does to a gradient.
+//! Backward pass of each operation.
 
 use super::gradients::{Gradient, Gradients};
 use super::packs::Side;
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
 use crate::tensor::matrix::{Compute, Into, Matrix, dot, multiply_in, sum};
 
-/// Gradients of the values of a tape while it is walked.
+/// Gradients of the values of a tape during the backward pass.
 struct Walk {
     of_node: Vec<Option<Matrix>>,
 }
 
 impl Walk {
-    /// Adds `gradient` to that of `var`.
+    /// Accumulates `gradient` into that of `var`.
     fn add(&mut self, var: Var, gradient: Matrix) {
         match &mut self.of_node[var.0] {
             Some(known) => add_to(&mut known.values, &gradient.values),
@@ -19,14 +19,14 @@ impl Walk {
         }
     }
 
-    /// The gradient of `var` so far, made of zeros where there is none.
+    /// The gradient of `var` so far, initialised with zeros.
     fn entry(&mut self, var: Var, n_rows: usize, n_cols: usize) -> &mut Matrix {
         self.of_node[var.0].get_or_insert_with(|| Matrix::zeros(n_rows, n_cols))
     }
 }
 
 impl Tape<'_> {
-    /// The gradients of the parameters, where `gradient` is that of `output`.
+    /// Gradients of the parameters, given the gradient of `output`.
     pub fn backward(mut self, output: Var, gradient: Matrix) -> Gradients {
         let mut walk = Walk { of_node: (0..self.nodes.len()).map(|_| None).collect() };
         walk.add(output, gradient);
@@ -46,7 +46,7 @@ impl Tape<'_> {
                 }
                 _ => self.step_back(at, gradient, &mut walk),
             }
-            // What comes later on the tape was walked already.
+            // All later nodes are done, so the value is no longer needed.
             self.nodes[at].value = Matrix::default();
         }
         gradients
@@ -141,12 +141,12 @@ impl Tape<'_> {
                 let (n_rows, n_cols) = (output.n_rows, output.n_cols);
                 let to = walk.entry(*input, n_rows, n_cols);
                 for (row, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0.0) {
-                    // What points along the row changes its length alone.
+                    // The component parallel to the row changes only its norm.
                     let (direction, from) = (output.row(row), gradient.row(row));
                     let along = dot(direction, from);
-                    let slopes =
+                    let gradients =
                         direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / length);
-                    to.row_mut(row).iter_mut().zip(slopes).for_each(|(to, slope)| *to += slope);
+                    to.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += slope);
                 }
             }
             Operation::SegmentMax { input, rows } => {
@@ -167,10 +167,10 @@ impl Tape<'_> {
             }
             Operation::SegmentSoftmax { input, segments } => {
                 for rows in segments.iter() {
-                    let shares = &output.values[rows.clone()];
+                    let probabilities = &output.values[rows.clone()];
                     let to = &mut gradient.values[rows];
-                    let mean: f32 = shares.iter().zip(to.iter()).map(|(share, to)| share * to).sum();
-                    to.iter_mut().zip(shares).for_each(|(to, share)| *to = share * (*to - mean));
+                    let mean: f32 = probabilities.iter().zip(to.iter()).map(|(share, to)| share * to).sum();
+                    to.iter_mut().zip(probabilities).for_each(|(to, share)| *to = share * (*to - mean));
                 }
                 walk.add(*input, gradient);
             }
@@ -227,7 +227,7 @@ impl Tape<'_> {
     ) {
         let n_cols = output.n_cols;
         let (gains, biases) = (&self.value(gain).values, &self.value(bias).values);
-        // Where a gain is 0 the normal value is lost in the output, so it is computed again.
+        // Recomputed, since it cannot be recovered from the output where a gain is 0.
         let mut normal = self.value(input).clone();
         for row in normal.values.chunks_exact_mut(n_cols) {
             let mean = sum(row) / n_cols as f32;
@@ -295,16 +295,16 @@ mod tests {
             let smooth = tape.activate(smooth, Activation::Tanh);
             let scaled = tape.scale(smooth, factors.clone());
             let sum = tape.add(scaled, rows);
-            let near = tape.neighbours(sum, &[-1, 0, 1], &segments);
+            let near = tape.unfold(sum, &[-1, 0, 1], &segments);
             let filtered = tape.linear_of_columns(near, 4, mix, None);
             let scores = tape.linear(sum, score, None);
-            let shares = tape.segment_softmax(scores, &segments);
-            let attended = tape.segment_sum(sum, shares, &segments);
+            let probabilities = tape.segment_softmax(scores, &segments);
+            let attended = tape.segment_sum(sum, probabilities, &segments);
             let mean = tape.segment_mean(filtered, &segments);
             let most = tape.segment_max(filtered, &segments);
             let stacked = tape.stack(attended, row);
             let again = tape.gather(stacked, vec![0, 3, 2]);
-            let unit = tape.directions(again);
+            let unit = tape.l2_normalised(again);
             tape.concat(&[mean, most, again, unit])
         });
     }
@@ -335,6 +335,6 @@ mod tests {
         let product = tape.linear(left, right, None);
         let gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
         assert!(gradients.of(0).is_none());
-        assert_eq!(gradients.of(1).unwrap().slopes().values, [20.0]);
+        assert_eq!(gradients.of(1).unwrap().matrix().values, [20.0]);
     }
 }

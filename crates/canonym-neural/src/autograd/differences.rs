@@ -1,11 +1,11 @@
-//! Gradients beside differences, for tests of whatever is recorded on a tape.
+//! Gradient checks by finite differences, for tests of anything recorded on a tape.
 
 use super::{Tape, Var};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 
-/// Compares the gradients of `build` with differences; its result is weighed by fixed random numbers.
+/// Compares the gradients of `build` with finite differences. Its result is reduced to a scalar by fixed random weights.
 pub fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
     let weigh = |value: &Matrix| {
         let mut rng = SplitMix64::new(77);
@@ -42,7 +42,7 @@ pub fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
     }
 }
 
-/// Numbers of the normal distribution.
+/// A matrix of standard normal random numbers.
 pub fn drawn(n_rows: usize, n_cols: usize, rng: &mut SplitMix64) -> Matrix {
     Matrix::new(n_rows, n_cols, (0..n_rows * n_cols).map(|_| random::normal(rng)).collect())
 }

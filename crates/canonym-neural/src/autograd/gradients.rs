@@ -1,64 +1,64 @@
-//! Gradients of weights: of all rows, or of those rows of a table that were read.
+//! Gradients of weights: dense, or sparse over the rows of a table that were read.
 
 use rayon::prelude::*;
 
 use super::add_to;
 use crate::tensor::matrix::{Matrix, dot};
 
-/// Values that are squared and summed at a time.
+/// Chunk size when squares are summed.
 const PIECE: usize = 4096;
 
 /// The gradient of a weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
-    /// The rows that it is of, in order; `None` for all. Other rows have none.
+    /// Sorted rows with a gradient; `None` for all rows. The gradient of other rows is zero.
     rows: Option<Vec<u32>>,
-    /// A row for each.
-    slopes: Matrix,
+    /// One row of values for each of `rows`.
+    matrix: Matrix,
 }
 
 impl Gradient {
-    pub(super) fn of_all(slopes: Matrix) -> Gradient {
-        Gradient { rows: None, slopes }
+    pub(super) fn of_all(matrix: Matrix) -> Gradient {
+        Gradient { rows: None, matrix }
     }
 
-    /// Of the rows of a table, from the gradient of each row that was read; a row may have been read more than once.
+    /// Sparse gradient of a table from the gradient of each row that was read; rows may repeat.
     pub(super) fn of_rows(read: &[u32], each: &Matrix) -> Gradient {
         let mut rows = read.to_vec();
         rows.sort_unstable();
         rows.dedup();
-        let mut slopes = Matrix::zeros(rows.len(), each.n_cols);
-        add_rows(&mut slopes, &rows, read.iter().copied().zip(each.values.chunks_exact(each.n_cols.max(1))));
-        Gradient { rows: Some(rows), slopes }
+        let mut values = Matrix::zeros(rows.len(), each.n_cols);
+        add_rows(&mut values, &rows, read.iter().copied().zip(each.values.chunks_exact(each.n_cols.max(1))));
+        Gradient { rows: Some(rows), matrix: values }
     }
 
-    /// The rows that it is of, in order, and a row of slopes for each; `None` where it is of all.
+    /// Sorted rows with a gradient; `None` for all rows.
     pub fn rows(&self) -> Option<&[u32]> {
         self.rows.as_deref()
     }
 
-    /// As many rows as [`Gradient::rows`] names.
-    pub fn slopes(&self) -> &Matrix {
-        &self.slopes
+    /// Gradient values, one row for each of [`Gradient::rows`].
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
     }
 
-    /// That of a weight of `n_rows`, zeros included.
+    /// Dense gradient of a weight with `n_rows` rows.
     pub fn to_matrix(&self, n_rows: usize) -> Matrix {
-        let Some(rows) = &self.rows else { return self.slopes.clone() };
-        let mut all = Matrix::zeros(n_rows, self.slopes.n_cols);
-        self.each(rows).for_each(|(row, slopes)| all.row_mut(row as usize).copy_from_slice(slopes));
+        let Some(rows) = &self.rows else { return self.matrix.clone() };
+        let mut all = Matrix::zeros(n_rows, self.matrix.n_cols);
+        self.each(rows).for_each(|(row, values)| all.row_mut(row as usize).copy_from_slice(values));
         all
     }
 
     fn each<'a>(&'a self, rows: &'a [u32]) -> impl Iterator<Item = (u32, &'a [f32])> {
-        rows.iter().copied().zip(self.slopes.values.chunks_exact(self.slopes.n_cols.max(1)))
+        rows.iter().copied().zip(self.matrix.values.chunks_exact(self.matrix.n_cols.max(1)))
     }
 
     fn add(&mut self, other: Gradient) {
         match (&self.rows, &other.rows) {
-            (None, None) => add_to(&mut self.slopes.values, &other.slopes.values),
+            (None, None) => add_to(&mut self.matrix.values, &other.matrix.values),
             (None, Some(rows)) => {
-                other.each(rows).for_each(|(row, slopes)| add_to(self.slopes.row_mut(row as usize), slopes));
+                other.each(rows).for_each(|(row, values)| add_to(self.matrix.row_mut(row as usize), values));
             }
             (Some(_), None) => {
                 let own = std::mem::replace(self, other);
@@ -68,24 +68,24 @@ impl Gradient {
                 let mut rows = [own.as_slice(), others].concat();
                 rows.sort_unstable();
                 rows.dedup();
-                let mut slopes = Matrix::zeros(rows.len(), self.slopes.n_cols);
-                add_rows(&mut slopes, &rows, self.each(own).chain(other.each(others)));
-                *self = Gradient { rows: Some(rows), slopes };
+                let mut values = Matrix::zeros(rows.len(), self.matrix.n_cols);
+                add_rows(&mut values, &rows, self.each(own).chain(other.each(others)));
+                *self = Gradient { rows: Some(rows), matrix: values };
             }
         }
     }
 }
 
-/// Adds each to the row of `to` that stands for it; `rows` are in order.
+/// Scatter-add of each row into the corresponding row of `to`; `rows` is sorted.
 fn add_rows<'a>(to: &mut Matrix, rows: &[u32], each: impl Iterator<Item = (u32, &'a [f32])>) {
-    for (row, slopes) in each {
+    for (row, values) in each {
         if let Ok(at) = rows.binary_search(&row) {
-            add_to(to.row_mut(at), slopes);
+            add_to(to.row_mut(at), values);
         }
     }
 }
 
-/// The gradient of each parameter that has one, by its row in the parameters.
+/// The gradients of all parameters, by parameter row.
 #[derive(Debug, Clone, Default)]
 pub struct Gradients {
     by_row: Vec<Option<Gradient>>,
@@ -96,7 +96,7 @@ impl Gradients {
         Gradients { by_row: vec![None; n_parameters] }
     }
 
-    /// The gradient of a parameter, if it took part and is not frozen.
+    /// The gradient of a parameter; `None` if it was not used or is frozen.
     pub fn of(&self, row: usize) -> Option<&Gradient> {
         self.by_row.get(row)?.as_ref()
     }
@@ -108,7 +108,7 @@ impl Gradients {
         }
     }
 
-    /// Adds those of another part of the batch.
+    /// Accumulates the gradients of another part of the batch.
     pub fn add(&mut self, other: Gradients) {
         if self.by_row.is_empty() {
             *self = other;
@@ -121,12 +121,12 @@ impl Gradients {
         });
     }
 
-    /// The length of all gradients together.
+    /// Global L2 norm.
     pub fn norm(&self) -> f32 {
         let squares = |gradient: &Gradient| {
-            gradient.slopes.values.chunks(PIECE).map(|piece| f64::from(dot(piece, piece))).sum::<f64>()
+            gradient.matrix.values.chunks(PIECE).map(|piece| f64::from(dot(piece, piece))).sum::<f64>()
         };
-        // Summed in order, so that the number of threads does not matter.
+        // Summed in order, so that the result does not depend on the number of threads.
         let each: Vec<f64> = self.by_row.par_iter().map(|gradient| gradient.as_ref().map_or(0.0, squares)).collect();
         each.into_iter().sum::<f64>().sqrt() as f32
     }
@@ -141,7 +141,7 @@ mod tests {
         let each = Matrix::new(3, 2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let first = Gradient::of_rows(&[4, 1, 4], &each);
         assert_eq!(
-            (first.rows(), first.slopes().values.as_slice()),
+            (first.rows(), first.matrix().values.as_slice()),
             (Some([1, 4].as_slice()), [3.0, 4.0, 6.0, 8.0].as_slice())
         );
         let second = Gradient::of_rows(&[0, 1], &Matrix::new(2, 2, vec![7.0; 4]));
@@ -150,7 +150,7 @@ mod tests {
         let mut sum = first.clone();
         sum.add(second.clone());
         assert_eq!((sum.rows(), whole(&sum).as_slice()), (Some([0, 1, 4].as_slice()), expected.as_slice()));
-        // With one of all rows, from either side.
+        // Sparse plus dense, in either order.
         let all = Gradient::of_all(second.to_matrix(5));
         for (mut sum, other) in [(first.clone(), all.clone()), (all, first)] {
             sum.add(other);

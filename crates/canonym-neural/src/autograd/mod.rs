@@ -1,7 +1,7 @@
-//! Gradients by a tape: every operation is recorded with its result, and walked backwards once.
+//! Reverse-mode automatic differentiation: operations are recorded on a tape and traversed backwards once.
 //!
-//! Each value is a [`Matrix`]; sequences are packed (see [`crate::tensor::segments`]). A model records its forward pass; an objective computes a
-//! loss and its gradient from the last value, and [`Tape::backward`] carries that gradient to the parameters.
+//! Each value is a [`Matrix`]; sequences are packed (see [`crate::tensor::segments`]). A model records its forward pass, an objective
+//! computes the loss and its gradient with respect to the output, and [`Tape::backward`] propagates it to the parameters.
 //!
 //! ```
 //! use canonym_neural::tensor::matrix::Matrix;
@@ -16,7 +16,7 @@
 //! let output = tape.linear(input, weight, None);
 //! assert_eq!(tape.value(output).values, [110.0]);
 //! let gradients = tape.backward(output, Matrix::new(1, 1, vec![1.0]));
-//! assert_eq!(gradients.of(0).unwrap().slopes().values, [10.0, 20.0]);
+//! assert_eq!(gradients.of(0).unwrap().matrix().values, [10.0, 20.0]);
 //! ```
 
 mod attention;
@@ -43,10 +43,10 @@ pub use attention::AttentionConfig;
 pub use gradients::{Gradient, Gradients};
 pub use packs::Packs;
 
-/// Added to a variance before its root is taken (as in BERT).
+/// Default epsilon of layer norms, as in BERT.
 pub const NORM_EPSILON: f32 = 1e-12;
 
-/// Values of an elementwise operation that one thread takes at a time.
+/// Values per thread in elementwise operations.
 const PIECE: usize = 1 << 14;
 
 /// A value on a tape.
@@ -67,7 +67,7 @@ pub struct Tape<'a> {
 struct Node {
     value: Matrix,
     operation: Operation,
-    /// Whether a gradient is wanted by it or by what it was made of.
+    /// Whether a gradient is needed for this node or any of its inputs.
     tracked: bool,
 }
 
@@ -94,23 +94,23 @@ enum Operation {
 }
 
 impl<'a> Tape<'a> {
-    /// An empty tape over `parameters`, which uses all threads.
+    /// An empty tape over `parameters` that uses all threads.
     pub fn new(parameters: &'a Parameters) -> Tape<'a> {
         let packs = Arc::new(Packs::new(parameters.len()));
         Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32, packs }
     }
 
-    /// An empty tape that uses the calling thread alone: others walk other tapes over the same parameters, and share what they pack.
+    /// An empty tape that uses only the calling thread. Tapes of the same parameters on other threads share the packed weights.
     pub fn of_one_thread(parameters: &'a Parameters, packs: &Arc<Packs>) -> Tape<'a> {
         Tape { threads: Threads::One, packs: packs.clone(), ..Tape::new(parameters) }
     }
 
-    /// From here on products of linear layers and of attention, and those of their gradients, are computed in this; gives what it was before.
+    /// Sets the precision of matrix products in linear layers and attention, forward and backward; returns the previous one.
     pub fn compute_in(&mut self, compute: Compute) -> Compute {
         std::mem::replace(&mut self.compute, compute)
     }
 
-    /// A value of the tape.
+    /// The value of a variable.
     pub fn value(&self, var: Var) -> &Matrix {
         match self.nodes[var.0].operation {
             Operation::Parameter(row) => self.parameters.at(row),
@@ -124,12 +124,12 @@ impl<'a> Tape<'a> {
         Var(self.nodes.len() - 1)
     }
 
-    /// A value that no gradient is wanted of.
+    /// Records an input, for which no gradient is computed.
     pub fn input(&mut self, value: Matrix) -> Var {
         self.push(value, Operation::Input, &[])
     }
 
-    /// The parameter of that name; without a gradient where it is frozen.
+    /// Records a parameter by name; frozen parameters get no gradient.
     pub fn parameter(&mut self, name: &str) -> canonym_core::Result<Var> {
         let row = self.parameters.find(name)?;
         let tracked = !self.parameters.is_frozen(row);
@@ -142,7 +142,7 @@ impl<'a> Tape<'a> {
         self.linear_of_columns(input, 0, weight, bias)
     }
 
-    /// As [`Tape::linear`], on as many columns of the input from `first_column` on as the weight has rows.
+    /// As [`Tape::linear`], on the columns of the input from `first_column`, as many as the weight has rows.
     pub fn linear_of_columns(&mut self, input: Var, first_column: usize, weight: Var, bias: Option<Var>) -> Var {
         let (x, w) = (self.value(input), self.value(weight));
         let (mut value, into) = match bias {
@@ -155,7 +155,7 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Linear { input, first_column, weight, bias, compute }, &sources)
     }
 
-    /// The row of the parameter that a value is, where it is one.
+    /// The parameter row of a variable, if it is a parameter.
     fn parameter_of(&self, var: Var) -> Option<usize> {
         match self.nodes[var.0].operation {
             Operation::Parameter(row) => Some(row),
@@ -163,7 +163,7 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// `out = left · weight`, or `out += left · weight`, or either with the weight transposed.
+    /// `out = left · weight` or `out += left · weight`, optionally with the weight transposed.
     fn times_weight(
         &self,
         compute: Compute,
@@ -185,13 +185,13 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// The positive part.
+    /// ReLU.
     pub fn relu(&mut self, input: Var) -> Var {
         let value = map(self.value(input), self.threads, |x| x.max(0.0));
         self.push(value, Operation::Relu(input), &[input])
     }
 
-    /// An activation of each value.
+    /// Applies an activation to each value.
     pub fn activate(&mut self, input: Var, activation: Activation) -> Var {
         let mut value = self.value(input).clone();
         match self.threads {
@@ -201,7 +201,7 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Activate(input, activation), &[input])
     }
 
-    /// Each value times its factor.
+    /// Elementwise product with constant factors.
     pub fn scale(&mut self, input: Var, factors: Vec<f32>) -> Var {
         let mut value = self.value(input).clone();
         assert_eq!(factors.len(), value.values.len(), "a factor for each value");
@@ -209,7 +209,7 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Scale { input, factors }, &[input])
     }
 
-    /// Leaves out values with probability `rate`; nothing without a generator, which is how inference calls it.
+    /// Dropout with probability `rate`; the identity without a generator, as in inference.
     pub fn dropout(&mut self, input: Var, rate: f32, rng: Option<&mut SplitMix64>) -> Var {
         match rng {
             Some(rng) if rate > 0.0 => {
@@ -220,14 +220,14 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// The sum of two values of one shape.
+    /// Sum of two values of the same shape.
     pub fn add(&mut self, left: Var, right: Var) -> Var {
         let mut value = self.value(left).clone();
         add_to(&mut value.values, &self.value(right).values);
         self.push(value, Operation::Add(left, right), &[left, right])
     }
 
-    /// Columns beside each other.
+    /// Concatenates columns.
     pub fn concat(&mut self, parts: &[Var]) -> Var {
         let n_cols = parts.iter().map(|part| self.value(*part).n_cols).sum();
         let n_rows = self.value(parts[0]).n_rows;
@@ -244,7 +244,7 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Concat(parts.to_vec()), parts)
     }
 
-    /// Rows below each other.
+    /// Concatenates rows.
     pub fn stack(&mut self, upper: Var, lower: Var) -> Var {
         let (first, second) = (self.value(upper), self.value(lower));
         assert_eq!(first.n_cols, second.n_cols, "columns of values that stand below each other");
@@ -253,9 +253,9 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Stack(upper, lower), &[upper, lower])
     }
 
-    /// Beside each row its neighbours at these offsets in the same sequence, zeros where there is none: `[rows, cols]` to
-    /// `[rows, offsets * cols]`. A convolution is a [`Tape::linear`] of it.
-    pub fn neighbours(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
+    /// Unfold (im2col): concatenates for each row the rows at `offsets` in the same sequence, zeros beyond its ends; `[rows, cols]` to
+    /// `[rows, offsets * cols]`. A [`Tape::linear`] of it is a convolution.
+    pub fn unfold(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
         let mut value = Matrix::zeros(self.value(input).n_rows, self.value(input).n_cols * offsets.len());
         let all = vec![true; offsets.len()];
         write_neighbours(self.value(input).view_values(), &mut value.values, (offsets, &all), segments);
@@ -263,7 +263,7 @@ impl<'a> Tape<'a> {
         self.push(value, operation, &[input])
     }
 
-    /// Rows of a table: `[n, cols]` to `[rows.len(), cols]`.
+    /// Gathers rows of a table: `[n, cols]` to `[rows.len(), cols]`.
     pub fn gather(&mut self, table: Var, rows: Vec<u32>) -> Var {
         let from = self.value(table);
         let mut values = Vec::with_capacity(rows.len() * from.n_cols);
@@ -272,7 +272,7 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::Gather { table, rows }, &[table])
     }
 
-    /// Rows of mean 0 and variance 1, times `gain` plus `bias` (Ba et al. 2016); `epsilon` is added to variances, such as [`NORM_EPSILON`].
+    /// Layer norm (Ba et al. 2016) of each row, with `gain` and `bias`; `epsilon` is added to the variance, for example [`NORM_EPSILON`].
     pub fn layer_norm(&mut self, input: Var, gain: Var, bias: Var, epsilon: f32) -> Var {
         let mut value = self.value(input).clone();
         let norm = Norm { gain: &self.value(gain).values, bias: &self.value(bias).values, epsilon };
@@ -280,15 +280,15 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::LayerNorm { input, gain, bias, inverse }, &[input, gain, bias])
     }
 
-    /// Rows divided by their lengths; rows of zeros stay.
-    pub fn directions(&mut self, input: Var) -> Var {
+    /// L2-normalises each row; zero rows stay zero.
+    pub fn l2_normalised(&mut self, input: Var) -> Var {
         let mut value = self.value(input).clone();
         let lengths = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
         value.normalise_rows();
         self.push(value, Operation::Directions { input, lengths }, &[input])
     }
 
-    /// The greatest value of each column in each sequence: `[rows, cols]` to `[sequences, cols]`.
+    /// Max pooling over each sequence: `[rows, cols]` to `[sequences, cols]`.
     pub fn segment_max(&mut self, input: Var, segments: &Segments) -> Var {
         let x = self.value(input);
         let mut value = Matrix::zeros(segments.len(), x.n_cols);
@@ -310,7 +310,7 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::SegmentMax { input, rows }, &[input])
     }
 
-    /// The mean of each column in each sequence: `[rows, cols]` to `[sequences, cols]`.
+    /// Mean pooling over each sequence: `[rows, cols]` to `[sequences, cols]`.
     pub fn segment_mean(&mut self, input: Var, segments: &Arc<Segments>) -> Var {
         let x = self.value(input);
         let mut value = Matrix::zeros(segments.len(), x.n_cols);
@@ -321,14 +321,14 @@ impl<'a> Tape<'a> {
         self.push(value, Operation::SegmentMean { input, segments: segments.clone() }, &[input])
     }
 
-    /// Shares of each row within its sequence: `[rows, 1]` to `[rows, 1]`.
+    /// Softmax within each sequence: `[rows, 1]` to `[rows, 1]`.
     pub fn segment_softmax(&mut self, input: Var, segments: &Arc<Segments>) -> Var {
         let mut value = self.value(input).clone();
         segments.iter().for_each(|rows| softmax(&mut value.values[rows]));
         self.push(value, Operation::SegmentSoftmax { input, segments: segments.clone() }, &[input])
     }
 
-    /// The sum of the rows of each sequence by their weights: `[rows, cols]` and `[rows, 1]` to `[sequences, cols]`.
+    /// Weighted sum over each sequence: `[rows, cols]` and `[rows, 1]` to `[sequences, cols]`.
     pub fn segment_sum(&mut self, input: Var, weights: Var, segments: &Arc<Segments>) -> Var {
         let (x, w) = (self.value(input), self.value(weights));
         let mut value = Matrix::zeros(segments.len(), x.n_cols);
@@ -345,8 +345,8 @@ impl Matrix {
     }
 }
 
-/// Writes beside each row of `from` (values and columns) its neighbours at those `offsets` that are `seen`, into rows of `offsets.len()`
-/// times as many columns that are zero so far.
+/// Writes the unfold of `from` (values, number of columns) to `to`, whose rows have `offsets.len()` times as many columns and are zero
+/// before. Only offsets that are `seen` are written.
 pub(crate) fn write_neighbours(
     (from, n_cols): (&[f32], usize),
     to: &mut [f32],
@@ -385,7 +385,7 @@ fn add_scaled(to: &mut [f32], from: &[f32], factor: f32) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += from * factor);
 }
 
-/// Sums of the columns of `input`.
+/// Column sums, `[1, cols]`.
 fn column_sums(input: &Matrix) -> Matrix {
     let mut sums = Matrix::zeros(1, input.n_cols);
     input.values.chunks_exact(input.n_cols).for_each(|row| add_to(&mut sums.values, row));

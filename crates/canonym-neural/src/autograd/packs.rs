@@ -1,4 +1,4 @@
-//! Weights packed for the tile units, once for all products of a step.
+//! Weights packed for the tile units, once per training step.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -8,13 +8,13 @@ use crate::tensor::tiles::{Packed, Room};
 /// How a product reads a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// As it is.
+    /// As stored.
     Forward,
     /// Transposed.
     Backward,
 }
 
-/// Packed weights of the same parameters, each packed when it is first needed. Tapes of the parts of one batch share them.
+/// Lazily packed weights. Tapes over the parts of one batch share them.
 #[derive(Debug, Default)]
 pub struct Packs {
     each: Vec<[Slot; 2]>,
@@ -23,17 +23,17 @@ pub struct Packs {
 #[derive(Debug, Default)]
 struct Slot {
     packed: OnceLock<Packed>,
-    /// What the weights of the step before were packed into.
+    /// Memory of the previous packing, for reuse.
     room: Mutex<Room>,
 }
 
 impl Packs {
-    /// Of that many parameters, none of which is packed yet.
+    /// Empty packs for `n_parameters` parameters.
     pub fn new(n_parameters: usize) -> Packs {
         Packs { each: (0..n_parameters).map(|_| Default::default()).collect() }
     }
 
-    /// Forgets all weights, because they change, but keeps the room that they took.
+    /// Discards all packed weights after an update, but keeps their memory.
     pub fn clear(&mut self) {
         for slot in self.each.iter_mut().flatten() {
             if let Some(packed) = slot.packed.take() {
@@ -42,7 +42,7 @@ impl Packs {
         }
     }
 
-    /// The packed parameter of a row; `right` is what it is packed from, the same at each call until they are cleared.
+    /// The packed weight of a parameter row. `right` is the weight itself; it must not change until [`Packs::clear`].
     pub(super) fn of(&self, row: usize, side: Side, right: View<'_>) -> &Packed {
         let Slot { packed, room } = &self.each[row][side as usize];
         packed.get_or_init(|| {

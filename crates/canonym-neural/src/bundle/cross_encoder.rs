@@ -1,4 +1,4 @@
-//! A trained cross-encoder as one file: weights, and in their metadata settings and vocabulary.
+//! Bundle of a cross-encoder: a safetensors file of weights with the settings and vocabulary in its metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -14,38 +14,38 @@ use crate::models::cross_encoder::infer::PairScorer;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertNormalizer, Pieces};
 
-/// What the settings call the system.
+/// Value of `system` in the settings.
 pub const SYSTEM: &str = "cross-encoder";
 
-/// What a bundle says of itself.
+/// Settings of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrossManifest {
-    /// The number of the format.
+    /// Format number.
     pub format: u32,
     /// [`SYSTEM`].
     pub system: String,
-    /// The shape of the model.
+    /// Model configuration.
     pub model: CrossEncoderConfig,
-    /// Where the candidates come from that it was trained to order.
+    /// Retriever whose candidates it was trained to rerank.
     pub retrieval: Retrieval,
-    /// What the vocabulary does to letters.
+    /// Normalisation of the tokenizer.
     pub normalizer: BertNormalizer,
-    /// Longer words are unknown.
+    /// Maximum word length in characters; longer words are unknown.
     pub longest_word: usize,
-    /// For people: data, figures, limits, licence.
+    /// Model card in free text: data, scores, limitations, licence.
     #[serde(default)]
     pub card: String,
 }
 
-/// Which candidates a mention has.
+/// How candidates are retrieved.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retrieval {
-    /// Which linker finds them.
+    /// The linker that retrieves candidates.
     pub linker: FirstLinker,
-    /// How many there are at most.
+    /// Maximum number of candidates per mention.
     pub n_candidates: usize,
-    /// The constants of BM25, where it finds them.
+    /// Parameters of BM25, if that is the linker.
     pub bm25: Bm25Config,
 }
 
@@ -55,7 +55,7 @@ impl Default for Retrieval {
     }
 }
 
-/// A linker that finds candidates for others.
+/// A linker that retrieves candidates for reranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FirstLinker {
@@ -63,28 +63,28 @@ pub enum FirstLinker {
     Bm25,
     /// The lexical linker.
     Lexical,
-    /// A dual encoder: retrieve and rerank, as in BLINK (Wu et al. 2020).
+    /// A dual encoder: retrieve and rerank as in BLINK (Wu et al. 2020).
     #[serde(rename = "dual-encoder")]
     DualEncoder,
 }
 
-/// A cross-encoder that can be run.
+/// A trained cross-encoder.
 #[derive(Debug, Clone)]
 pub struct CrossBundle {
-    /// What it says of itself.
+    /// Settings.
     pub manifest: CrossManifest,
-    /// Its weights.
+    /// Weights.
     pub parameters: Parameters,
-    /// Its vocabulary.
+    /// Vocabulary.
     pub pieces: Pieces,
-    /// A number that differs for different content; 0 where it was not read from a file.
+    /// Hash of the content; 0 unless read from a file.
     pub fingerprint: u128,
-    /// What it learned from; `None` where nobody recorded it.
+    /// Record of the training documents; `None` if the bundle has none.
     pub learned: Option<Learned>,
 }
 
 impl CrossBundle {
-    /// A bundle of what was trained.
+    /// Creates a bundle of a trained model.
     pub fn new(
         model: &CrossEncoderConfig,
         retrieval: Retrieval,
@@ -102,19 +102,19 @@ impl CrossBundle {
         CrossBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
     }
 
-    /// The content of the file.
+    /// Serialises the bundle.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
         self.parameters.to_bytes(precision, &metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?)
     }
 
-    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    /// Opens a bundle file, or the one in a run folder of `canonym train`.
     pub fn open(path: &Path) -> Result<CrossBundle> {
         let file = if path.is_dir() { path.join(FILE) } else { PathBuf::from(path) };
         let bytes = std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
         CrossBundle::from_bytes(&bytes, &file)
     }
 
-    /// Reads the content of a file; `path` is for messages.
+    /// Deserialises a bundle; `path` is used in error messages.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<CrossBundle> {
         let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;
         let refused = |message: String| {
@@ -148,7 +148,7 @@ impl CrossBundle {
         Ok(bundle)
     }
 
-    /// The model without a tape.
+    /// The scorer for inference.
     pub fn scorer(&self) -> Result<PairScorer> {
         PairScorer::new(&self.manifest.model, &self.parameters, &self.pieces)
     }

@@ -1,4 +1,4 @@
-//! A trained dual encoder as one file: weights, vocabulary and settings in a safetensors file, as [`crate::bundle`] has it.
+//! Bundle of a dual encoder: weights, vocabulary and settings in a safetensors file, as in [`crate::bundle`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,54 +16,55 @@ use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::models::fusion::Fusion;
 use crate::models::joint::Joint;
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertNormalizer, Pieces};
 
-/// Where the encoder of names stands that is a further voice, as a file in the file.
+/// Key of the nested name-encoder bundle.
 const VOICE: &str = "voice";
 
-/// Where it stands what names were used for, as lines of [`Usages`].
+/// Key of the mention prior, in the format of [`MentionPrior::to_lines`].
 const USAGES: &str = "usages";
 
-/// What `system` of the settings says.
+/// Value of `system` in the settings.
 pub const SYSTEM: &str = "dual-encoder";
 
-/// The format that this program writes, and the newest that it reads.
+/// The format that is written, and the newest that can be read.
 pub const FORMAT: u32 = 1;
 
-/// What a bundle says of itself.
+/// Settings of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DualManifest {
     /// [`SYSTEM`].
     pub system: String,
-    /// The number of the format.
+    /// Format number.
     pub format: u32,
-    /// The shape of the model.
+    /// Model configuration.
     pub model: DualEncoderConfig,
-    /// How texts are divided.
+    /// How texts are split into windows.
     pub windows: WindowConfig,
-    /// What stands for a concept.
+    /// Which names represent a concept.
     pub concepts: ConceptNames,
-    /// How letters are changed before words are divided.
+    /// Normalisation of the tokenizer.
     pub normalizer: BertNormalizer,
-    /// Words of more letters are unknown.
+    /// Maximum word length in characters; longer words are unknown.
     pub longest_word: usize,
-    /// How lexical and dense evidence come together, and how probable a score is.
+    /// Fusion of lexical and dense scores, and calibration.
     pub fusion: Fusion,
-    /// The weights of the lexical evidence, as `canonym train` writes them.
+    /// Weights of the lexical linker, as written by `canonym train`.
     pub lexical: serde_json::Value,
-    /// How likely a span has to be.
-    pub least_span: f32,
-    /// How spans and links are weighed together, where mentions are found and that was fitted.
+    /// Minimum span probability.
+    #[serde(alias = "least_span")]
+    pub min_span: f32,
+    /// Joint model of span and link, if it was fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint: Option<Joint>,
-    /// How much mentions of the same words in a document vote on what they mean; 0 is off.
-    #[serde(default, skip_serializing_if = "is_off")]
-    pub same_sense: f32,
-    /// For people: data, figures, limits, licence.
+    /// One-sense-per-discourse weight; 0 turns it off.
+    #[serde(alias = "same_sense", default, skip_serializing_if = "is_off")]
+    pub one_sense_weight: f32,
+    /// Model card in free text: data, scores, limitations, licence.
     #[serde(default)]
     pub card: String,
 }
@@ -73,38 +74,38 @@ fn is_off(weight: &f32) -> bool {
     *weight == 0.0
 }
 
-/// What stands for a concept.
+/// Which names represent a concept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConceptNames {
-    /// Its preferred name.
+    /// The preferred name.
     #[default]
     Preferred,
-    /// Each of its names; the nearest speaks for it.
+    /// All names; the nearest one counts.
     All,
-    /// Its preferred name and its definition, where it has one.
+    /// The preferred name with the definition, if there is one.
     Definition,
-    /// Its preferred name and its types, where it has some.
+    /// The preferred name with the semantic types, if there are any.
     Types,
 }
 
-/// A dual encoder that can be run.
+/// A trained dual encoder.
 #[derive(Debug, Clone)]
 pub struct DualBundle {
-    /// What it says of itself.
+    /// Settings.
     pub manifest: DualManifest,
-    /// Its weights.
+    /// Weights.
     pub parameters: Parameters,
-    /// Its vocabulary.
+    /// Vocabulary.
     pub pieces: Pieces,
-    /// A number that differs for different content; 0 where it was not read from a file.
+    /// Hash of the content; 0 unless read from a file.
     pub fingerprint: u128,
-    /// What it learned from; `None` where nobody recorded it.
+    /// Record of the training documents; `None` if the bundle has none.
     pub learned: Option<Learned>,
 }
 
 impl DualBundle {
-    /// The content of the file. Weights of the encoder of names that are those of the encoder of texts are not written twice.
+    /// Serialises the bundle. Weights shared by both encoders are written once.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
         let metadata = metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?;
         let mut once = Parameters::default();
@@ -122,13 +123,13 @@ impl DualBundle {
         once.to_bytes(precision, &metadata)
     }
 
-    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    /// Opens a bundle file, or the one in a run folder of `canonym train`.
     pub fn open(path: &Path) -> Result<DualBundle> {
         let (file, bytes) = read_file(path)?;
         DualBundle::from_bytes(&bytes, &file)
     }
 
-    /// Reads the content of a file; `path` is for messages.
+    /// Deserialises a bundle; `path` is used in error messages.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<DualBundle> {
         let (mut parameters, metadata) = Parameters::from_bytes(bytes, path)?;
         let refused = |message: String| {
@@ -167,18 +168,18 @@ impl DualBundle {
         Ok(bundle)
     }
 
-    /// The model.
+    /// The model for inference.
     pub fn encoder(&self) -> Result<DualEncoder> {
         DualEncoder::new(&self.manifest.model, &self.parameters)
     }
 
-    /// A number that differs where vectors of names do: an encoder of texts that learned on leaves them as they are.
+    /// Hash of everything that name embeddings depend on; fine-tuning only the text encoder does not change it.
     pub fn names_fingerprint(&self) -> u128 {
         let DualManifest { model, concepts, normalizer, longest_word, .. } = &self.manifest;
         let mut hash = Xxh3::new();
         hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
         hash.update(self.pieces.to_lines().as_bytes());
-        // A file has them in another order than a model that was just trained.
+        // Sorted by name: the order in a file differs from that of a newly trained model.
         let of_names: BTreeMap<&str, &Matrix> =
             self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
         for (name, value) in of_names {
@@ -188,38 +189,38 @@ impl DualBundle {
         hash.digest128()
     }
 
-    /// The same with an encoder of names as a further voice.
+    /// Adds a name encoder as name scorer.
     pub fn with_voice(mut self, voice: &Bundle) -> Result<DualBundle> {
         self.parameters.add_table(VOICE, voice.without_tagger().to_bytes(Precision::Half)?);
         Ok(self)
     }
 
-    /// The encoder of names that is a further voice, where it has one.
+    /// The nested name encoder, if there is one.
     pub fn voice(&self) -> Result<Option<Bundle>> {
         let Ok(bytes) = self.parameters.table(VOICE) else { return Ok(None) };
         Bundle::from_bytes(bytes, Path::new(VOICE)).map(Some)
     }
 
-    /// The same with counts of what names were used for.
+    /// Adds a mention prior.
     #[must_use]
-    pub fn with_usages(mut self, usages: &Usages) -> DualBundle {
+    pub fn with_usages(mut self, usages: &MentionPrior) -> DualBundle {
         self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
         self
     }
 
-    /// What names were used for; nothing where it was not counted.
-    pub fn usages(&self) -> Result<Usages> {
-        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(Usages::default()) };
+    /// The mention prior; empty if there is none.
+    pub fn usages(&self) -> Result<MentionPrior> {
+        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(MentionPrior::default()) };
         let lines = std::str::from_utf8(bytes).ok();
-        lines.and_then(Usages::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
+        lines.and_then(MentionPrior::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
     }
 
-    /// What divides texts for it.
+    /// The windower of the model.
     pub fn windower(&self) -> Result<Windower> {
         Windower::new(self.pieces.clone(), self.manifest.windows)
     }
 
-    /// The weights of the lexical side.
+    /// Weights of the lexical linker.
     pub fn lexical(&self) -> Result<LexicalModel> {
         LexicalModel::from_json(&self.manifest.lexical.to_string())
     }
@@ -234,7 +235,7 @@ pub(crate) mod tests {
     use crate::models::dual_encoder::tests::drawn;
     use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 
-    /// A model of ten pieces, drawn at random.
+    /// A randomly initialised model with eleven wordpieces.
     pub fn bundle() -> DualBundle {
         let search = Some(SpanSearch::Exhaustive { longest: 3 });
         let (model, mut parameters) = drawn(MentionVector::Mean, NameVector::Mean, search);
@@ -252,9 +253,9 @@ pub(crate) mod tests {
             longest_word: pieces.longest_word,
             fusion: Fusion::DENSE,
             lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
-            least_span: 0.5,
+            min_span: 0.5,
             joint: None,
-            same_sense: 0.0,
+            one_sense_weight: 0.0,
             card: "made up".to_owned(),
         };
         DualBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
@@ -300,11 +301,11 @@ pub(crate) mod tests {
         assert_eq!((heard.manifest.rescnn, heard.pieces), (voice.manifest.rescnn, voice.pieces));
         assert_eq!(heard.fingerprint, with.voice().unwrap().unwrap().fingerprint);
         assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
-        let mut usages = Usages::default();
+        let mut usages = MentionPrior::default();
         usages.add("gout", Some("A:1"));
         let counted = bundle().with_usages(&usages);
         let counted = DualBundle::from_bytes(&counted.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
-        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, Usages::default()));
+        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, MentionPrior::default()));
         let mut damaged = counted;
         damaged.parameters.add_table(USAGES, vec![b'a', b'\t', 200]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
@@ -330,7 +331,7 @@ pub(crate) mod tests {
         assert_eq!(changed(&|bundle| of(bundle, "text.embedding.position")), whole);
         assert_ne!(changed(&|bundle| of(bundle, "name.embedding.position")), whole);
         assert_ne!(changed(&|bundle| bundle.manifest.concepts = ConceptNames::Preferred), whole);
-        // What was written is what was read.
+        // Unchanged by a round trip.
         let back = DualBundle::from_bytes(&bundle().to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
         assert_eq!(back.names_fingerprint(), whole);
     }

@@ -1,6 +1,6 @@
-//! What was trained, as one file: weights, vocabulary and settings in a safetensors file.
+//! Bundles: a trained model as one safetensors file.
 //!
-//! The settings and the vocabulary stand in the metadata of the file, so a model travels as one file that any safetensors reader can look into.
+//! Settings and vocabulary are in the metadata of the file, so a model is self-contained and any safetensors reader can inspect it.
 
 pub mod cross_encoder;
 pub mod dual_encoder;
@@ -16,32 +16,32 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::models::decision::Decision;
 use crate::models::fusion::Fusion;
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::models::rescnn::ResCnnConfig;
 use crate::models::rescnn::infer::ResCnnEncoder;
 use crate::models::rescnn::names::NameEncoder;
 use crate::models::tagger::TaggerConfig;
-use crate::models::tagger::features::{Viewer, Vocabulary};
+use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
 use crate::models::tagger::gazetteer::Gazetteer;
 use crate::models::tagger::infer::Tagger;
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::Pieces;
 
-/// The name of the file in the folder of a run.
+/// Name of the bundle in a run folder.
 pub const FILE: &str = "model.safetensors";
 
-/// The format that this program writes, and the newest that it reads.
+/// The format that is written, and the newest that can be read.
 pub const FORMAT: u32 = 1;
 
 pub(crate) const MANIFEST: &str = "settings";
 pub(crate) const VOCABULARY: &str = "vocabulary";
 
-/// What the model learned from, as JSON.
+/// Metadata key of the record of training documents, as JSON.
 const LEARNED: &str = "learned";
 
-/// The metadata of a bundle.
+/// Builds the metadata of a bundle.
 pub(crate) fn metadata_of(
     manifest: &impl Serialize,
     pieces: &Pieces,
@@ -56,7 +56,7 @@ pub(crate) fn metadata_of(
     Ok(metadata)
 }
 
-/// What a bundle learned from; `None` where it was written without a record.
+/// The record of training documents; `None` if the bundle has none.
 pub(crate) fn learned_in(metadata: &BTreeMap<String, String>, path: &Path) -> Result<Option<Learned>> {
     let refused = |error| {
         Error::artifact(path, format!("invalid training record: {error}"))
@@ -65,7 +65,7 @@ pub(crate) fn learned_in(metadata: &BTreeMap<String, String>, path: &Path) -> Re
     metadata.get(LEARNED).map(|json| serde_json::from_str(json).map_err(refused)).transpose()
 }
 
-/// The content of a bundle with this record in the place of another one, or of none: weights and settings stay as they are, to the byte.
+/// Replaces or adds the record of training documents of a bundle; weights and settings stay identical to the byte.
 pub fn with_record(bytes: &[u8], path: &Path, learned: &Learned) -> Result<Vec<u8>> {
     let mut metadata = Parameters::metadata(bytes, path)?;
     let refused = |error| Error::invalid(format!("cannot write the training record: {error}"));
@@ -73,33 +73,33 @@ pub fn with_record(bytes: &[u8], path: &Path, learned: &Learned) -> Result<Vec<u
     Parameters::with_metadata(bytes, path, &metadata)
 }
 
-/// What a bundle says of itself.
+/// Settings of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The number of the format.
+    /// Format number.
     pub format: u32,
-    /// The encoder of names.
+    /// Configuration of the name encoder.
     pub rescnn: ResCnnConfig,
-    /// How lexical and dense evidence come together.
+    /// Fusion of lexical and dense scores, and calibration.
     pub fusion: Fusion,
-    /// The weights of the lexical evidence, as `canonym train` writes them.
+    /// Weights of the lexical linker, as written by `canonym train`.
     pub lexical: serde_json::Value,
-    /// The recogniser, where the bundle has one.
+    /// The tagger, if the bundle has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tagger: Option<TaggerManifest>,
-    /// For people: data, figures, limits, licence.
+    /// Model card in free text: data, scores, limitations, licence.
     #[serde(default)]
     pub card: String,
 }
 
-/// Reads a bundle, or the one in a folder that `canonym train` wrote; gives its file, too.
+/// Reads a bundle file, or the one in a run folder of `canonym train`; also returns its path.
 pub fn read_file(path: &Path) -> Result<(PathBuf, Vec<u8>)> {
     let file = if path.is_dir() { path.join(FILE) } else { PathBuf::from(path) };
     let bytes = std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
     Ok((file, bytes))
 }
 
-/// Which system the content of a bundle is of; `None` where it does not say, as those of names and taggers do not.
+/// The `system` of a bundle; `None` for bundles of name encoders and taggers, which have no such field.
 pub fn system_in(bytes: &[u8], path: &Path) -> Result<Option<String>> {
     #[derive(Deserialize)]
     struct System {
@@ -110,63 +110,63 @@ pub fn system_in(bytes: &[u8], path: &Path) -> Result<Option<String>> {
     Ok(system.and_then(|system| system.system))
 }
 
-/// What a bundle says of its tagger.
+/// Settings of a tagger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaggerManifest {
-    /// Its sizes.
+    /// Model configuration.
     pub config: TaggerConfig,
-    /// What each layer is for.
-    pub layers: Vec<LayerType>,
-    /// How what it finds and what the knowledge base knows come together.
+    /// Label sets, in order.
+    pub layers: Vec<LabelSet>,
+    /// Weights of the pipeline's decisions.
     pub decision: Decision,
 }
 
-/// What the record of a bundle calls its tagger.
+/// Name of the tagger in the record of training documents.
 pub const TAGGER_PART: &str = "tagger";
 
-/// What it calls the weights by which tagger, dictionary and linker come together.
+/// Name of the decision weights in the record of training documents.
 pub const EVIDENCE_PART: &str = "evidence weights";
 
-/// Where the weights of the tagger stand.
+/// Scope of the tagger's weights.
 const TAGGER: &str = "tagger.";
 
-/// Its words, one a line.
+/// Key of the tagger's vocabulary, one word per line.
 const WORDS: &str = "tagger.words";
 
-/// What names were used for, one name a line.
+/// Key of the mention prior, one name per line.
 const USAGES: &str = "tagger.usages";
 
-/// The names that it knows.
+/// Key of the gazetteer.
 const GAZETTEER: &str = "tagger.gazetteer";
 
-/// A model that can be run.
+/// A trained name encoder, optionally with a tagger.
 #[derive(Debug, Clone)]
 pub struct Bundle {
-    /// What it says of itself.
+    /// Settings.
     pub manifest: Manifest,
-    /// Its weights.
+    /// Weights.
     pub parameters: Parameters,
-    /// Its vocabulary.
+    /// Vocabulary.
     pub pieces: Pieces,
-    /// A number that differs for different content; 0 where it was not read from a file.
+    /// Hash of the content; 0 unless read from a file.
     pub fingerprint: u128,
-    /// What it learned from; `None` where nobody recorded it.
+    /// Record of the training documents; `None` if the bundle has none.
     pub learned: Option<Learned>,
 }
 
 impl Bundle {
-    /// The content of the file.
+    /// Serialises the bundle.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
         self.parameters.to_bytes(precision, &metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?)
     }
 
-    /// Opens the file, or the one in a folder that `canonym train` wrote.
+    /// Opens a bundle file, or the one in a run folder of `canonym train`.
     pub fn open(path: &Path) -> Result<Bundle> {
         let (file, bytes) = read_file(path)?;
         Bundle::from_bytes(&bytes, &file)
     }
 
-    /// Reads the content of a file; `path` is for messages.
+    /// Deserialises a bundle; `path` is used in error messages.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Bundle> {
         let (parameters, metadata) = Parameters::from_bytes(bytes, path)?;
         let refused = |message: String| {
@@ -200,11 +200,11 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// The same bundle with a tagger.
+    /// Adds a tagger.
     #[must_use]
     pub fn with_tagger(
         mut self,
-        (viewer, usages): (&Viewer, &Usages),
+        (viewer, usages): (&FeatureExtractor, &MentionPrior),
         parameters: &Parameters,
         manifest: TaggerManifest,
     ) -> Bundle {
@@ -218,7 +218,7 @@ impl Bundle {
         self
     }
 
-    /// The same bundle without a tagger: what links names.
+    /// Removes the tagger, which leaves the name encoder.
     #[must_use]
     pub fn without_tagger(&self) -> Bundle {
         let mut parameters = Parameters::default();
@@ -231,33 +231,33 @@ impl Bundle {
         Bundle { manifest: Manifest { tagger: None, ..self.manifest.clone() }, parameters, learned, ..self.clone() }
     }
 
-    /// The recogniser, where there is one.
+    /// The tagger, if there is one.
     pub fn typed_tagger(&self) -> Result<Option<TypedTagger>> {
         let Some(TaggerManifest { config, layers, .. }) = &self.manifest.tagger else { return Ok(None) };
         let damaged = |what: &str| Error::invalid(format!("cannot read {what} of the tagger"));
         let lines = |table: &str| std::str::from_utf8(self.parameters.table(table)?).map_err(|_| damaged("a table"));
         let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
-        let usages = Usages::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the usages"))?;
+        let usages = MentionPrior::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the usages"))?;
         let gazetteer = Gazetteer::from_bytes(self.parameters.table(GAZETTEER)?).ok_or_else(|| damaged("the names"))?;
         let weights = self.parameters.under(TAGGER);
         config.check(&weights, vocabulary.n_rows(), layers.len())?;
         let tagger = Tagger::new(config, &weights, layers.len())?;
-        let viewer = Viewer { vocabulary, gazetteer, n_grams: config.n_grams };
+        let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: config.n_grams };
         Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), usages }))
     }
 
-    /// The weights of the recogniser; none where there is no recogniser.
+    /// Weights of the tagger; empty without a tagger.
     pub fn tagger_weights(&self) -> Parameters {
         self.parameters.under(TAGGER)
     }
 
-    /// The dense side of the model.
+    /// The name encoder.
     pub fn name_encoder(&self) -> Result<NameEncoder> {
         let encoder = ResCnnEncoder::new(&self.manifest.rescnn, &self.parameters, self.pieces.unknown)?;
         Ok(NameEncoder { pieces: self.pieces.clone(), encoder })
     }
 
-    /// The weights of the lexical side.
+    /// Weights of the lexical linker.
     pub fn lexical(&self) -> Result<LexicalModel> {
         LexicalModel::from_json(&self.manifest.lexical.to_string())
     }
@@ -266,7 +266,7 @@ impl Bundle {
 #[derive(Deserialize)]
 struct Format {
     format: u32,
-    /// What bundles of other kinds of models call theirs.
+    /// Only bundles of other models have this field.
     #[serde(default)]
     system: Option<String>,
 }
@@ -279,7 +279,7 @@ pub(crate) mod tests {
     use crate::tensor::matrix::Matrix;
     use crate::tensor::random::SplitMix64;
 
-    /// A small encoder of names, drawn at random.
+    /// A small, randomly initialised name encoder.
     pub fn bundle() -> Bundle {
         let rescnn = ResCnnConfig { width: 8, n_filters: 3, hidden: 4, n_blocks: 1, ..Default::default() };
         let pieces = Pieces::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
@@ -333,7 +333,7 @@ pub(crate) mod tests {
         );
         let trained = Bundle { learned: Some(learned.clone()), ..bundle() };
         assert_eq!(trained.to_bytes(Precision::Half).unwrap(), new);
-        // A second record takes the place of the first.
+        // Writing the same record again changes nothing.
         assert_eq!(with_record(&new, path, &learned).unwrap(), new);
         let mut metadata = Parameters::metadata(&old, path).unwrap();
         metadata.insert(LEARNED.to_owned(), "{\"sources\": 7}".to_owned());
@@ -370,12 +370,12 @@ pub(crate) mod tests {
     fn a_tagger_travels_with_the_bundle_and_is_checked() {
         let config = TaggerConfig { n_grams: 8, width: 6, distances: vec![1], share_after: 1, ..Default::default() };
         let vocabulary = Vocabulary::count(["liver disease"], 1, 9);
-        let viewer = Viewer { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
+        let viewer = FeatureExtractor { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
         let mut weights = Parameters::default();
         config.init(&mut weights, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(2));
-        let layers = vec![LayerType { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
+        let layers = vec![LabelSet { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
         let manifest = TaggerManifest { config, layers, decision: Decision::BEGIN };
-        let whole = bundle().with_tagger((&viewer, &Usages::default()), &weights, manifest);
+        let whole = bundle().with_tagger((&viewer, &MentionPrior::default()), &weights, manifest);
         let back = opened(&whole.to_bytes(Precision::Single).unwrap()).unwrap();
         assert_eq!(back.manifest.tagger, whole.manifest.tagger);
         assert_eq!(back.typed_tagger().unwrap().unwrap().viewer, viewer);

@@ -1,7 +1,7 @@
-//! Whole encoders of checkpoints: names and layout of Hugging Face on one side, those of [`crate::models::bert`] on the other.
+//! Converts whole encoders between the names and layout of Hugging Face and those of [`crate::models::bert`].
 //!
-//! A linear layer of Hugging Face keeps one row for each output, ours one for each input; and ours computes queries, keys and values as
-//! one. Heads that stand on the encoder, such as those of pre-training, are passed over.
+//! Linear layers of Hugging Face are `[out, in]`, ours are `[in, out]`, and ours combine queries, keys and values in one weight. Task heads
+//! of a checkpoint, such as those for pre-training, are ignored.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,21 +21,21 @@ use crate::tokenizer::Pieces;
 
 const CONFIG: &str = "config.json";
 
-/// Rows of a tensor that are transposed together, so that each line of the cache is written once.
+/// Block size of the transposition, so that each cache line is written once.
 const BLOCK: usize = 16;
 
-/// A tensor of a checkpoint, and the columns of the weight of ours that hold it.
+/// A tensor of a checkpoint, and the columns of our weight that hold it.
 #[derive(Debug)]
 struct Tensor {
     name: String,
-    /// Its shape there.
+    /// Its shape in the checkpoint.
     shape: Vec<usize>,
-    /// The first of its columns in ours.
+    /// Its first column in our weight.
     first: usize,
     transposed: bool,
 }
 
-/// What a config says of other kinds of models.
+/// Fields of `config.json` that distinguish other kinds of models.
 #[derive(Deserialize)]
 struct Kind {
     model_type: Option<String>,
@@ -44,8 +44,7 @@ struct Kind {
     is_decoder: bool,
 }
 
-/// Adds the encoder in a folder to weights, under a scope, and gives its shape and its vocabulary. The pooler is left out where the folder
-/// has none.
+/// Reads an encoder into `parameters` under `scope`; returns its configuration and vocabulary. The pooler is optional.
 pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Result<(BertConfig, Pieces)> {
     let path = weights_in(folder)?;
     let config = read_config(&folder.join(CONFIG))?;
@@ -97,8 +96,8 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
     Ok((config, pieces))
 }
 
-/// Writes the encoder of a scope into a folder that Hugging Face and [`read_bert`] read: `config.json`, `model.safetensors`, `vocab.txt` and
-/// `tokenizer_config.json`.
+/// Writes the encoder under `scope` to a folder that Hugging Face and [`read_bert`] can read: `config.json`, `model.safetensors`,
+/// `vocab.txt` and `tokenizer_config.json`.
 pub fn write_bert(
     folder: &Path,
     (config, pieces): (&BertConfig, &Pieces),
@@ -148,12 +147,12 @@ fn weights_to_bytes(config: &BertConfig, scope: &str, parameters: &Parameters) -
         let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(refused)?;
         views.push((tensor.name.as_str(), view));
     }
-    // Without this entry older versions of transformers refuse a file.
+    // Older versions of transformers reject files without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     safetensors::serialize(views, Some(metadata)).map_err(refused)
 }
 
-/// The shape in a `config.json`; other kinds of models are refused.
+/// Reads the configuration from `config.json`; other kinds of models are an error.
 fn read_config(path: &Path) -> Result<BertConfig> {
     let refused = |message: String| {
         let hint = "use a BERT checkpoint folder, such as BERT, BioBERT, SciBERT, PubMedBERT, SapBERT or MiniLM";
@@ -161,7 +160,7 @@ fn read_config(path: &Path) -> Result<BertConfig> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
     let wrong = |error: serde_json::Error| refused(format!("invalid BERT config: {error}"));
-    // Of what kind it is comes first: configs of others lack fields.
+    // Checked first: configurations of other models lack fields.
     let kind: Kind = serde_json::from_str(&text).map_err(wrong)?;
     match (kind.model_type.as_deref(), kind.position_embedding_type.as_deref()) {
         (None | Some("bert"), None | Some("absolute")) => {}
@@ -178,13 +177,13 @@ fn read_config(path: &Path) -> Result<BertConfig> {
     Ok(config)
 }
 
-/// A tensor by its name, or by the one that older checkpoints have.
+/// Finds a tensor by its name, or by the name in older checkpoints.
 fn find<'a>(all: &'a Parameters, prefix: &str, name: &str) -> Option<&'a Matrix> {
     let older = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta");
     [name, &older].into_iter().find_map(|name| all.get(&format!("{prefix}{name}")).ok())
 }
 
-/// The tensors of a checkpoint that make a weight of ours.
+/// The checkpoint tensors that make up one of our weights.
 fn tensors(weight: &Weight) -> Vec<Tensor> {
     let Weight { name, n_rows, n_cols } = weight;
     let (of, end) = name.rsplit_once('.').expect("every weight has a part");
@@ -224,7 +223,7 @@ fn tensors(weight: &Weight) -> Vec<Tensor> {
 }
 
 impl Tensor {
-    /// Writes the tensor into its columns of `to`.
+    /// Copies a checkpoint tensor into its columns of `to`.
     fn put(&self, from: &Matrix, to: &mut Matrix) {
         if self.transposed {
             for block in (0..from.n_rows).step_by(BLOCK) {
@@ -241,7 +240,7 @@ impl Tensor {
         }
     }
 
-    /// Reads the tensor from its columns of `from`.
+    /// Extracts a checkpoint tensor from its columns of `from`.
     fn take(&self, from: &Matrix) -> Vec<f32> {
         let n_cols = if self.transposed { self.shape[0] } else { self.shape[self.shape.len() - 1] };
         let at = |row: usize, col: usize| from.row(row)[self.first + col];
@@ -270,7 +269,7 @@ mod tests {
         (folder, config, parameters)
     }
 
-    /// Writes the tensors of a folder again, under other names or without some.
+    /// Rewrites the tensors of a folder, renamed or removed by `rename`.
     fn rewrite(folder: &Path, rename: impl Fn(&str) -> Option<String>) {
         let bytes = std::fs::read(folder.join(WEIGHTS)).unwrap();
         let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
@@ -295,7 +294,7 @@ mod tests {
         let theirs = Parameters::read(&folder.path().join(WEIGHTS)).unwrap().0;
         let key = theirs.get("encoder.layer.1.attention.self.key.weight").unwrap();
         let ours = parameters.get("layer.1.attention.input.weight").unwrap();
-        // The key of output 5 and input 2.
+        // Key weight of output 5 and input 2.
         assert_eq!(key.row(5)[2], ours.row(2)[12 + 5]);
         let inner = theirs.get("encoder.layer.0.intermediate.dense.weight").unwrap();
         assert_eq!((inner.n_rows, inner.n_cols), (10, 12));

@@ -1,7 +1,7 @@
-//! BERT checkpoints: folders as Hugging Face has them, with `model.safetensors`, `config.json` and a vocabulary.
+//! BERT checkpoints in the folder layout of Hugging Face, with `model.safetensors`, `config.json` and a vocabulary.
 //!
-//! [`read_bert`] reads an encoder and [`write_bert`] writes one. [`read_embeddings`] reads what stands before its first layer alone:
-//! embeddings of words, places and types, and their norm.
+//! [`read_bert`] and [`write_bert`] read and write an encoder. [`read_embeddings`] reads only its embedding layer: word, position and type
+//! embeddings with their layer norm.
 
 mod bert;
 
@@ -15,20 +15,20 @@ use crate::tokenizer::Pieces;
 
 pub use bert::{read_bert, write_bert};
 
-/// The file of weights in the folder.
+/// File name of the weights.
 const WEIGHTS: &str = "model.safetensors";
 
-/// Weights as PyTorch keeps them.
+/// File name of PyTorch weights, which are not supported.
 const PICKLE: &str = "pytorch_model.bin";
 
-/// What stands before the names of tensors in some checkpoints.
+/// Prefixes of tensor names in checkpoints.
 const PREFIXES: [&str; 3] = ["", "bert.", "model."];
 
-/// What to do about a checkpoint that cannot be used.
+/// Hint for checkpoints that cannot be used.
 const HINT: &str =
     "use a BERT checkpoint folder with safetensors weights; `docs/formats.md` describes how to convert others";
 
-/// What a model needs, what checkpoints call it, and what older ones call it.
+/// Our name of each embedding tensor, its name in checkpoints, and its name in older checkpoints.
 const TENSORS: [(&str, &str, &str); 5] = [
     ("embedding.word", "word_embeddings.weight", "word_embeddings.weight"),
     ("embedding.position", "position_embeddings.weight", "position_embeddings.weight"),
@@ -37,7 +37,7 @@ const TENSORS: [(&str, &str, &str); 5] = [
     ("embedding.norm.bias", "LayerNorm.bias", "LayerNorm.beta"),
 ];
 
-/// Adds the embeddings of a checkpoint to weights and gives its vocabulary; of places the first `n_places` are kept.
+/// Reads the embeddings of a checkpoint into `parameters`, with the first `n_places` position embeddings; returns the vocabulary.
 pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Pieces> {
     let pieces = Pieces::read(folder)?;
     if !pieces.normalizer.is_uncased() {
@@ -77,17 +77,17 @@ pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Paramete
     Ok(pieces)
 }
 
-/// The names of what [`read_embeddings`] adds.
+/// Names of the weights that [`read_embeddings`] adds.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TENSORS.into_iter().map(|(ours, _, _)| ours)
 }
 
-/// Whether a tensor holds places counted from 0, which some checkpoints keep and nobody needs.
+/// Whether a tensor holds the position ids 0, 1, 2, …, which some checkpoints contain and nothing uses.
 fn is_counted(name: &str) -> bool {
     name.ends_with("position_ids")
 }
 
-/// The file of weights in a folder; where there is none, an error that tells what is there instead.
+/// The weights file in a folder; if it is missing, the error says what was found instead.
 fn weights_in(folder: &Path) -> Result<PathBuf> {
     let path = folder.join(WEIGHTS);
     if path.exists() {

@@ -1,7 +1,7 @@
-//! The vectors of the names of a knowledge base, computed once and kept in a file.
+//! On-disk cache of the name embeddings of a knowledge base.
 //!
-//! The file is named after the fingerprints of the knowledge base and of the model, so that neither can meet the vectors of another. Values
-//! have 16 bits, in the file and in use: what was read back links as what was just computed.
+//! The file is named after the fingerprints of knowledge base and model, so embeddings are never mixed up. Values are rounded to f16 both
+//! on disk and in memory, so cached and new embeddings link alike.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ use crate::tensor::matrix::Matrix;
 
 const KIND: Kind = Kind { tag: *b"VECT", name: "table of vectors", format: 1 };
 
-/// Values that one thread converts at a time.
+/// Values per thread in conversions.
 const PIECE: usize = 1 << 16;
 
-/// Where vectors are kept and which model makes them.
+/// Location of the cache, and the model that computes the embeddings.
 #[derive(Debug, Clone)]
 pub struct VectorCache {
-    /// The folder; it is made when it is first needed. Nothing is kept where there is none.
+    /// Cache folder, created on first use; `None` disables the cache.
     pub folder: Option<PathBuf>,
-    /// A number that differs for different models.
+    /// Fingerprint of the model.
     pub model: u128,
 }
 
 impl VectorCache {
-    /// The file of the vectors of a knowledge base.
+    /// Cache file of a knowledge base.
     pub fn file(&self, kb: &KnowledgeBase) -> Option<PathBuf> {
         let name = format!("{:032x}-{:032x}.vectors", kb.container().fingerprint(), self.model);
         self.folder.as_ref().map(|folder| folder.join(name))
     }
 
-    /// The index of the forms of a knowledge base, from its file where there is one. `made` is told why a file could not be written or used;
-    /// linking goes on without.
+    /// Index over the forms of a knowledge base, from the cache if possible. `made` receives errors of reading or writing the cache; these
+    /// are not fatal.
     pub fn index(&self, kb: &KnowledgeBase, names: &NameEncoder, made: &mut dyn FnMut(Error)) -> FlatIndex {
         let encode = || {
             let mut vectors = names.encode_forms(kb);
@@ -50,7 +50,7 @@ impl VectorCache {
         FlatIndex::of_normalised(vectors.expect("names of any length are encoded"))
     }
 
-    /// Vectors of a knowledge base, rows and columns as given, from the file where there is one, else as `encode` makes them.
+    /// Embeddings of a knowledge base with the given shape, from the cache if possible, otherwise from `encode`.
     pub fn vectors(
         &self,
         kb: &KnowledgeBase,
@@ -114,10 +114,10 @@ fn read(path: &Path, n_rows: usize, n_cols: usize) -> Result<Matrix> {
     Ok(Matrix::new(n_rows, n_cols, singles(&halves)))
 }
 
-/// The variable that names the folder where the vectors of names are kept.
+/// Environment variable with the cache folder.
 const CACHE: &str = "CANONYM_CACHE";
 
-/// Where the vectors of names are kept: the folder that is named, else the one that the system has for such things.
+/// The cache folder: `CANONYM_CACHE`, otherwise the user's cache directory.
 pub fn cache_folder() -> Option<PathBuf> {
     let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let of_system = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));

@@ -1,31 +1,31 @@
-//! Rows in 8 bits, which tell fast what may be among the nearest. The choice among these is exact.
+//! First pass over rows quantised to 8 bits, which preselects rows for an exact search.
 //!
-//! A search for one query reads every row once, so its time is that of the memory; a quarter of the bytes take a quarter of it.
+//! The search for a single query is limited by memory bandwidth; reading a quarter of the bytes takes a quarter of the time.
 
 use rayon::prelude::*;
 
 use super::Hit;
 use crate::tensor::matrix::{Matrix, Vectorised, dot, vectorised};
 
-/// Rows that a thread takes at a time.
+/// Rows per thread.
 const ROWS: usize = 4096;
 
-/// What summing singles may add to a difference, for each unit of length.
+/// Bound of the rounding error of single-precision sums, per unit of norm.
 const ROUNDING: f32 = 1e-5;
 
-/// The rows of a matrix in 8 bits, each with its own scale.
+/// Rows quantised to 8 bits, each with its own scale.
 #[derive(Debug, Clone)]
 pub struct Coarse {
     values: Vec<i8>,
     scales: Vec<f32>,
-    /// The greatest length of what rounding took from a row.
+    /// Maximum L2 norm of the quantisation error of a row.
     lost: f32,
-    /// The greatest length of a row.
+    /// Maximum norm of a row.
     length: f32,
 }
 
 impl Coarse {
-    /// The rows, rounded.
+    /// Quantises rows.
     pub fn of(rows: &Matrix) -> Coarse {
         let n_cols = rows.n_cols.max(1);
         let mut values = vec![0i8; rows.values.len()];
@@ -42,7 +42,7 @@ impl Coarse {
         Coarse { values, scales, lost: greatest(|size| size.0), length: greatest(|size| size.1) }
     }
 
-    /// The `k` rows of the greatest inner products with a query of length 1, best first; of equal ones the first row comes first.
+    /// The `k` rows with the highest inner product with a query of norm 1, best first; ties in row order.
     pub fn search(&self, rows: &Matrix, query: &[f32], k: usize) -> Vec<Hit> {
         if k == 0 || rows.n_rows == 0 || query.is_empty() {
             return Vec::new();
@@ -56,22 +56,22 @@ impl Coarse {
             .zip(self.values.par_chunks(ROWS * query.len()))
             .zip(self.scales.par_chunks(ROWS))
             .for_each(|((to, values), scales)| vectorised(Products { query: &rounded, scale, values, scales, to }));
-        // A score is at most this far from the exact one, so a row that is farther below the k-th is none of the k nearest.
+        // Bound of the error of a quantised score: rows farther below the k-th score cannot be among the top k.
         let bound = self.lost + (lost + ROUNDING) * (self.length + self.lost);
         let limit = kth(&scores, k) - 2.0 * bound;
         let near = scores.iter().enumerate().filter(|(_, score)| **score >= limit);
         let mut hits: Vec<Hit> =
             near.map(|(row, _)| Hit { row: row as u32, score: dot(query, rows.row(row)) }).collect();
-        // Stable, and hits come in the order of rows.
+        // Stable sort; hits are in row order before.
         hits.sort_by(|left, right| right.score.total_cmp(&left.score));
         hits.truncate(k);
         hits
     }
 }
 
-/// The `k`-th greatest value; the least possible where there are fewer.
+/// The k-th largest value; negative infinity if there are fewer values.
 fn kth(values: &[f32], k: usize) -> f32 {
-    // The greatest `k` so far, the least of them last.
+    // The k largest values so far, in descending order.
     let mut best: Vec<f32> = Vec::with_capacity(k.min(values.len()) + 1);
     let mut limit = f32::NEG_INFINITY;
     for value in values {
@@ -87,7 +87,7 @@ fn kth(values: &[f32], k: usize) -> f32 {
     limit
 }
 
-/// Writes a row in 8 bits; gives its scale and the length of what rounding took from it.
+/// Quantises a row; returns its scale and the norm of the quantisation error.
 struct Rounded<'a> {
     row: &'a [f32],
     to: &'a mut [i8],
@@ -116,7 +116,7 @@ impl Vectorised for Rounded<'_> {
     }
 }
 
-/// Inner products of a query with rows.
+/// Inner products of a quantised query with quantised rows.
 struct Products<'a> {
     query: &'a [i16],
     scale: f32,
@@ -151,7 +151,7 @@ mod tests {
             let mut drawn =
                 |n: usize| Matrix::new(n, n_cols, (0..n * n_cols).map(|_| random::normal(&mut rng)).collect());
             let (mut rows, mut queries) = (drawn(n_rows), drawn(10));
-            // Some rows are the same, one is nothing, and not all are of one length.
+            // Includes duplicate rows, a zero row and rows of different norms.
             rows.values.copy_within(..2 * n_cols, 2 * n_cols);
             rows.row_mut(4).fill(0.0);
             queries.normalise_rows();

@@ -1,4 +1,4 @@
-//! Exact search among vectors by cosine.
+//! Exact nearest-neighbour search by cosine or inner product.
 
 pub mod cache;
 mod coarse;
@@ -11,62 +11,62 @@ use rayon::prelude::*;
 
 use crate::tensor::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
 
-/// Rows that are compared with a block of queries at a time; their scores stay in the cache.
+/// Rows compared with a block of queries at a time; their scores fit the cache.
 const ROWS: usize = 2048;
 
-/// Queries that one thread takes at a time.
+/// Queries per thread.
 const QUERIES: usize = 128;
 
-/// With so few queries threads share the rows, not the queries.
+/// Up to this many queries, threads share the rows instead of the queries.
 const FEW: usize = 32;
 
-/// So few queries are compared with rows of 8 bits first.
+/// Up to this many queries, the 8-bit first pass is used.
 const VERY_FEW: usize = 8;
 
-/// With so many rows; fewer are in the cache of the machine as they are.
+/// Minimum number of rows for the first pass; smaller indexes fit the cache anyway.
 const MANY: usize = 8192;
 
-/// A row that was found.
+/// A search result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// The row in the index.
+    /// Row in the index.
     pub row: u32,
-    /// The cosine.
+    /// Cosine or inner product with the normalised query.
     pub score: f32,
 }
 
-/// Vectors, most often of length 1, compared one by one.
+/// Flat index: every row is compared.
 #[derive(Debug, Clone)]
 pub struct FlatIndex {
-    // Private: every row has length 1, up to rounding, or 0; except where it was made to search by inner products.
+    // Private: rows are L2-normalised or zero, except for an inner-product index.
     rows: Matrix,
-    // Private: the same rows in 8 bits, made when they are first needed.
+    // Private: the quantised rows, computed on first use.
     coarse: OnceLock<Coarse>,
 }
 
 impl FlatIndex {
-    /// An index over the rows of a matrix; they are normalised.
+    /// Index by cosine; normalises the rows.
     pub fn new(mut rows: Matrix) -> FlatIndex {
         rows.normalise_rows();
         FlatIndex { rows, coarse: OnceLock::new() }
     }
 
-    /// An index over rows that have length 1 already, up to what rounding does.
+    /// Index by cosine over rows that are already normalised, up to rounding.
     pub fn of_normalised(rows: Matrix) -> FlatIndex {
         FlatIndex { rows, coarse: OnceLock::new() }
     }
 
-    /// An index that searches by inner products: the score of a hit is the cosine times the length of its row.
+    /// Index by inner product: rows are not normalised.
     pub fn by_inner_product(rows: Matrix) -> FlatIndex {
         FlatIndex { rows, coarse: OnceLock::new() }
     }
 
-    /// The vectors.
+    /// The indexed vectors.
     pub fn rows(&self) -> &Matrix {
         &self.rows
     }
 
-    /// The nearest `k` rows of each query, best first; of equal ones the first row comes first. Queries need not be normalised.
+    /// The nearest `k` rows of each query, best first; ties in row order. Queries are normalised.
     pub fn search(&self, queries: &Matrix, k: usize) -> Vec<Vec<Hit>> {
         let mut queries = queries.clone();
         queries.normalise_rows();
@@ -82,7 +82,7 @@ impl FlatIndex {
             let coarse = self.coarse();
             return (0..queries.n_rows).map(|query| coarse.search(&self.rows, queries.row(query), k)).collect();
         }
-        // Too few queries for all threads: each takes some of the rows.
+        // Too few queries for all threads: each takes a range of rows.
         let n_blocks = self.rows.n_rows.div_ceil(8 * ROWS);
         let block = |block: usize| {
             let rows = block * 8 * ROWS..((block + 1) * 8 * ROWS).min(self.rows.n_rows);
@@ -91,7 +91,7 @@ impl FlatIndex {
         let blocks: Vec<Vec<Vec<Hit>>> = (0..n_blocks).into_par_iter().map(block).collect();
         let merge = |query: usize| {
             let mut hits: Vec<Hit> = blocks.iter().flat_map(|block| block[query].iter().copied()).collect();
-            // Stable, and blocks come in the order of rows.
+            // Stable sort; blocks are in row order.
             hits.sort_by(|left, right| right.score.total_cmp(&left.score));
             hits.truncate(k);
             hits
@@ -103,7 +103,7 @@ impl FlatIndex {
         match self.coarse.get() {
             Some(coarse) => coarse,
             None => {
-                // Made before the lock is taken: its threads may come here, too, while they wait for each other.
+                // Computed before taking the lock: its threads may re-enter this function while they wait for each other.
                 let made = Coarse::of(&self.rows);
                 self.coarse.get_or_init(|| made)
             }
@@ -131,7 +131,7 @@ impl FlatIndex {
     }
 }
 
-/// What a score has to be greater than.
+/// The score that a hit must exceed to enter the top `k`.
 fn limit_of(best: &[Hit], k: usize) -> f32 {
     if best.len() < k { f32::NEG_INFINITY } else { best.last().map_or(f32::INFINITY, |hit| hit.score) }
 }

@@ -1,26 +1,26 @@
-//! The logistic models that weigh the evidence for span proposals and their concepts.
+//! Logistic regression over the features of span proposals: is the span a mention, and is its concept correct.
 
 use serde::{Deserialize, Serialize};
 
-/// Features of a span proposal: a block for each of `BLOCKS`, with all of [`FEATURES`] and then with all of them once more, as far as the text reads
-/// like a research article ([`canonym_core::text::register`]): the tagger was trained on such texts.
+/// Features of a span proposal. Each block of [`BLOCKS`] holds the values of [`FEATURES`] twice, the second time multiplied by the degree
+/// to which the text reads like a research article ([`canonym_core::text::register`]), since the tagger was trained on such texts.
 pub type Evidence = [f32; N_FEATURES];
 
-/// The number of features.
+/// Total number of features.
 pub const N_FEATURES: usize = BLOCKS.len() * WIDTH;
 
-/// The number of features of a block.
+/// Number of features per block.
 pub(crate) const WIDTH: usize = 2 * N_SPOKEN;
 
-/// The number of features that are told apart.
+/// Number of distinct features, without the interaction with the register of the text.
 pub const N_SPOKEN: usize = 11;
 
-/// Kinds of concepts, each with weights of its own. A concept is of the types in which the tagger marks its name; what is left counts as
-/// `untyped`. Where the sense inventory has read the place, `sense` counts alone.
+/// Feature blocks by entity type, each with its own weights. A concept is assigned to types by the tagger probabilities on its name; the
+/// rest goes to `untyped`. If the sense inventory resolved the span, only `sense` is used.
 pub const BLOCKS: [&str; 9] =
     ["Disease", "Chemical", "Gene", "Species", "Anatomy", "Process", "other", "untyped", "sense"];
 
-/// The block of a type of the tagger.
+/// The block of a tagger type.
 pub(crate) fn block_of(layer_type: &str) -> usize {
     let name = match layer_type {
         "Procedure" => "Process",
@@ -34,7 +34,7 @@ pub(crate) const OTHER: usize = 6;
 pub(crate) const UNTYPED: usize = 7;
 pub(crate) const SENSE: usize = 8;
 
-/// Name and sentence of each feature.
+/// Name and description of each feature.
 pub const FEATURES: [(&str, &str); N_SPOKEN] = [
     ("bias", "baseline"),
     ("tagger", "mention detector (context), type of the concept"),
@@ -49,27 +49,29 @@ pub const FEATURES: [(&str, &str); N_SPOKEN] = [
     ("longer", "longer mention around it that is a known name"),
 ];
 
-/// The weights of the features, and the thresholds.
+/// Feature weights and decision thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
-    /// Weights for a place to be a mention.
+    /// Weights of p(mention): the span is a mention.
     #[serde(with = "weights")]
     pub mention: Evidence,
-    /// Weights for place and concept to be right.
+    /// Weights of p(link): span and concept are correct.
     #[serde(with = "weights")]
     pub link: Evidence,
     /// Minimum probability of an unlinked mention.
-    pub least_mention: f32,
+    #[serde(alias = "least_mention")]
+    pub min_mention: f32,
     /// Minimum probability of a link.
-    pub least_link: f32,
-    /// The same in texts that read like research articles, where it is another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least_research: Option<f32>,
+    #[serde(alias = "least_link")]
+    pub min_link: f32,
+    /// The same for research articles, if it differs; texts in between are interpolated.
+    #[serde(alias = "least_research", default, skip_serializing_if = "Option::is_none")]
+    pub min_link_research: Option<f32>,
 }
 
 impl Decision {
-    /// What fitting begins with: the tagger for mentions, tagger and linker for links.
+    /// Initial weights of the fit: tagger score for mentions, tagger and linker score for links.
     pub const BEGIN: Decision = {
         let mut mention = [0.0; N_FEATURES];
         let mut link = [0.0; N_FEATURES];
@@ -83,11 +85,11 @@ impl Decision {
             (mention[WIDTH * block + 5], link[WIDTH * block + 5]) = (1.0, 1.0);
             block += 1;
         }
-        Decision { mention, link, least_mention: 0.5, least_link: 0.4, least_research: None }
+        Decision { mention, link, min_mention: 0.5, min_link: 0.4, min_link_research: None }
     };
 }
 
-/// Weights as a list of numbers.
+/// Serialises weights as a list of numbers.
 mod weights {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -100,7 +102,7 @@ mod weights {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Evidence, D::Error> {
         let mut weights = Vec::<f32>::deserialize(from)?;
-        // Models of before weigh all texts alike.
+        // Older models have no features for the register of the text.
         if weights.len() == N_FEATURES / 2 {
             weights = weights.chunks(N_SPOKEN).flat_map(|block| [block, &[0.0; N_SPOKEN]].concat()).collect();
         }
@@ -109,7 +111,7 @@ mod weights {
     }
 }
 
-/// The probability of a logistic model.
+/// Sigmoid of the dot product of weights and features.
 pub fn probability(weights: &Evidence, evidence: &Evidence) -> f32 {
     let logit: f32 = weights.iter().zip(evidence).map(|(weight, value)| weight * value).sum();
     1.0 / (1.0 + (-logit).exp())

@@ -1,21 +1,21 @@
-//! How lexical and dense evidence of a candidate concept become one score and one calibrated probability.
+//! Linear fusion of lexical and dense scores of a candidate, and calibration of the result.
 
 use canonym_core::link::lexical::Scored;
 use canonym_core::link::model::Calibration;
 use serde::{Deserialize, Serialize};
 
-/// What the evidence weighs.
+/// Weights of the scores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fusion {
-    /// The weight of the lexical score.
+    /// Weight of the lexical score.
     pub lexical: f32,
-    /// The weight of the cosine of the best name of a concept.
+    /// Weight of the dense score.
     pub cosine: f32,
-    /// The weight of a further voice: how near the name alone is, where a model that reads texts has one.
+    /// Weight of the name scorer, for models that read context and have one.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub name: f32,
-    /// From scores to probabilities.
+    /// Maps scores to probabilities.
     pub calibration: Calibration,
 }
 
@@ -25,28 +25,28 @@ fn is_nothing(weight: &f32) -> bool {
 }
 
 impl Fusion {
-    /// Dense evidence alone.
+    /// Dense score only.
     pub const DENSE: Fusion = Fusion::of(0.0, 1.0);
-    /// Lexical evidence alone.
+    /// Lexical score only.
     pub const LEXICAL: Fusion = Fusion::of(1.0, 0.0);
 
     pub(crate) const fn of(lexical: f32, cosine: f32) -> Fusion {
-        Fusion { lexical, cosine, name: 0.0, calibration: Calibration { score: 1.0, lead: 0.0, offset: 0.0 } }
+        Fusion { lexical, cosine, name: 0.0, calibration: Calibration { score: 1.0, margin: 0.0, offset: 0.0 } }
     }
 
-    /// What evidence is worth.
+    /// Fused score: the weighted sum.
     pub fn score(&self, evidence: &Evidence) -> f32 {
         self.lexical * evidence.scored.score + self.cosine * evidence.cosine + self.name * evidence.name
     }
 }
 
-/// A candidate concept and what speaks for it.
+/// A candidate concept with its scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Its best name by the lexical score.
     pub scored: Scored,
-    /// The greatest cosine of its compared names.
+    /// Dense score: the maximum cosine over its compared names. A dual encoder stores its log-probability here.
     pub cosine: f32,
-    /// That of its names by themselves, where a model that reads texts has a further voice; 0 otherwise.
+    /// Cosine of the name scorer; 0 without one.
     pub name: f32,
 }

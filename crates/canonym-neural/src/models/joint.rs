@@ -1,43 +1,43 @@
-//! How probable it is that a mention was found where one is and that its concept is right, too.
+//! Joint probability that a detected span is a mention and its concept is correct.
 //!
-//! A model that searches says how probable a span is, and its links how probable a concept is if the span is a mention. Their product is
-//! too low where both grow sure of the same things, so both log-odds are weighed by a logistic regression on held-out documents.
+//! A model with span search gives p(mention) and p(concept | mention). Their product is too low where the two are correlated, so a logistic
+//! regression on the log-odds of both is fitted on held-out documents.
 
 use canonym_core::link::fit::logistic;
 use serde::{Deserialize, Serialize};
 
-/// Spans less probable than this are not looked at.
+/// Minimum span probability for a span to be considered.
 pub const LEAST_SPAN: f32 = 0.05;
 
-/// What reasons say of it.
+/// Description of this feature in explanations.
 pub const IS_MENTION: &str = "mention detector: probability of a mention";
 
-/// The weights of both log-odds.
+/// Weights of the log-odds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Joint {
-    /// Of the span.
+    /// Weight of the span.
     pub span: f32,
-    /// Of the link.
+    /// Weight of the link.
     pub link: f32,
-    /// What is added.
+    /// Intercept.
     pub offset: f32,
-    /// Mentions less probable than this have no concept.
+    /// Threshold below which a mention stays unlinked.
     pub least: f32,
 }
 
 impl Joint {
-    /// Fits the weights to found spans: the probability of the span, that of its best concept, and whether both are right. Every span has a
-    /// concept then; the threshold is for the caller to choose.
+    /// Fits the weights on detected spans, each with span probability, probability of the best concept, and whether both are correct. The
+    /// threshold is 0; the caller chooses it.
     pub fn fit(found: &[(f32, f32, bool)]) -> Joint {
-        // Few spans say little, and weights stay small.
+        // With few spans, stronger regularisation keeps the weights small.
         let penalty = 1.0 / found.len().max(1) as f64;
         let rows: Vec<([f32; 3], bool)> = found.iter().map(|(span, link, right)| (row(*span, *link), *right)).collect();
         let [span, link, offset] = logistic(&[rows.as_slice()], penalty);
         Joint { span, link, offset, least: 0.0 }
     }
 
-    /// The probability that span and concept are right.
+    /// The probability that span and concept are correct.
     pub fn probability(&self, span: f32, link: f32) -> f32 {
         let [of_span, of_link, one] = row(span, link);
         crate::models::dual_encoder::spans::sigmoid(self.span * of_span + self.link * of_link + self.offset * one)
@@ -48,7 +48,7 @@ fn row(span: f32, link: f32) -> [f32; 3] {
     [log_odds(span), log_odds(link), 1.0]
 }
 
-/// The log-odds of a probability, within bounds.
+/// Log-odds of a probability, clamped.
 pub fn log_odds(probability: f32) -> f32 {
     let within = probability.clamp(1e-4, 1.0 - 1e-4);
     (within / (1.0 - within)).ln()
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn probabilities_are_shares_of_what_is_right() {
         let mut rng = SplitMix64::new(3);
-        // Whether a span is right and whether its concept is: two draws that know nothing of each other.
+        // Correctness of span and concept are drawn independently.
         let found: Vec<(f32, f32, bool)> = (0..20_000)
             .map(|_| {
                 let (span, link) = (random::unit(&mut rng), random::unit(&mut rng));

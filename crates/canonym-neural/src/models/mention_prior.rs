@@ -1,7 +1,7 @@
-//! What names were used for in annotated texts: how often each name meant which concept.
+//! Mention-entity prior p(e | m), counted in annotated texts.
 //!
-//! Annotators call a concept what no terminology does, and mean one of several concepts of a name nearly always. A count of the training part
-//! says so. It joins what a linker says as observations join a prior: as if the linker had seen one use of its own.
+//! Annotators use names that no terminology has, and an ambiguous name nearly always means the same concept in a corpus. The counts of the
+//! training set are combined with the linker: p = (p_linker + count) / (1 + total).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,24 +10,24 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::Candidate;
 use canonym_core::text::normalise::fold;
 
-/// How many uses the word of the linker is worth.
+/// Pseudo-count of the linker's probability.
 const PRIOR: f32 = 1.0;
 
-/// The share of uses whose concepts a knowledge base has, below which it is about something else.
+/// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ and the prior is empty.
 const LEAST_KNOWN: f64 = 0.2;
 
-/// The id of mentions without a concept.
+/// Id of unlinked mentions.
 const NONE: &str = "-";
 
-/// Counts of concepts by name.
+/// Counts of concept ids by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usages {
+pub struct MentionPrior {
     // Private: names are folded.
     of_name: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
-impl Usages {
-    /// Counts one use of a name; no id where it had no concept.
+impl MentionPrior {
+    /// Counts one mention; `None` for an unlinked one.
     pub fn add(&mut self, name: &str, id: Option<&str>) {
         let folded = fold(name);
         if !folded.is_empty() {
@@ -36,17 +36,17 @@ impl Usages {
         }
     }
 
-    /// The number of names.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.of_name.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.of_name.is_empty()
     }
 
-    /// A line a name: the name, and each id with its count, divided by tabs.
+    /// One line per name: the name and each id with its count, separated by tabs.
     pub fn to_lines(&self) -> String {
         let mut lines = String::new();
         for (name, ids) in &self.of_name {
@@ -57,9 +57,9 @@ impl Usages {
         lines
     }
 
-    /// From lines; `None` where one is damaged.
-    pub fn from_lines(lines: &str) -> Option<Usages> {
-        let mut usages = Usages::default();
+    /// Parses the lines of [`MentionPrior::to_lines`]; `None` if a line is malformed.
+    pub fn from_lines(lines: &str) -> Option<MentionPrior> {
+        let mut usages = MentionPrior::default();
         for line in lines.lines() {
             let mut fields = line.split('\t');
             let ids = usages.of_name.entry(fields.next()?.to_owned()).or_default();
@@ -71,36 +71,36 @@ impl Usages {
         Some(usages)
     }
 
-    /// The same counts for the concepts of one knowledge base. Ids are looked for with their source, as in `MESH:D003924`, and without.
-    pub fn on(&self, kb: &KnowledgeBase) -> UsagesOf {
+    /// Resolves the ids in a knowledge base, with their prefix, as in `MESH:D003924`, or without.
+    pub fn on(&self, kb: &KnowledgeBase) -> KbMentionPrior {
         let concept = |id: &str| kb.find(id).or_else(|| kb.find(id.split_once(':').map_or(id, |(_, bare)| bare)));
         let mut of_name = HashMap::with_capacity(self.of_name.len());
         let known = self.of_name.values().flatten().map(|(id, n)| (n, concept(id).is_some()));
         let (n_all, n_known) = known.fold((0, 0), |(all, known), (n, is)| (all + n, known + n * u32::from(is)));
         if f64::from(n_known) < LEAST_KNOWN * f64::from(n_all) {
-            return UsagesOf::default();
+            return KbMentionPrior::default();
         }
         for (name, ids) in &self.of_name {
             let uses: Vec<(Option<ConceptId>, u32)> = ids.iter().map(|(id, n)| (concept(id), *n)).collect();
-            // Names of which nothing is known here say nothing.
+            // Names of the knowledge base are skipped if it lacks all of the counted concepts.
             if uses.iter().any(|(concept, _)| concept.is_some()) || kb.find_form(name).is_none() {
                 of_name.insert(name.clone().into_boxed_str(), uses);
             }
         }
-        UsagesOf { of_name }
+        KbMentionPrior { of_name }
     }
 }
 
 /// Counts of the concepts of one knowledge base by name.
 #[derive(Debug, Clone, Default)]
-pub struct UsagesOf {
+pub struct KbMentionPrior {
     of_name: HashMap<Box<str>, Vec<(Option<ConceptId>, u32)>>,
 }
 
-impl UsagesOf {
-    /// The same where concepts outside of `subset` are not given: uses for them speak against the others, as uses for no concept do.
+impl KbMentionPrior {
+    /// Restricts the prior to `subset`. Counts of other concepts stay in the total, like those of unlinked mentions.
     #[must_use]
-    pub fn within(mut self, subset: Option<&Subset>) -> UsagesOf {
+    pub fn within(mut self, subset: Option<&Subset>) -> KbMentionPrior {
         if let Some(subset) = subset {
             for (concept, _) in self.of_name.values_mut().flatten() {
                 *concept = concept.filter(|concept| subset.has(*concept));
@@ -109,17 +109,17 @@ impl UsagesOf {
         self
     }
 
-    /// Whether nothing was counted.
+    /// Whether there are no counts.
     pub fn is_empty(&self) -> bool {
         self.of_name.is_empty()
     }
 
-    /// Weighs candidates, best first, by how the name was used; concepts that it was used for join them.
+    /// Combines candidates, best first, with the counts of the name, and adds candidates that occur only in the counts.
     pub fn weigh(&self, name: &str, candidates: &mut Vec<Candidate>) {
         self.weigh_against(PRIOR, name, candidates);
     }
 
-    /// As [`UsagesOf::weigh`], where the word of the linker is worth `prior` uses.
+    /// As [`KbMentionPrior::weigh`], with `prior` as the pseudo-count of the linker.
     pub fn weigh_against(&self, prior: f32, name: &str, candidates: &mut Vec<Candidate>) {
         let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };
         let total: u32 = uses.iter().map(|(_, n)| n).sum();
@@ -143,8 +143,8 @@ mod tests {
     use canonym_core::kb::format::Meta;
     use canonym_core::kb::record::{ConceptRecord, NameRecord};
 
-    fn usages() -> Usages {
-        let mut usages = Usages::default();
+    fn usages() -> MentionPrior {
+        let mut usages = MentionPrior::default();
         (0..3).for_each(|_| usages.add("Diabetes", Some("MESH:D2")));
         usages.add("diabetes", None);
         usages.add("CS", Some("MESH:C1"));
@@ -155,8 +155,8 @@ mod tests {
     fn they_come_back_from_their_lines() {
         let lines = usages().to_lines();
         assert_eq!(lines, "cs\tMESH:C1 1\ndiabetes\t- 1\tMESH:D2 3\n");
-        assert_eq!(Usages::from_lines(&lines), Some(usages()));
-        assert_eq!(Usages::from_lines("a\tb"), None);
+        assert_eq!(MentionPrior::from_lines(&lines), Some(usages()));
+        assert_eq!(MentionPrior::from_lines("a\tb"), None);
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let mut candidates = vec![candidate(first, 0.9)];
         of_kb.weigh("DIABETES", &mut candidates);
         assert_eq!(candidates, [candidate(second, 0.6), candidate(first, 0.9 / 5.0)]);
-        // Outside of a subset a concept is not given, and its uses speak against the others as before.
+        // Counts of concepts outside the subset stay in the total.
         let subset = Subset::of(&kb, |concept| concept == first);
         let mut of_subset = vec![candidate(first, 0.9)];
         of_kb.clone().within(Some(&subset)).weigh("diabetes", &mut of_subset);

@@ -1,4 +1,4 @@
-//! The models, one file each. A model reads no files and does not know how it is trained.
+//! The models. A model does not read files and does not know how it is trained.
 
 pub mod bert;
 pub mod cross_encoder;

@@ -1,22 +1,22 @@
-//! What objectives over names share: the names themselves, the order in which they are learned from, and how they are judged.
+//! Shared by objectives over names: name tables, sampling of anchors, evaluation.
 
 use crate::index::FlatIndex;
 use crate::models::rescnn::infer::ResCnnEncoder;
 use crate::tensor::random;
 
-/// Names that one thread takes at a time.
+/// Names per part of a batch.
 pub(super) const PART: usize = 128;
 
-/// Names as pieces, with the concepts that each may mean.
+/// Tokenised names, with the concepts that each may mean.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
-    /// Rows of the vocabulary.
+    /// `input_ids` of each name.
     pub pieces: Vec<Vec<u32>>,
-    /// Concepts by number, the same numbers in every table of a run.
+    /// Concepts of each name, as numbers used in all tables of a run.
     pub concepts: Vec<Vec<u32>>,
 }
 
-/// The anchors of a step, `batch` of them: a stretch of the endless sequence of epochs, each of which has its own order.
+/// The `batch` anchors of a step, from an infinite sequence of epochs that are shuffled separately.
 pub(super) fn anchors_at(n_anchors: usize, seed: u64, step: u64, batch: usize) -> Vec<usize> {
     let mut chosen = Vec::with_capacity(batch);
     let mut order = Vec::new();
@@ -34,12 +34,12 @@ pub(super) fn anchors_at(n_anchors: usize, seed: u64, step: u64, batch: usize) -
     chosen
 }
 
-/// Whether two sorted or unsorted label sets share a concept.
+/// Whether two label sets share a concept; they need not be sorted.
 pub(super) fn intersect(left: &[u32], right: &[u32]) -> bool {
     left.iter().any(|label| right.contains(label))
 }
 
-/// The share of queries whose nearest name by cosine is one of a right concept.
+/// Fraction of queries whose nearest name by cosine has a correct concept.
 pub(super) fn accuracy_at_1(encoder: &ResCnnEncoder, queries: &Names, names: &Names) -> f64 {
     let index = FlatIndex::new(encoder.encode(&names.pieces));
     let found = index.search(&encoder.encode(&queries.pieces), 1);

@@ -1,9 +1,9 @@
-//! The right names among the candidates of each query become likely: the objective of BioSyn (Sung et al. 2020).
+//! Marginal likelihood over retrieved candidates: the objective of BioSyn (Sung et al. 2020).
 //!
-//! The candidates of a query are the best of a sparse search by characters, which stay the same, and the best of a dense search, which is
-//! made again before each round. A score is the inner product of both vectors plus a learned weight times the inner product of their
-//! TF-IDF vectors; the loss is `−ln Σ P` over the candidates that are right, P the share of a candidate by softmax of scores. Gradients go
-//! through queries and candidates. Queries without a right candidate teach nothing and are left out.
+//! The candidates of a query are the top results of a fixed sparse retrieval over character n-grams and of a dense retrieval that is
+//! refreshed in each mining interval. A score is the inner product of the embeddings plus a learned weight times the inner product of the
+//! TF-IDF vectors; the loss is `−ln Σ P` over the correct candidates, with P the softmax of the scores. Gradients flow through queries and
+//! candidates. Queries without a correct candidate are skipped.
 
 use canonym_core::Result;
 use serde::{Deserialize, Serialize};
@@ -21,25 +21,24 @@ use crate::tokenizer::Pieces;
 use crate::train::Objective;
 use crate::train::losses::{Loss, marginal_likelihood, through_normalisation};
 
-/// The name of the learned weight of the sparse side; it is no part of the model.
+/// Name of the learned weight of the sparse score; not part of the model.
 pub const SPARSE_WEIGHT: &str = "sparse.weight";
 
-/// How candidates are chosen and compared.
+/// How candidates are retrieved and scored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CandidateConfig {
-    /// Queries of a batch.
+    /// Queries per batch.
     pub batch: usize,
-    /// Candidates of a query.
+    /// Candidates per query.
     pub n_candidates: usize,
-    /// The share of candidates that come from the dense search.
+    /// Fraction of candidates from dense retrieval.
     pub dense_ratio: f32,
-    /// What the sparse side weighs at first.
+    /// Initial weight of the sparse score.
     pub sparse_weight: f32,
-    /// The size of a step of that weight at its greatest.
+    /// Peak learning rate of that weight.
     pub sparse_rate: f32,
-    /// Where it is given, vectors are compared by their cosine times this, which is nearer to how they are searched afterwards; else by
-    /// their inner product, as published.
+    /// If set, scores are cosines times this factor, which is closer to the search at inference; otherwise inner products, as published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cosine_scale: Option<f32>,
 }
@@ -60,11 +59,11 @@ impl Default for CandidateConfig {
 /// The candidates of one query.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Found {
-    /// Rows of names.
+    /// Rows of the name table.
     rows: Vec<u32>,
-    /// The sparse score of each.
+    /// Sparse score of each candidate.
     sparse: Vec<f32>,
-    /// Whether each means all that the query means.
+    /// Whether each candidate has all concepts of the query.
     right: Vec<bool>,
 }
 
@@ -75,18 +74,18 @@ pub struct Candidates<'a> {
     config: CandidateConfig,
     unknown: u32,
     seed: u64,
-    /// What is searched for.
+    /// Queries.
     anchors: &'a Names,
-    /// What is found.
+    /// Names that are searched.
     names: &'a Names,
     index: SparseIndex,
-    /// The sparse vector of each anchor, and the names that it is nearest to.
+    /// Sparse vector and nearest names of each anchor.
     sparse: Vec<(Grams, Vec<u32>)>,
     found: Vec<Found>,
     held_out: Option<(&'a Names, &'a Names)>,
 }
 
-/// The rows of one batch: queries, then the candidates of each.
+/// A batch: queries, followed by the candidates of each.
 #[derive(Debug)]
 pub struct Batch {
     parts: Vec<Tokens>,
@@ -95,8 +94,7 @@ pub struct Batch {
 }
 
 impl<'a> Candidates<'a> {
-    /// An objective over anchors and names. The sparse side sees the text that `pieces` make; a word that the vocabulary cannot divide is
-    /// nothing to it.
+    /// Creates the objective. Sparse vectors are computed from the text reconstructed from wordpieces, so unknown words do not count.
     pub fn new(
         model: &'a ResCnnConfig,
         config: CandidateConfig,
@@ -115,19 +113,19 @@ impl<'a> Candidates<'a> {
         Candidates { model, config, unknown, seed, anchors, names, index, sparse, found: Vec::new(), held_out: None }
     }
 
-    /// Measures accuracy@1 on held-out anchors when the run is evaluated, by cosine alone, as vectors are searched afterwards.
+    /// Evaluates accuracy@1 on held-out anchors, by cosine alone as in inference.
     pub fn with_held_out(self, held_out: Option<(&'a Names, &'a Names)>) -> Candidates<'a> {
         Candidates { held_out, ..self }
     }
 
-    /// Adds the weight of the sparse side, whose steps have a size of their own beside those of `learning_rate`.
+    /// Adds the weight of the sparse score, with its own learning rate relative to `learning_rate`.
     pub fn add_weight(&self, parameters: &mut Parameters, learning_rate: f32) -> Result<()> {
         parameters.add(SPARSE_WEIGHT, Matrix::new(1, 1, vec![self.config.sparse_weight]));
         let factor = if learning_rate > 0.0 { self.config.sparse_rate / learning_rate } else { 0.0 };
-        parameters.pace(SPARSE_WEIGHT, factor)
+        parameters.lr_multiplier(SPARSE_WEIGHT, factor)
     }
 
-    /// The candidates of an anchor: those of the sparse search first, then those of the dense one that are not among them.
+    /// Candidates of an anchor: the sparse ones first, then dense ones that are not among them.
     fn candidates(&self, anchor: usize, dense: impl Iterator<Item = u32>) -> Found {
         let (grams, sparse) = &self.sparse[anchor];
         let mut rows = sparse.clone();
@@ -175,7 +173,7 @@ impl Objective for Candidates<'_> {
             pieces.extend(self.found[*anchor].rows.iter().map(|row| self.names.pieces[*row as usize].as_slice()));
         }
         let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
-        // What is filled up is filled up to the longest of the whole batch.
+        // Padding goes to the longest name of the whole batch.
         let part = if self.model.pads { pieces.len().max(1) } else { PART };
         Batch {
             parts: pieces.chunks(part).map(pack).collect(),
@@ -188,7 +186,7 @@ impl Objective for Candidates<'_> {
         batch.parts.len()
     }
 
-    /// Vectors, and beside each the weight of the sparse side.
+    /// Embeddings, each with the sparse weight as an extra column.
     fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
         let tokens = &batch.parts[part];
         let vectors = self.model.forward(tape, tokens, Some(rng))?;
@@ -207,7 +205,7 @@ impl Objective for Candidates<'_> {
     }
 }
 
-/// The marginal likelihood of a batch, and the gradient of its vectors and of the weight in their last column.
+/// Marginal likelihood of a batch, and the gradient of the embeddings and of the sparse weight in the last column.
 fn score_and_judge(batch: &Batch, values: &Matrix, cosine_scale: Option<f32>) -> Loss {
     let (n_queries, n_candidates) = (batch.right.len(), batch.right.first().map_or(0, Vec::len));
     if n_queries == 0 {
@@ -247,7 +245,7 @@ fn score_and_judge(batch: &Batch, values: &Matrix, cosine_scale: Option<f32>) ->
     }
     let mut with_weight = Matrix::zeros(values.n_rows, values.n_cols);
     (0..values.n_rows).for_each(|row| with_weight.row_mut(row)[..dim].copy_from_slice(gradient.row(row)));
-    // The weight stands beside every vector; its whole gradient goes through the first.
+    // The weight is repeated in every row; its whole gradient goes to the first.
     with_weight.row_mut(0)[dim] = of_weight;
     Loss { value: loss.value, gradient: with_weight }
 }
@@ -259,7 +257,7 @@ mod tests {
     use crate::train::optimise::{AdamConfig, Schedule};
     use crate::train::{Progress, Run, RunConfig};
 
-    /// Shapes and what people call them: no word of a phrase is in the name of its shape.
+    /// Shapes and their synonyms, which share no word with the shape's name.
     const SHAPES: [(&str, [&str; 3]); 6] = [
         ("circle", ["ring thing", "wheel", "round ring"]),
         ("square", ["box face", "tile", "even box"]),
@@ -332,7 +330,7 @@ mod tests {
                 assert_eq!(*right, made.names.concepts[*row as usize] == made.anchors.concepts[anchor]);
             }
         }
-        // A query of two concepts is answered by a name of both alone.
+        // A query with two concepts is answered only by names that have both.
         let anchors = Names { pieces: vec![made.pieces.rows("ball")], concepts: vec![vec![4, 5]] };
         let names = Names { concepts: vec![vec![4], vec![4, 5], vec![4, 5, 1], vec![1]], ..made.names.clone() };
         let names = Names { pieces: names.pieces[..4].to_vec(), ..names };
@@ -351,7 +349,7 @@ mod tests {
             sparse: vec![vec![0.9, 0.1, 0.4], vec![0.2, 0.8, 0.0]],
             right: vec![vec![true, false, true], vec![false, true, false]],
         };
-        // Two queries, three candidates of each; the last column is the one weight.
+        // Two queries with three candidates each; the last column is the shared weight.
         let values = |rng: &mut SplitMix64| {
             let mut values = Matrix::new(8, 5, (0..40).map(|_| random::normal(rng)).collect());
             (0..8).for_each(|row| values.row_mut(row)[4] = 0.7);
@@ -417,7 +415,7 @@ mod tests {
         let mut killed = begin(&new(), &made.pieces);
         let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
-            // In the middle of a round.
+            // Inside a mining interval.
             Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
             Progress::Step { .. } => Ok(()),
         });

@@ -1,12 +1,12 @@
-//! Mentions come near the names of their concepts: the objective of the dual encoder (Bhowmik et al. 2021, their code).
+//! Contrastive training of the dual encoder (Bhowmik et al. 2021 and their code).
 //!
-//! The candidates of a mention are a name of its concept, names drawn at random, and hard ones: before each round all names and all mentions
-//! are encoded, and the names that stand before the right one among the nearest join what the mention was confused with so far. The loss is
-//! the cross entropy of the right candidate, the mean over mentions. Where mentions are searched for, too, that of every span or tag joins,
-//! the mean over all.
+//! The candidates of a mention are a name of its concept, random names, and hard negatives: at each mining interval all names and mentions
+//! are encoded, and names ranked above the correct one are added to the mention's hard negatives. The loss is the cross entropy of the
+//! correct candidate, averaged over mentions. If the model has a span search, its loss over all spans or tags is added, averaged over
+//! these.
 //!
-//! Beyond the paper, a mention can be compared with all names at once, as they were encoded before the round: the gradient goes through the
-//! mention alone, so a step costs no more than reading the text. Where the encoder of names is kept as it is, this is exact.
+//! As an extension of the paper, a mention can be compared with all names, as encoded at the last mining interval. The gradient then flows
+//! through the mention only, so a step costs no more than encoding the text. With a frozen name encoder this is exact.
 
 mod parts;
 
@@ -37,24 +37,25 @@ use self::parts::{Part, name_parts, window_parts};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkingConfig {
-    /// Windows of a batch.
+    /// Windows per batch.
     pub batch: usize,
-    /// Random candidates of a mention, or of a batch where they are shared.
+    /// Random candidates per mention, or per batch if candidates are shared.
     pub n_random: usize,
-    /// Hard candidates of a mention at most, or of a concept where they are shared.
+    /// Maximum number of hard negatives per mention, or per concept if candidates are shared.
     pub n_hard: usize,
-    /// Names that are searched for hard candidates.
+    /// Number of retrieved names among which hard negatives are mined.
     pub n_searched: usize,
-    /// Whether every mention of a batch is compared with the candidates of all.
+    /// In-batch negatives: whether every mention is compared with the candidates of all.
     pub shared: bool,
-    /// Whether every mention is compared with all names, too, as they were encoded before the round.
+    /// Whether every mention is also compared with all names, as encoded at the last mining interval.
     pub all_names: bool,
-    /// Names in each batch that are read as mentions of their concepts, without text around them. They keep concepts apart that no text
-    /// mentions.
-    pub rehearsed: usize,
-    /// What inner products are multiplied with.
+    /// Name replay: number of names per batch that are read as mentions of their concepts, without context. This keeps concepts apart that
+    /// no text mentions.
+    #[serde(alias = "rehearsed")]
+    pub name_replay: usize,
+    /// Factor of the inner products before the softmax.
     pub scale: f32,
-    /// What the loss of the search for mentions counts beside that of linking.
+    /// Weight of the span loss relative to the linking loss.
     pub search_weight: f32,
 }
 
@@ -67,7 +68,7 @@ impl Default for LinkingConfig {
             n_searched: 10,
             shared: false,
             all_names: false,
-            rehearsed: 0,
+            name_replay: 0,
             scale: 1.0,
             search_weight: 1.0,
         }
@@ -76,27 +77,28 @@ impl Default for LinkingConfig {
 
 /// A window with its mentions.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reading {
-    /// From `[CLS]` to `[SEP]`.
+pub struct TrainingText {
+    /// `input_ids` from `[CLS]` to `[SEP]`.
     pub rows: Vec<u32>,
     /// Its mentions.
     pub mentions: Vec<Target>,
-    /// Whether a word begins at each place; needed for tags alone.
+    /// Whether each wordpiece begins a word; used only for tags.
     pub begins_word: Vec<bool>,
-    /// First and last pieces of mentions that are linked in another window and stand here whole, too: windows overlap. They are mentions to be found.
+    /// First and last wordpiece of mentions that lie in this window but are linked in an overlapping one. They are targets of detection
+    /// only.
     pub elsewhere: Vec<(usize, usize)>,
 }
 
-/// A mention and what it means.
+/// A mention and its gold concepts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Target {
-    /// The place of its first piece in the window.
+    /// Index of its first wordpiece in the window.
     pub first: usize,
-    /// The place of its last piece.
+    /// Index of its last wordpiece.
     pub last: usize,
-    /// Its concepts; the first is trained for, none of the others is wrong. Empty where it has none with a name.
+    /// Gold concepts: the first is the target, the others are not used as negatives. Empty if none of them has a name.
     pub concepts: Vec<u32>,
-    /// Whether it means a concept at all, named or not.
+    /// Whether the mention has a concept at all, with or without a name.
     pub means_something: bool,
 }
 
@@ -106,54 +108,54 @@ pub struct Linking<'a> {
     model: &'a DualEncoderConfig,
     config: LinkingConfig,
     seed: u64,
-    readings: &'a [Reading],
+    readings: &'a [TrainingText],
     names: &'a Names,
-    /// The rows of the names of each concept.
+    /// Name rows of each concept.
     names_of: BTreeMap<u32, Vec<u32>>,
-    /// The number of the first mention of each reading.
+    /// Index of the first mention of each window.
     first_mention: Vec<usize>,
-    /// The nearest name of the concept of each mention; empty before the first search.
+    /// Nearest correct name of each mention; empty before the first mining.
     nearest: Vec<Option<u32>>,
-    /// What each mention was confused with, in the order in which it was found.
-    confused: Vec<Vec<u32>>,
-    held_out: &'a [Reading],
-    /// The names that are read as mentions.
+    /// Hard negatives of each mention, in the order in which they were mined.
+    hard_negatives: Vec<Vec<u32>>,
+    held_out: &'a [TrainingText],
+    /// Names for replay.
     rehearsal: &'a Names,
-    /// The vectors of all names, and a fingerprint of the weights that made them: an evaluation and the search after it need the same.
+    /// Embeddings of all names, and the fingerprint of the weights; shared by evaluation and the mining after it.
     encoded: Mutex<Option<(u64, Arc<Matrix>)>>,
 }
 
-/// What a step learns from.
+/// The inputs and targets of a step.
 #[derive(Debug)]
 pub struct Batch {
     parts: Vec<Part>,
-    /// Those of the corpus; windows of names come after them and are not searched.
+    /// Windows of the corpus; replayed names come after them and have no span loss.
     windows: Vec<BatchWindow>,
     n_mentions: usize,
     n_names: usize,
-    /// Of mentions that have a concept: their row, and the rows of their candidates, the right one first.
+    /// For each mention with a concept, its row and the rows of its candidates, the correct one first.
     asked: Vec<(usize, Vec<usize>)>,
-    /// The concepts of each of them, where it is compared with all names.
+    /// Concepts of each of these mentions, for the comparison with all names.
     concepts: Vec<Vec<u32>>,
 }
 
-/// The rows of a window among the scores of pieces, and what is right there.
+/// Targets of the span loss in a window.
 #[derive(Debug)]
 pub(super) struct BatchWindow {
-    /// Pieces between `[CLS]` and `[SEP]`.
+    /// Number of wordpieces between `[CLS]` and `[SEP]`.
     pub n_pieces: usize,
-    /// First and last piece of each mention, counted behind `[CLS]`.
+    /// First and last wordpiece of each mention; 0 is the one after `[CLS]`.
     pub mentions: Vec<(usize, usize)>,
-    /// Whether each piece begins a word.
+    /// Whether each wordpiece begins a word.
     pub begins_word: Vec<bool>,
 }
 
 impl<'a> Linking<'a> {
-    /// An objective over windows and names. Mentions of concepts that have no name are found, but not linked.
+    /// Creates the objective. Mentions whose concepts have no name count for detection, not for linking.
     pub fn new(
         model: &'a DualEncoderConfig,
         config: LinkingConfig,
-        (readings, names): (&'a [Reading], &'a Names),
+        (readings, names): (&'a [TrainingText], &'a Names),
         seed: u64,
     ) -> Linking<'a> {
         let mut names_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -161,7 +163,7 @@ impl<'a> Linking<'a> {
             concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
         }
         let mut n_mentions = 0;
-        let first = |reading: &Reading| {
+        let first = |reading: &TrainingText| {
             n_mentions += reading.mentions.len();
             n_mentions - reading.mentions.len()
         };
@@ -176,26 +178,26 @@ impl<'a> Linking<'a> {
             names_of,
             first_mention,
             nearest: Vec::new(),
-            confused: vec![Vec::new(); n_mentions],
+            hard_negatives: vec![Vec::new(); n_mentions],
             held_out: &[],
             rehearsal: names,
             encoded: Mutex::new(None),
         }
     }
 
-    /// Measures the share of held-out mentions whose nearest name is right when the run is evaluated.
+    /// Evaluates the fraction of held-out mentions whose nearest name is correct.
     #[must_use]
-    pub fn with_held_out(self, held_out: &'a [Reading]) -> Linking<'a> {
+    pub fn with_held_out(self, held_out: &'a [TrainingText]) -> Linking<'a> {
         Linking { held_out, ..self }
     }
 
-    /// Reads these names as mentions, and not those that mentions are compared with. They are in the pieces of the encoder of texts.
+    /// Replays these names instead of those that mentions are compared with. They are tokenised for the text encoder.
     #[must_use]
     pub fn with_rehearsal(self, rehearsal: &'a Names) -> Linking<'a> {
         Linking { rehearsal, ..self }
     }
 
-    /// Takes over the vectors of all names as these weights make them, so that they are not computed before the encoder of names has learned.
+    /// Takes name embeddings computed with these weights, so that they are not computed again before the name encoder changes.
     #[must_use]
     pub fn with_encoded(self, parameters: &Parameters, vectors: Matrix) -> Linking<'a> {
         Linking { encoded: Mutex::new(Some((of_names(parameters), Arc::new(vectors)))), ..self }
@@ -214,12 +216,12 @@ impl<'a> Linking<'a> {
         }
     }
 
-    /// Whether batches hold candidates that are encoded anew.
+    /// Whether batches contain candidates that are encoded in the step.
     fn compares(&self) -> bool {
         self.config.n_random + self.config.n_hard > 0
     }
 
-    /// The cross entropy of the names of the right concept among all names, whose vectors are given, and its gradient for mentions.
+    /// Cross entropy of the correct concept's names among all names, whose embeddings are given, and its gradient for the mentions.
     fn loss_among_all(
         &self,
         batch: &Batch,
@@ -243,7 +245,7 @@ impl<'a> Linking<'a> {
             let own = &self.names_of[&concepts[0]];
             let others: Vec<u32> =
                 concepts[1..].iter().filter_map(|concept| self.names_of.get(concept)).flatten().copied().collect();
-            // Names of the other concepts of a composite mention are not wrong.
+            // Names of the other concepts of a composite mention are not negatives.
             others
                 .iter()
                 .filter(|name| !own.contains(name))
@@ -269,36 +271,37 @@ impl<'a> Linking<'a> {
         self.names.concepts[name as usize].iter().any(|concept| concepts.contains(concept))
     }
 
-    /// The name that a mention should come near, its nearest one where that is known; `None` where it has no concept with a name.
+    /// The target name of a mention: the nearest correct one if known, otherwise a random one; `None` if its concept has no name.
     fn right(&self, mention: usize, concepts: &[u32], rng: &mut SplitMix64) -> Option<u32> {
         let own = self.names_of.get(concepts.first()?)?;
         let nearest = self.nearest.get(mention).copied().flatten();
         Some(nearest.unwrap_or_else(|| own[rng.below(own.len())]))
     }
 
-    /// Names drawn at random, as texts that are a mention from the first piece to the last.
-    fn rehearsed(&self, rng: &mut SplitMix64) -> Vec<Reading> {
+    /// Random names, as texts that consist of a single mention.
+    fn name_replay(&self, rng: &mut SplitMix64) -> Vec<TrainingText> {
         let n_names = self.rehearsal.pieces.len();
-        let n = if n_names == 0 { 0 } else { self.config.rehearsed };
+        let n = if n_names == 0 { 0 } else { self.config.name_replay };
         let one = |_| {
             let name = rng.below(n_names);
             let (rows, concepts) = (self.rehearsal.pieces[name].clone(), self.rehearsal.concepts[name].clone());
             let last = rows.len().saturating_sub(2).max(1);
-            Reading {
+            TrainingText {
                 rows,
                 mentions: vec![Target { first: 1, last, concepts, means_something: true }],
-                ..Reading::default()
+                ..TrainingText::default()
             }
         };
-        // A name without pieces says nothing.
-        let mut drawn: Vec<Reading> = (0..n).map(one).filter(|reading| reading.rows.len() > 2).collect();
+        // Names without wordpieces are skipped.
+        let mut drawn: Vec<TrainingText> = (0..n).map(one).filter(|reading| reading.rows.len() > 2).collect();
         drawn.sort_by_key(|reading| reading.rows.len());
         drawn
     }
 
-    /// Some of what mentions of one concept were confused with.
+    /// A random sample of the hard negatives of mentions of one concept.
     fn hard(&self, mentions: &[usize], rng: &mut SplitMix64) -> Vec<u32> {
-        let mut pool: Vec<u32> = mentions.iter().flat_map(|mention| self.confused[*mention].iter().copied()).collect();
+        let mut pool: Vec<u32> =
+            mentions.iter().flat_map(|mention| self.hard_negatives[*mention].iter().copied()).collect();
         pool.sort_unstable();
         pool.dedup();
         if pool.len() > self.config.n_hard {
@@ -308,7 +311,7 @@ impl<'a> Linking<'a> {
         pool
     }
 
-    /// Names drawn at random that are of none of these concepts.
+    /// Random names with none of these concepts.
     fn random(&self, concepts: &[u32], rng: &mut SplitMix64) -> Vec<u32> {
         let draw = |_| rng.below(self.names.pieces.len()) as u32;
         (0..self.config.n_random).map(draw).filter(|name| !self.is_of(*name, concepts)).collect()
@@ -339,20 +342,20 @@ impl Objective for Linking<'_> {
         for (mention, hits) in index.search(&mentions, self.config.n_searched).into_iter().enumerate() {
             let concepts = &targets[mention].concepts;
             let before = hits.iter().map(|hit| hit.row).take_while(|name| !self.is_of(*name, concepts));
-            let new: Vec<u32> = before.filter(|name| !self.confused[mention].contains(name)).collect();
-            self.confused[mention].extend(new);
+            let new: Vec<u32> = before.filter(|name| !self.hard_negatives[mention].contains(name)).collect();
+            self.hard_negatives[mention].extend(new);
         }
         Ok(())
     }
 
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
         let chosen = anchors_at(self.readings.len(), self.seed, step, self.config.batch);
-        // Of each mention with a concept: its row, the names for it alone, the right one first, and its concepts.
+        // For each mention with a concept: its row, its own candidates, the correct one first, and its concepts.
         let mut asked: Vec<(usize, Vec<u32>, &[u32])> = Vec::new();
         let mut mentions_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut n_mentions = 0;
         let mut concepts = Vec::new();
-        let rehearsed = self.rehearsed(rng);
+        let name_replay = self.name_replay(rng);
         for reading in &chosen {
             for (at, target) in self.readings[*reading].mentions.iter().enumerate() {
                 let mention = self.first_mention[*reading] + at;
@@ -376,8 +379,8 @@ impl Objective for Linking<'_> {
                 n_mentions += 1;
             }
         }
-        for target in rehearsed.iter().flat_map(|reading| &reading.mentions) {
-            // Which of its names is nearest is known of mentions alone.
+        for target in name_replay.iter().flat_map(|reading| &reading.mentions) {
+            // The nearest correct name is known only for mentions of the corpus.
             if let Some(right) = self.right(usize::MAX, &target.concepts, rng) {
                 let mut names = Vec::new();
                 if self.compares() {
@@ -398,7 +401,7 @@ impl Objective for Linking<'_> {
         }
         all.sort_unstable();
         all.dedup();
-        // Names of like length stand together, so that parts are even.
+        // Sorted by length, so that parts are of similar size.
         all.sort_by_key(|name| self.names.pieces[*name as usize].len());
         let row_of: BTreeMap<u32, usize> = all.iter().copied().zip(0..).collect();
         let rows = |(mention, names, concepts): &(usize, Vec<u32>, &[u32])| {
@@ -408,7 +411,7 @@ impl Objective for Linking<'_> {
             let others = all.iter().filter(|name| !self.is_of(**name, concepts)).map(|name| row_of[name]);
             (*mention, std::iter::once(row_of[&names[0]]).chain(others).collect())
         };
-        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]).chain(&rehearsed));
+        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]).chain(&name_replay));
         parts.extend(name_parts(all.iter().map(|name| self.names.pieces[*name as usize].as_slice())));
         let window = |reading: &usize| {
             let reading = &self.readings[*reading];
@@ -433,8 +436,8 @@ impl Objective for Linking<'_> {
         batch.parts.len()
     }
 
-    /// Vectors of mentions, then three scores of each piece where mentions are searched for; or vectors of names. Scores stand in the first
-    /// of as many columns as vectors have.
+    /// Mention embeddings, followed by three span scores per wordpiece if the model has a span search; or name embeddings. The scores are
+    /// in the first columns of rows as wide as an embedding.
     fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
         let dim = self.model.bert.hidden_size;
         match &batch.parts[part] {
@@ -487,7 +490,7 @@ impl Objective for Linking<'_> {
     }
 
     fn memory(&self) -> Vec<u8> {
-        let lines = self.confused.iter().map(|names| {
+        let lines = self.hard_negatives.iter().map(|names| {
             let names: Vec<String> = names.iter().map(u32::to_string).collect();
             names.join(" ") + "\n"
         });
@@ -498,23 +501,25 @@ impl Objective for Linking<'_> {
         let damaged = || Error::invalid("invalid hard negatives");
         let text = std::str::from_utf8(memory).map_err(|_| damaged())?;
         let line = |line: &str| line.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>();
-        let confused: Vec<Vec<u32>> =
+        let hard_negatives: Vec<Vec<u32>> =
             text.lines().map(line).collect::<std::result::Result<_, _>>().map_err(|_| damaged())?;
         let n_names = self.names.pieces.len() as u32;
-        if confused.len() != self.confused.len() || confused.iter().flatten().any(|name| *name >= n_names) {
+        if hard_negatives.len() != self.hard_negatives.len()
+            || hard_negatives.iter().flatten().any(|name| *name >= n_names)
+        {
             return Err(damaged());
         }
-        self.confused = confused;
+        self.hard_negatives = hard_negatives;
         Ok(())
     }
 }
 
-/// First and last piece of every mention that stands whole in a window.
-fn spans_of(reading: &Reading) -> impl Iterator<Item = (usize, usize)> {
+/// First and last wordpiece of every mention that lies within a window.
+fn spans_of(reading: &TrainingText) -> impl Iterator<Item = (usize, usize)> {
     reading.mentions.iter().map(|target| (target.first, target.last)).chain(reading.elsewhere.iter().copied())
 }
 
-/// A number that differs for different weights of the encoder of names.
+/// Hash of the name encoder's weights.
 fn of_names(parameters: &Parameters) -> u64 {
     let mut hash = Xxh3::new();
     let values = parameters.iter().filter(|(name, _)| name.starts_with(NAME)).flat_map(|(_, value)| &value.values);
@@ -522,8 +527,8 @@ fn of_names(parameters: &Parameters) -> u64 {
     hash.digest()
 }
 
-/// The vectors of the mentions of readings, in order.
-pub fn vectors(encoder: &DualEncoder, readings: &[Reading]) -> Result<Matrix> {
+/// Embeddings of the mentions of all windows, in order.
+pub fn vectors(encoder: &DualEncoder, readings: &[TrainingText]) -> Result<Matrix> {
     let windows: Vec<&[u32]> = readings.iter().map(|reading| reading.rows.as_slice()).collect();
     let mentions = readings
         .iter()
@@ -532,10 +537,10 @@ pub fn vectors(encoder: &DualEncoder, readings: &[Reading]) -> Result<Matrix> {
     encoder.encode_mentions(&windows, &mentions.collect::<Vec<_>>())
 }
 
-/// The rows of a batch among the values of its parts.
+/// The rows of a batch in the outputs of its parts.
 struct Rows {
     mentions: Vec<usize>,
-    /// The rows of the pieces of each window, `[CLS]` and `[SEP]` left out.
+    /// Rows of the wordpieces of each window, without `[CLS]` and `[SEP]`.
     pieces: Vec<Range<usize>>,
     names: Range<usize>,
 }
@@ -558,18 +563,18 @@ impl Batch {
     }
 }
 
-/// The cross entropy of the right candidate of each mention, and its gradient added to `gradient`.
+/// Cross entropy of the correct candidate of each mention; accumulates the gradient.
 fn linking_loss(batch: &Batch, rows: &Rows, scale: f32, values: &Matrix, gradient: &mut Matrix) -> f64 {
     let share = 1.0 / batch.asked.len().max(1) as f32;
     let mut sum = 0.0;
     for (mention, candidates) in batch.asked.iter().filter(|(_, candidates)| !candidates.is_empty()) {
         let mention = rows.mentions[*mention];
         let score = |name: &usize| scale * dot(values.row(mention), values.row(rows.names.start + name));
-        let mut slopes: Vec<f32> = candidates.iter().map(score).collect();
-        softmax(&mut slopes);
-        sum -= f64::from(slopes[0].max(f32::MIN_POSITIVE)).ln();
-        slopes[0] -= 1.0;
-        for (name, slope) in candidates.iter().zip(slopes) {
+        let mut gradients: Vec<f32> = candidates.iter().map(score).collect();
+        softmax(&mut gradients);
+        sum -= f64::from(gradients[0].max(f32::MIN_POSITIVE)).ln();
+        gradients[0] -= 1.0;
+        for (name, slope) in candidates.iter().zip(gradients) {
             let name = rows.names.start + name;
             let slope = slope * share * scale;
             for (to, from) in [(mention, name), (name, mention)] {

@@ -1,4 +1,4 @@
-//! What models are trained for: one file an objective, which draws batches, calls its model and computes the loss.
+//! Training objectives, one per file: each samples batches, runs its model and computes the loss.
 
 pub mod candidates;
 pub mod linking;

@@ -1,9 +1,8 @@
-//! The right name among the candidates of a mention in context becomes likely: the objective of cross-encoders.
+//! Training of cross-encoders: softmax cross entropy over the candidates of a mention in context.
 //!
-//! The candidates of a mention are those of a linker and stay the same. Each is read together with the mention and gets a score; the loss
-//! is the cross entropy `−ln P` of the right one, P its share by softmax over the candidates of the mention, and the mean is over the
-//! mentions of a batch. A mention whose right concept is not among its candidates teaches nothing and is left out; Bhowmik et al. 2021
-//! also report a cross-encoder, marked †, whose candidates were given the right one: whoever makes the examples decides.
+//! Candidates come from a linker and are fixed. Each is encoded together with the mention and gets a score; the loss is the cross entropy
+//! `−ln P` of the correct one, averaged over the mentions of a batch. Mentions without a correct candidate are skipped. Bhowmik et al. 2021
+//! also report a cross-encoder, marked †, whose candidates always include the correct one; this is up to the caller.
 
 use canonym_core::Result;
 use serde::{Deserialize, Serialize};
@@ -21,11 +20,11 @@ use crate::tokenizer::Pieces;
 use crate::train::Objective;
 use crate::train::losses::Loss;
 
-/// The size of batches.
+/// Batch settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PairsConfig {
-    /// Mentions of a batch.
+    /// Mentions per batch.
     pub batch: usize,
 }
 
@@ -38,25 +37,25 @@ impl Default for PairsConfig {
 /// A mention and its candidates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
-    /// The pieces of the mention in its context.
+    /// `input_ids` of the mention in its context.
     pub window: Vec<u32>,
-    /// Rows of names, best first.
+    /// Rows of the name table, best first.
     pub candidates: Vec<u32>,
-    /// The place of the right one among them; `None` where it is not.
+    /// Index of the correct candidate, if there is one.
     pub right: Option<usize>,
 }
 
-/// Mentions, and the names that their candidates are read as.
+/// Mentions, and the names of their candidates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Questions {
     /// The mentions.
     pub mentions: Vec<Question>,
-    /// The pieces of each name, `[SEP]` included.
+    /// `input_ids` of each name, including `[SEP]`.
     pub names: Vec<Vec<u32>>,
 }
 
 impl Questions {
-    /// The pairs of a mention with its candidates.
+    /// Input pairs of a mention and its candidates.
     fn pairs(&self, mention: usize) -> Sequences {
         let Question { window, candidates, .. } = &self.mentions[mention];
         let mut pairs = Sequences::default();
@@ -64,8 +63,8 @@ impl Questions {
         pairs
     }
 
-    /// The share of mentions whose right candidate has the highest score; of equal ones the first counts. Mentions without a right
-    /// candidate count as wrong.
+    /// Fraction of mentions whose correct candidate has the highest score; the first wins a tie. Mentions without a correct candidate count
+    /// as errors.
     pub fn accuracy(&self, scorer: &PairScorer) -> Result<f64> {
         let mut n_right = 0;
         for (at, mention) in self.mentions.iter().enumerate() {
@@ -77,7 +76,7 @@ impl Questions {
     }
 }
 
-/// The place of the greatest score; of equal ones the first.
+/// Index of the highest score; the first wins a tie.
 fn best(scores: &[f32]) -> Option<usize> {
     (0..scores.len()).max_by(|left, right| scores[*left].total_cmp(&scores[*right]).then(right.cmp(left)))
 }
@@ -88,7 +87,7 @@ pub struct Pairs<'a> {
     model: &'a CrossEncoderConfig,
     config: PairsConfig,
     questions: &'a Questions,
-    /// Mentions that have a right candidate.
+    /// Mentions that have a correct candidate.
     taught: Vec<usize>,
     seed: u64,
     held_out: Option<(&'a Questions, &'a Pieces)>,
@@ -97,14 +96,14 @@ pub struct Pairs<'a> {
 /// The mentions of one batch.
 #[derive(Debug)]
 pub struct Batch {
-    /// The pairs of each mention, one a part.
+    /// Input pairs, one part per mention.
     parts: Vec<Sequences>,
-    /// The place of the right one of each.
+    /// Index of the correct candidate of each mention.
     right: Vec<usize>,
 }
 
 impl<'a> Pairs<'a> {
-    /// An objective over mentions and their candidates.
+    /// Creates the objective.
     pub fn new(model: &'a CrossEncoderConfig, config: PairsConfig, questions: &'a Questions, seed: u64) -> Pairs<'a> {
         let is_taught = |at: &usize| questions.mentions[*at].right.is_some();
         let taught: Vec<usize> = (0..questions.mentions.len()).filter(is_taught).collect();
@@ -112,12 +111,12 @@ impl<'a> Pairs<'a> {
         Pairs { model, config, questions, taught, seed, held_out: None }
     }
 
-    /// Measures [`Questions::accuracy`] of held-out mentions when the run is evaluated.
+    /// Evaluates [`Questions::accuracy`] on held-out mentions.
     pub fn with_held_out(self, held_out: Option<(&'a Questions, &'a Pieces)>) -> Pairs<'a> {
         Pairs { held_out, ..self }
     }
 
-    /// Mentions that are learned from.
+    /// Number of mentions used in training.
     pub fn n_taught(&self) -> usize {
         self.taught.len()
     }
@@ -164,8 +163,8 @@ impl Objective for Pairs<'_> {
     }
 }
 
-/// The mean cross entropy of groups of scores that stand below each other, `[scores, 1]`: each group has a length and the place of the
-/// right one.
+/// Mean cross entropy over concatenated groups of scores, `[scores, 1]`; each group is given by its length and the index of the correct
+/// score.
 fn cross_entropy(groups: &[(usize, usize)], scores: &Matrix) -> Loss {
     let n = groups.len().max(1);
     let mut gradient = Matrix::zeros(scores.n_rows, scores.n_cols);
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(cross_entropy(&[], &Matrix::default()).value, 0.0);
     }
 
-    /// Mentions of which the words beside tell which name is meant.
+    /// Mentions whose context tells which name is meant.
     fn made() -> (CrossEncoderConfig, Parameters, Pieces, Questions) {
         let (config, _, pieces) = drawn_cross_encoder();
         let mut parameters = Parameters::default();
@@ -282,7 +281,7 @@ mod tests {
         .unwrap();
         let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
         assert!(mean(&losses[48..]) < 0.5 * mean(&losses[..12]), "{losses:?}");
-        // By chance it would be 0.33; one of the five has no right candidate.
+        // Chance level is 0.33, and one of the five mentions has no correct candidate.
         assert!(objective.evaluate(&run.parameters).unwrap().unwrap() > 0.5);
     }
 
@@ -298,7 +297,7 @@ mod tests {
         let mut killed = begin(parameters.clone());
         let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
-            // In the middle of a round.
+            // Inside a mining interval.
             Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
             Progress::Step { .. } => Ok(()),
         });

@@ -1,4 +1,4 @@
-//! How well the dual encoder links mentions that are given.
+//! Ranking metrics of a dual encoder on given mentions.
 
 use canonym_core::Result;
 use rayon::prelude::*;
@@ -6,27 +6,27 @@ use serde::Serialize;
 
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::objectives::Names;
-use crate::objectives::linking::{Reading, Target, vectors};
+use crate::objectives::linking::{Target, TrainingText, vectors};
 use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
 
-/// Mentions that are compared with all names at a time.
+/// Mentions per batch.
 const TOGETHER: usize = 256;
 
-/// How well given mentions are linked, among all concepts that have a name.
+/// Ranking metrics over all concepts that have a name.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ranks {
-    /// Mentions that mean a concept; those whose concept has no name are among them, and never right.
+    /// Mentions with a gold concept, including those whose concept has no name; the latter are always wrong.
     pub n_mentions: usize,
-    /// The share whose nearest concept is right: P@1.
+    /// Accuracy@1: fraction with the nearest concept correct.
     pub accuracy_at_1: f64,
-    /// The share with a right concept among the ten nearest.
+    /// Fraction with a correct concept among the ten nearest.
     pub recall_at_10: f64,
-    /// The mean of one over the rank of the first right concept, which is MAP where one concept is right.
+    /// Mean reciprocal rank of the first correct concept; equals MAP with a single correct concept.
     pub mean_reciprocal_rank: f64,
 }
 
 impl Ranks {
-    /// Of what [`ranks`] says of each mention.
+    /// Metrics from the results of [`ranks`].
     pub fn of(ranks: &[Option<usize>]) -> Ranks {
         let n = ranks.len().max(1) as f64;
         let share = |below: usize| ranks.iter().flatten().filter(|rank| **rank < below).count() as f64 / n;
@@ -44,9 +44,14 @@ impl Ranks {
     }
 }
 
-/// Ranks all concepts for each mention that means one, and gives the number of concepts before the first right one, `None` where no right one
-/// has a name. A concept is as near as its nearest name; of equal ones the first row comes first. `rows` are the vectors of the names.
-pub fn ranks(encoder: &DualEncoder, rows: &Matrix, readings: &[Reading], names: &Names) -> Result<Vec<Option<usize>>> {
+/// For each mention with a gold concept, the number of concepts ranked before the first correct one; `None` if no correct concept has a
+/// name. A concept is ranked by its nearest name, ties in row order. `rows` are the name embeddings.
+pub fn ranks(
+    encoder: &DualEncoder,
+    rows: &Matrix,
+    readings: &[TrainingText],
+    names: &Names,
+) -> Result<Vec<Option<usize>>> {
     let mentions = vectors(encoder, readings)?;
     let targets: Vec<&Target> = readings.iter().flat_map(|reading| &reading.mentions).collect();
     let n_concepts = names.concepts.iter().flatten().max().map_or(0, |most| *most as usize + 1);
@@ -97,9 +102,9 @@ mod tests {
             concepts: concepts.to_vec(),
             means_something,
         };
-        // A mention, one without a concept, and one whose concept has no name.
+        // A mention, an unlinked one, and one whose concept has no name.
         let mentions = vec![target(&[1], true), target(&[], false), target(&[], true)];
-        let readings = [Reading { rows: vec![1, 2, 3, 4], mentions, ..Reading::default() }];
+        let readings = [TrainingText { rows: vec![1, 2, 3, 4], mentions, ..TrainingText::default() }];
         let mention = vectors(&encoder, &readings).unwrap();
         let scaled = |factor: f32| mention.row(0).iter().map(|value| value * factor).collect::<Vec<f32>>();
         let ranked = |factors: [f32; 4]| {
@@ -109,7 +114,7 @@ mod tests {
         };
         let first = ranked([0.5, 0.1, 0.9, 0.6]);
         assert_eq!((first.n_mentions, first.accuracy_at_1, first.mean_reciprocal_rank), (2, 0.5, 0.5));
-        // Equal names: the first row comes first. Two names of one concept count once.
+        // Ties are in row order, and two names of a concept count once.
         let second = ranked([0.5, 0.1, 0.5, 0.2]);
         assert_eq!((second.accuracy_at_1, second.recall_at_10, second.mean_reciprocal_rank), (0.0, 0.5, 0.25));
     }

@@ -1,4 +1,4 @@
-//! The loss of the search for mentions: every span is one or is not, or every word has a tag.
+//! Loss of mention detection: binary cross entropy over spans, or cross entropy over tags.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::models::dual_encoder::spans::{
 use crate::objectives::linking::BatchWindow;
 use crate::tensor::matrix::Matrix;
 
-/// The mean loss over all spans or words, times `weight`; its gradient is added to `gradient`. The scores of the pieces of each window
-/// stand in the first three columns of its `rows`.
+/// Mean loss over all spans or words, times `weight`; accumulates the gradient. The scores of each window are in the first three columns of
+/// its `rows`.
 pub(super) fn search_loss(
     search: SpanSearch,
     windows: &[BatchWindow],
@@ -28,45 +28,45 @@ pub(super) fn search_loss(
     let mut sum = 0.0;
     for (window, rows) in windows.iter().zip(rows) {
         let scores: Vec<f32> = rows.clone().flat_map(|row| values.row(row)[..3].iter().copied()).collect();
-        let mut slopes = vec![0.0; scores.len()];
+        let mut gradients = vec![0.0; scores.len()];
         sum += match search {
-            SpanSearch::Exhaustive { longest } => of_spans(window, longest, &scores, &mut slopes),
-            SpanSearch::Tags => of_tags(window, &scores, &mut slopes),
+            SpanSearch::Exhaustive { longest } => of_spans(window, longest, &scores, &mut gradients),
+            SpanSearch::Tags => of_tags(window, &scores, &mut gradients),
         };
-        for (row, slopes) in rows.clone().zip(slopes.chunks_exact(3)) {
-            gradient.row_mut(row).iter_mut().zip(slopes).for_each(|(to, slope)| *to += share * slope);
+        for (row, gradients) in rows.clone().zip(gradients.chunks_exact(3)) {
+            gradient.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += share * slope);
         }
     }
     sum * f64::from(share)
 }
 
-/// The sum of the binary cross entropy of all spans, and its gradient.
-fn of_spans(window: &BatchWindow, longest: usize, scores: &[f32], slopes: &mut [f32]) -> f64 {
+/// Sum of the binary cross entropies of all spans; writes the gradient.
+fn of_spans(window: &BatchWindow, longest: usize, scores: &[f32], gradients: &mut [f32]) -> f64 {
     let mut sum = 0.0;
     let mut of_logits = Vec::with_capacity(n_spans(window.n_pieces, longest));
     each_span(scores, longest, |first, last, logit| {
         let is_mention = window.mentions.contains(&(first, last));
-        // ln(1 + exp(x)), without overflow.
+        // Numerically stable ln(1 + exp(x)).
         let above = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
         sum += f64::from(if is_mention { above - logit } else { above });
         of_logits.push(sigmoid(logit) - f32::from(u8::from(is_mention)));
     });
-    each_span_back(&of_logits, longest, slopes);
+    each_span_back(&of_logits, longest, gradients);
     sum
 }
 
-/// The sum of the cross entropy of the tags of words, and its gradient.
-fn of_tags(window: &BatchWindow, scores: &[f32], slopes: &mut [f32]) -> f64 {
+/// Sum of the cross entropies of the word tags; writes the gradient.
+fn of_tags(window: &BatchWindow, scores: &[f32], gradients: &mut [f32]) -> f64 {
     let mut tags = vec![OUTSIDE_TAG; window.n_pieces];
     for (first, last) in &window.mentions {
-        // The end of a mention may lie within a word; the tag of the word says so.
+        // A mention may start inside a word; the tag belongs to the word.
         let begin = (0..=*first).rev().find(|piece| window.begins_word[*piece]).unwrap_or(*first);
         tags[begin..=*last].fill(INSIDE_TAG);
         tags[begin] = BEGIN_TAG;
     }
     let mut sum = 0.0;
     for (piece, tag) in tags.into_iter().enumerate().filter(|(piece, _)| window.begins_word[*piece]) {
-        let to = &mut slopes[3 * piece..][..3];
+        let to = &mut gradients[3 * piece..][..3];
         to.copy_from_slice(&scores[3 * piece..][..3]);
         softmax(to);
         sum -= f64::from(to[tag].max(f32::MIN_POSITIVE)).ln();

@@ -1,28 +1,28 @@
-//! TF-IDF over characters and pairs of them: the sparse side of BioSyn (Sung et al. 2020), as scikit-learn computes it.
+//! TF-IDF over character unigrams and bigrams: the sparse score of BioSyn (Sung et al. 2020), as computed by scikit-learn.
 //!
-//! Every character and every two neighbours are a gram, blanks included. The weight of a gram is how often it comes times its smoothed
-//! inverse document frequency, `1 + ln((1 + n) / (1 + df))`; vectors have length 1; grams that no name holds do not count.
+//! White space counts as a character. The weight of an n-gram is its count times the smoothed inverse document frequency
+//! `1 + ln((1 + n) / (1 + df))`; vectors are L2-normalised. N-grams that occur in no name are ignored.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-/// A vector: grams in order, each with its weight.
+/// Sparse vector: sorted n-gram ids with weights.
 pub(super) type Grams = Vec<(u32, f32)>;
 
-/// The vectors of names, and for each gram the names that hold it.
+/// TF-IDF vectors of names with an inverted index.
 #[derive(Debug)]
 pub(super) struct SparseIndex {
-    /// The number of each gram; the second character is `None` for single ones.
+    /// Id of each n-gram; the second character is `None` for unigrams.
     number_of: BTreeMap<(char, Option<char>), u32>,
-    /// The inverse document frequency of each gram.
+    /// Inverse document frequency of each n-gram.
     frequencies: Vec<f32>,
     rows: Vec<Grams>,
-    /// Names with the weight that a gram has there, by name.
+    /// Postings: for each n-gram the names that contain it, with weights, sorted by name.
     holders: Vec<Vec<(u32, f32)>>,
 }
 
-/// How often each gram comes in a text.
+/// N-gram counts of a text.
 fn counts(text: &str) -> BTreeMap<(char, Option<char>), f32> {
     let mut counts = BTreeMap::new();
     let mut last = None;
@@ -41,7 +41,7 @@ fn counts(text: &str) -> BTreeMap<(char, Option<char>), f32> {
 }
 
 impl SparseIndex {
-    /// The index of these names.
+    /// Builds the index of names.
     pub fn new(names: &[String]) -> SparseIndex {
         let counted: Vec<_> = names.par_iter().map(|name| counts(name)).collect();
         let mut n_holders: BTreeMap<(char, Option<char>), f32> = BTreeMap::new();
@@ -68,12 +68,12 @@ impl SparseIndex {
         grams
     }
 
-    /// The vector of a text.
+    /// The TF-IDF vector of a text.
     pub fn vector(&self, text: &str) -> Grams {
         self.weighed(&counts(text))
     }
 
-    /// The inner product of a vector and that of a name.
+    /// Inner product of a vector with that of a name.
     pub fn score(&self, grams: &Grams, row: u32) -> f32 {
         let mut others = self.rows[row as usize].iter().peekable();
         let mut sum = 0.0;
@@ -86,8 +86,8 @@ impl SparseIndex {
         sum
     }
 
-    /// The `k` names with the greatest inner products for each vector, best first, of equal ones the first; those that share no gram are
-    /// left out.
+    /// For each query, the `k` names with the highest inner product, best first, ties in row order; names without a common n-gram are left
+    /// out.
     pub fn search(&self, queries: &[Grams], k: usize) -> Vec<Vec<u32>> {
         let one = |sums: &mut Vec<f32>, grams: &Grams| {
             sums.clear();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn vectors_are_those_of_the_definition() {
-        // `a`, `aa` and `b` each in one of two names; the first holds `a` twice.
+        // `a`, `aa` and `b` occur in one of two names each; the first name contains `a` twice.
         let index = index(&["aa", "b"]);
         let frequency = 1.0 + (3.0f32 / 2.0).ln();
         let length = (5.0 * frequency * frequency).sqrt();

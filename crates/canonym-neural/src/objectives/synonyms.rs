@@ -1,8 +1,7 @@
-//! Names of one concept come together, others go apart: the objective that ResCNN is trained with (Lai et al. 2021).
+//! Metric learning on synonyms: pulls names of one concept together and pushes others apart. The objective of ResCNN (Lai et al. 2021).
 //!
-//! A batch holds anchors, a random name of the concept of each, and, after the first search, names that were found for it and are wrong.
-//! With queries of a corpus as anchors this is the published training; with the names of a knowledge base as anchors it is pre-training on
-//! synonyms.
+//! A batch consists of anchors, a random name of each anchor's concept, and hard negatives once the first mining is done. With corpus
+//! mentions as anchors this is the published training; with the names of a knowledge base as anchors it is synonym pre-training.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +19,15 @@ use crate::tensor::random::SplitMix64;
 use crate::train::Objective;
 use crate::train::losses::{Loss, MultiSimilarityConfig, multi_similarity};
 
-/// How batches are made.
+/// How batches are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SynonymConfig {
-    /// Anchors of a batch; each brings one name along.
+    /// Anchors per batch; each adds one positive name.
     pub batch: usize,
-    /// Wrong names of each anchor, those that the last search put first.
+    /// Hard negatives per anchor: the highest-ranked wrong names of the last mining.
     pub n_hard: usize,
-    /// Names that a search gives.
+    /// Number of names retrieved for mining.
     pub n_searched: usize,
     /// The loss.
     pub loss: MultiSimilarityConfig,
@@ -47,15 +46,15 @@ pub struct Synonyms<'a> {
     config: SynonymConfig,
     unknown: u32,
     seed: u64,
-    /// What is searched for.
+    /// Queries.
     anchors: &'a Names,
-    /// What is found.
+    /// Names that are searched.
     names: &'a Names,
-    /// The names of each concept.
+    /// Names of each concept.
     names_of: BTreeMap<u32, Vec<u32>>,
-    /// Wrong names that were found for each anchor.
+    /// Hard negatives of each anchor.
     hard: Vec<Vec<u32>>,
-    /// Held-out anchors and the names that they are searched in.
+    /// Held-out anchors, and the names in which they are searched.
     held_out: Option<(&'a Names, &'a Names)>,
 }
 
@@ -67,7 +66,7 @@ pub struct Batch {
 }
 
 impl<'a> Synonyms<'a> {
-    /// An objective over anchors and names. Anchors without a concept that has a name teach nothing and should be left out before.
+    /// Creates the objective. Anchors whose concepts have no name contribute nothing and should be removed before.
     pub fn new(
         model: &'a ResCnnConfig,
         config: SynonymConfig,
@@ -79,12 +78,12 @@ impl<'a> Synonyms<'a> {
         for (row, concepts) in names.concepts.iter().enumerate() {
             concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
         }
-        // A batch holds no anchor twice, or it would be as slow for few anchors as for many.
+        // A batch contains no anchor twice, which keeps steps on few anchors cheap.
         let config = SynonymConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
         Synonyms { model, config, unknown, seed, anchors, names, names_of, hard: Vec::new(), held_out: None }
     }
 
-    /// Measures accuracy@1 on held-out anchors when the run is evaluated.
+    /// Evaluates accuracy@1 on held-out anchors.
     pub fn with_held_out(self, held_out: Option<(&'a Names, &'a Names)>) -> Synonyms<'a> {
         Synonyms { held_out, ..self }
     }
@@ -135,7 +134,7 @@ impl Objective for Synonyms<'_> {
             labels.push(self.names.concepts[*name as usize].clone());
         }
         let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
-        // What is filled up is filled up to the longest of the whole batch.
+        // Padding goes to the longest name of the whole batch.
         let part = if self.model.pads { pieces.len().max(1) } else { PART };
         Batch { parts: pieces.chunks(part).map(pack).collect(), labels }
     }

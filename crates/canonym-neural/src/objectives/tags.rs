@@ -1,15 +1,15 @@
-//! Texts with typed mentions as teachers of the tagger.
+//! Training of the tagger on texts with typed mentions.
 //!
-//! A corpus teaches the layers of types that its annotators looked for and no others: where it does not annotate genes, a gene that goes
-//! without a mark says nothing.
+//! A corpus trains only the label sets that its annotators covered: if it does not annotate genes, an unmarked gene is not a negative
+//! example.
 
 use canonym_core::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{Tape, Var};
-use crate::models::tagger::crf::{Lattice, N_LABELS};
-use crate::models::tagger::features::{View, Words};
+use crate::models::tagger::crf::{LinearChainCrf, N_LABELS};
+use crate::models::tagger::features::{TokenFeatures, Words};
 use crate::models::tagger::infer::{Tagger, WordRows};
 use crate::models::tagger::{Packed, TaggerConfig};
 use crate::tensor::matrix::Matrix;
@@ -18,34 +18,34 @@ use crate::tensor::random::SplitMix64;
 use crate::train::Objective;
 use crate::train::losses::Loss;
 
-/// Texts that one thread takes at a time.
+/// Texts per part of a batch.
 const PART: usize = 8;
 
-/// A text with the labels of the layers that it teaches.
+/// A text with its gold labels.
 #[derive(Debug, Clone, Default)]
 pub struct Example {
-    /// The text.
-    pub view: View,
-    /// For each layer the labels of all tokens, where the text teaches it.
+    /// Token features.
+    pub view: TokenFeatures,
+    /// Gold labels of all tokens by label set; `None` if the corpus does not cover it.
     pub labels: Vec<Option<Vec<u8>>>,
 }
 
 /// The texts of one corpus.
 #[derive(Debug, Clone, Default)]
 pub struct Corpus {
-    /// How often its texts are drawn, against those of other corpora.
+    /// Relative sampling weight of its texts.
     pub weight: f32,
-    /// Its texts, none of them empty.
+    /// Its texts, all non-empty.
     pub examples: Vec<Example>,
 }
 
-/// How batches are made.
+/// Batch settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TagsConfig {
-    /// Texts of a batch.
+    /// Texts per batch.
     pub batch: usize,
-    /// Tokens of a text at most; longer ones give a random part.
+    /// Maximum number of tokens of a text; longer ones are cropped at random.
     pub max_tokens: usize,
 }
 
@@ -55,12 +55,12 @@ impl Default for TagsConfig {
     }
 }
 
-/// A held-out text: what is there, by layer, first and last tokens.
+/// A held-out text with its gold mentions, as first and last token.
 #[derive(Debug, Clone, Default)]
 pub struct HeldOut {
-    /// The text.
-    pub view: View,
-    /// For each layer the mentions, where they are known.
+    /// Token features.
+    pub view: TokenFeatures,
+    /// Gold mentions by label set; `None` if unknown.
     pub mentions: Vec<Option<Vec<(usize, usize)>>>,
 }
 
@@ -71,7 +71,7 @@ pub struct Tags<'a> {
     config: TagsConfig,
     words: &'a Words,
     corpora: &'a [Corpus],
-    /// Sums of weight times texts.
+    /// Cumulative sums of weight times number of texts.
     shares: Vec<f64>,
     n_layers: usize,
     held_out: &'a [HeldOut],
@@ -81,14 +81,14 @@ pub struct Tags<'a> {
 #[derive(Debug)]
 pub struct Batch {
     parts: Vec<Packed>,
-    /// The labels of each text, in order.
+    /// Gold labels of each text, in order.
     labels: Vec<Vec<Option<Vec<u8>>>>,
-    /// The number of tokens of each.
+    /// Number of tokens of each text.
     lengths: Vec<usize>,
 }
 
 impl<'a> Tags<'a> {
-    /// An objective over corpora whose texts were all seen with `words`.
+    /// Creates the objective; the features of all texts were extracted with `words`.
     pub fn new(
         model: &'a TaggerConfig,
         config: TagsConfig,
@@ -113,7 +113,7 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// A part of a text of `max` tokens at most.
+/// A random crop of at most `max` tokens.
 fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
     let n = example.view.tokens.len();
     if n <= max {
@@ -132,7 +132,7 @@ fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
     }
 }
 
-/// Mentions that were cut through become shorter ones.
+/// Shortens mentions that were cut at a boundary.
 fn mend(labels: &mut [u8]) {
     use crate::models::tagger::crf::{BEGIN, INSIDE, LAST, UNIT};
     let n = labels.len();
@@ -163,7 +163,7 @@ impl Objective for Tags<'_> {
     fn batch(&self, _step: u64, rng: &mut SplitMix64) -> Batch {
         let mut examples: Vec<Example> =
             (0..self.config.batch).map(|_| cropped(self.draw(rng), self.config.max_tokens, rng)).collect();
-        // Parts of like size end together.
+        // Parts of similar size take similar time.
         examples.sort_by_key(|example| example.view.tokens.len());
         let n_parts = examples.len().div_ceil(PART);
         let mut dealt: Vec<Vec<Example>> = vec![Vec::new(); n_parts];
@@ -219,7 +219,7 @@ impl Objective for Tags<'_> {
     }
 }
 
-/// The negative logarithm of the probability of the labels of one text in one layer; its gradient is added.
+/// Negative log-likelihood of the gold labels of a text in one label set; accumulates the gradient.
 fn text_loss(
     values: &Matrix,
     (first, n): (usize, usize),
@@ -231,7 +231,7 @@ fn text_loss(
         let row = values.row(first + at);
         std::array::from_fn(|label| row[layer * N_LABELS + label])
     };
-    let lattice = Lattice::new((0..n).map(scores));
+    let lattice = LinearChainCrf::new((0..n).map(scores));
     let mut of_labels = 0.0;
     for (at, label) in labels.iter().enumerate() {
         of_labels += f64::from(scores(at)[usize::from(*label)]);
@@ -243,19 +243,19 @@ fn text_loss(
     lattice.log_sum() - of_labels
 }
 
-/// Mentions found, there, and both.
+/// Counts of found, gold and correct mentions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Score {
-    /// Found and right: the same tokens.
+    /// Found mentions with exactly the tokens of a gold mention.
     pub n_right: usize,
-    /// Found.
+    /// Found mentions.
     pub n_found: usize,
-    /// There.
+    /// Gold mentions.
     pub n_gold: usize,
 }
 
 impl Score {
-    /// The sums.
+    /// Sum of both counts.
     #[must_use]
     pub fn with(self, other: Score) -> Score {
         Score {
@@ -265,13 +265,13 @@ impl Score {
         }
     }
 
-    /// The harmonic mean of precision and recall.
+    /// F1 score.
     pub fn f1(self) -> f64 {
         2.0 * self.n_right as f64 / (self.n_found + self.n_gold).max(1) as f64
     }
 }
 
-/// Strict scores of held-out texts, one a layer.
+/// Strict scores on held-out texts, by label set.
 pub fn score(
     model: &TaggerConfig,
     parameters: &Parameters,
@@ -306,7 +306,7 @@ pub fn score(
 mod tests {
     use super::*;
     use crate::models::tagger::crf::labels_of;
-    use crate::models::tagger::features::{Viewer, Vocabulary};
+    use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::tensor::random::for_step;
     use crate::train::optimise::AdamConfig;
     use crate::train::{Run, RunConfig};
@@ -326,13 +326,13 @@ mod tests {
         }
     }
 
-    /// Texts in which what follows "with" is a mention of the first layer; the second layer is never taught.
+    /// Texts in which what follows "with" is a mention of the first label set; the second is never trained.
     fn corpus() -> (Words, Vec<Corpus>, Vec<HeldOut>, usize) {
         let texts =
             ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
         let mentions = [(3, 3), (2, 3), (3, 3), (4, 4)];
         let vocabulary = Vocabulary::count(texts, 1, 100);
-        let viewer = Viewer { vocabulary, n_grams: 40, ..Viewer::default() };
+        let viewer = FeatureExtractor { vocabulary, n_grams: 40, ..FeatureExtractor::default() };
         let mut words = Words::default();
         let (mut examples, mut held_out) = (Vec::new(), Vec::new());
         for (text, mention) in texts.iter().zip(mentions) {
@@ -392,10 +392,11 @@ mod tests {
 
     #[test]
     fn long_texts_give_parts_whose_labels_are_possible() {
-        let view = View { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
+        let view = TokenFeatures { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
         let text = "a b c d e f g h i";
         let tokens = canonym_core::text::tokens::tokenize(text);
-        let example = Example { view: View { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
+        let example =
+            Example { view: TokenFeatures { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
         for step in 0..20 {
             let part = cropped(&example, 4, &mut for_step(5, step));
             assert_eq!(part.labels, [Some(vec![1, 2, 2, 3]), None]);

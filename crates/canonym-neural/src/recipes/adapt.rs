@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::Words;
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
 use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
 use crate::tensor::parameters::{Parameters, Precision};
@@ -24,22 +24,23 @@ use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen};
+use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen, left_out};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::{short_forms, written_out};
+use canonym_core::link::recognise::{expanded, short_forms};
 use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
 use canonym_core::text::tokens::Token;
 use canonym_core::text::{Document, Mention, Span};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::learned::{check_judged, of_documents, source};
+use super::learned::{check_judged, of_documents, source, unseen};
 use super::pipeline::pipeline_on;
 use super::run_folder::{provenance, to_toml, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainOptions, settings};
 use crate::status;
+use crate::system::linked::MentionSource;
 use crate::system::parts::{Models, NameLinker};
 
 /// What `system` of an experiment says.
@@ -55,7 +56,9 @@ pub const STAGE: &str = "adapt";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
+    /// [`SYSTEM`].
     pub system: String,
+    /// Seed of everything random.
     pub seed: u64,
     /// The model to start from: `default`, or a bundle that finds mentions.
     #[serde(default = "default_model")]
@@ -75,8 +78,10 @@ pub struct Experiment {
     /// How many uses of a name in the texts that the model comes from one use here counts for.
     #[serde(default = "three")]
     pub use_counts: u32,
+    /// Batches of the tagger.
     #[serde(default)]
     pub batch: TagsConfig,
+    /// Steps, learning rate and checkpoints.
     #[serde(default)]
     pub run: RunConfig,
 }
@@ -96,27 +101,40 @@ fn three() -> u32 {
 /// The figures of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// Seed of everything random.
     pub seed: u64,
+    /// Complete documents that were trained on.
     pub n_documents: usize,
+    /// Incomplete documents that were trained on.
     pub n_incomplete: usize,
+    /// Held-out documents.
     pub n_held_out: usize,
+    /// Mentions that were trained on.
     pub n_mentions: usize,
-    /// The types of mentions, and those among them that the model did not know.
+    /// The types of these mentions.
     pub types: BTreeSet<String>,
+    /// Types among them that the start model did not know.
     pub new_types: Vec<String>,
-    /// On the held-out documents: the model that was started from, and the one that was made.
+    /// Scores of the start model on the held-out documents that no part was trained on.
     pub before: Option<Figures>,
+    /// Scores of the adapted model on the same documents.
     pub after: Option<Figures>,
-    /// Which of them the model that was started from had learned from, where it had.
+    /// Which of the held-out documents a part has learned from, where one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
+    /// That some of them were seen in training and are neither watched nor judged on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
+    /// Run time by stage, in seconds.
     pub seconds: BTreeMap<String, f64>,
 }
 
 /// How well mentions and concepts of held-out documents are found, both strictly, as `canonym eval` counts them.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Figures {
+    /// Strict F1 of mentions with their concepts.
     pub strict_f1: f64,
+    /// Strict F1 of mentions.
     pub spans_f1: f64,
     /// The share of right concepts where mentions are given.
     pub accuracy: f64,
@@ -134,32 +152,36 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let incomplete = read(&experiment.incomplete, root)?;
     let (held_out, documents) = divide(read(&experiment.documents, root)?, experiment.hold_out);
     let kb = experiment.kb.as_deref().map(|path| terminology::open(Some(path))).transpose()?;
+    let record = learned(&experiment, root)?;
+    let mut known = models.learned(MentionSource::Detect)?;
+    known.join("", Some(&record));
+    let seen = check_judged(&known, &held_out, ("held-out documents", arguments.allow_seen))?;
+    let n_held_out = held_out.len();
+    let unseen = unseen(&known, held_out);
     let started = Instant::now();
-    let lesson = Lesson { complete: &documents, incomplete: &incomplete, held_out: &held_out };
+    let lesson = TrainingSplit { complete: &documents, incomplete: &incomplete, held_out: &unseen };
     let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, lesson, out)?;
     let mut report = Report {
         seed: experiment.seed,
         n_documents: documents.len(),
         n_incomplete: incomplete.len(),
-        n_held_out: held_out.len(),
+        n_held_out,
         n_mentions,
         types,
         new_types,
         before: None,
         after: None,
-        seen: None,
+        seen,
+        left_out: left_out(n_held_out - unseen.len(), n_held_out),
         seconds: BTreeMap::from([("train".to_owned(), started.elapsed().as_secs_f64())]),
     };
-    let mut of_start = canonym_core::eval::learned::Learned::default();
-    of_start.join_whole("bundle", bundle.learned.as_ref());
-    report.seen = check_judged(&of_start, &held_out, ("held-out documents", arguments.allow_seen))?;
-    if let Some(kb) = kb.filter(|_| !held_out.is_empty()) {
+    if let Some(kb) = kb.filter(|_| !unseen.is_empty()) {
         status::say("held-out documents …");
-        report.before = Some(judge(&kb, bundle, &held_out)?);
-        report.after = Some(judge(&kb, &adapted, &held_out)?);
+        report.before = Some(judge(&kb, bundle, &unseen)?);
+        report.after = Some(judge(&kb, &adapted, &unseen)?);
     }
     adapted.manifest.card = card(&bundle.manifest.card, &report);
-    adapted.learned = Some(learned(&experiment, root)?);
+    adapted.learned = Some(record);
     let paths = experiment.documents.iter().chain(&experiment.incomplete).collect();
     write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     write_bytes(out, FILE, &adapted.to_bytes(Precision::Half)?)?;
@@ -177,19 +199,23 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<can
     let every = read(&experiment.documents, root)?;
     let is_held_out = held_out(every.iter().map(|document| document.document.id.as_str()), experiment.hold_out);
     let mut is_held_out = is_held_out.into_iter();
+    let mut watched_of = Vec::new();
     for file in &experiment.documents {
         let (mut complete, mut watched) = (Vec::new(), Vec::new());
         for document in read(std::slice::from_ref(file), root)? {
             if is_held_out.next() == Some(true) { &mut watched } else { &mut complete }.push(document);
         }
         all.add(source(TAGGER_PART, Trained, file, of_documents(&complete)));
-        if chooses {
-            all.add(source(TAGGER_PART, Tuned, file, of_documents(&watched)));
-        }
+        watched_of.push((file, watched));
     }
     for file in &experiment.incomplete {
         let documents = read(std::slice::from_ref(file), root)?;
         all.add(source(TAGGER_PART, Trained, file, of_documents(&documents)));
+    }
+    let mut known = models.learned(MentionSource::Detect)?;
+    known.join("", Some(&all));
+    for (file, watched) in watched_of.into_iter().filter(|_| chooses) {
+        all.add(source(TAGGER_PART, Tuned, file, of_documents(&unseen(&known, watched))));
     }
     Ok(all)
 }
@@ -202,7 +228,7 @@ pub fn no_tagger(model: &str) -> canonym_core::Error {
 
 /// What an adaptation learns from.
 #[derive(Debug, Clone, Copy)]
-pub struct Lesson<'a> {
+pub struct TrainingSplit<'a> {
     /// Documents in which every mention is marked.
     pub complete: &'a [AnnotatedDocument],
     /// Documents in which mentions may lack their marks.
@@ -213,10 +239,13 @@ pub struct Lesson<'a> {
 
 /// What an adaptation made.
 pub struct Learned {
+    /// The adapted model.
     pub bundle: Bundle,
-    /// The types of mentions, and those among them that the model did not know.
+    /// The types of the training mentions.
     pub types: BTreeSet<String>,
+    /// Types among them that the start model did not know.
     pub new_types: Vec<String>,
+    /// Training mentions.
     pub n_mentions: usize,
 }
 
@@ -224,12 +253,12 @@ pub struct Learned {
 pub fn learn(
     experiment: &Experiment,
     bundle: &Bundle,
-    lesson: Lesson<'_>,
+    lesson: TrainingSplit<'_>,
     out: &Path,
 ) -> canonym_core::Result<Learned> {
-    let Lesson { complete, incomplete, held_out } = lesson;
+    let TrainingSplit { complete, incomplete, held_out } = lesson;
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
-        return Err(no_tagger(&experiment.from).into());
+        return Err(no_tagger(&experiment.from));
     };
     let default_type = usual_type(complete.iter().chain(incomplete));
     let typed = |annotation: &Annotation| match annotation.semantic_type.as_str() {
@@ -240,7 +269,7 @@ pub fn learn(
     let n_mentions = annotations(complete).chain(annotations(incomplete)).count();
     if n_mentions == 0 {
         let error = canonym_core::Error::invalid("no mention is marked in the documents");
-        return Err(error.with_hint("mark some, and say which documents are complete").into());
+        return Err(error.with_hint("mark some, and say which documents are complete"));
     }
     let layers = Layers::of(&tagger.layers, &types);
     let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };
@@ -262,6 +291,7 @@ fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotat
     documents.iter().flat_map(|document| &document.annotations)
 }
 
+/// The documents of several corpora below `root`.
 pub fn read(paths: &[PathBuf], root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let mut documents = Vec::new();
     for path in paths {
@@ -307,14 +337,14 @@ fn usual_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>) -> Str
 
 /// The layers of a tagger with those of types that it did not know.
 struct Layers {
-    all: Vec<LayerType>,
+    all: Vec<LabelSet>,
     added: Vec<String>,
     /// The layer of each type of the documents.
     of_type: BTreeMap<String, usize>,
 }
 
 impl Layers {
-    fn of(known: &[LayerType], types: &BTreeSet<String>) -> Layers {
+    fn of(known: &[LabelSet], types: &BTreeSet<String>) -> Layers {
         let mut layers = Layers { all: known.to_vec(), added: Vec::new(), of_type: BTreeMap::new() };
         for name in types {
             let place = layers
@@ -322,7 +352,7 @@ impl Layers {
                 .iter()
                 .position(|layer| layer.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)));
             let place = place.unwrap_or_else(|| {
-                layers.all.push(LayerType { name: Some(name.clone()), covers: 0.0, any_type: false });
+                layers.all.push(LabelSet { name: Some(name.clone()), covers: 0.0, any_type: false });
                 layers.added.push(name.clone());
                 layers.all.len() - 1
             });
@@ -421,8 +451,8 @@ impl Texts<'_> {
 }
 
 /// What names were used for in documents.
-pub fn usages_in(documents: &[AnnotatedDocument]) -> Usages {
-    let mut usages = Usages::default();
+pub fn usages_in(documents: &[AnnotatedDocument]) -> MentionPrior {
+    let mut usages = MentionPrior::default();
     documents.iter().for_each(|document| count_uses(document, &mut |name, id| usages.add(name, id)));
     usages
 }
@@ -432,7 +462,7 @@ fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&s
     let text = document.document.text.as_str();
     let uses = short_forms(text);
     for annotation in &document.annotations {
-        let name = written_out(text, &annotation.spans, &uses);
+        let name = expanded(text, &annotation.spans, &uses);
         match annotation.ids.as_slice() {
             [] => tell(&name, None),
             [id] if IdSet::parse_one(id).is_nil() => tell(&name, None),
@@ -498,6 +528,7 @@ fn card(of_parent: &str, report: &Report) -> String {
     let mut card = format!(
         "Adapted to {n_documents} complete and {n_incomplete} other documents with {n_mentions} mentions; {n_held_out} documents were held out.\n"
     );
+    card.extend(report.left_out.iter().map(|left_out| format!("{left_out}.\n")));
     if let (Some(before), Some(after)) = (report.before, report.after) {
         let line = |name: &str, before: f64, after: f64| {
             format!("{name} on held-out documents: {:.1} before, {:.1} after.\n", 100.0 * before, 100.0 * after)

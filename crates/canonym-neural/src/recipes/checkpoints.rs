@@ -1,4 +1,4 @@
-//! Where the checkpoints of BERT are: in a folder of the user, or fetched by their name once.
+//! Finds BERT checkpoints in local folders, or downloads them once by name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,56 +8,56 @@ use super::TrainOptions;
 use crate::index::cache::cache_folder;
 use crate::status;
 
-/// Downloads one file; it appears under its name when it is whole.
+/// Downloads a file atomically: it appears under its name only when complete.
 pub type Fetch = fn(&Request<'_>) -> canonym_core::Result<()>;
 
-/// What to download.
+/// A download.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Its address.
+    /// URL.
     pub url: &'a str,
-    /// Where it will stand.
+    /// Destination.
     pub out: &'a Path,
-    /// Larger files are refused.
+    /// Maximum size; larger files are an error.
     pub max_bytes: u64,
-    /// What to do where there is no way to the server.
+    /// Hint for the user if the server cannot be reached.
     pub hint: &'a str,
 }
 
-/// The variable that names the folder with checkpoints.
+/// Environment variable with a folder of checkpoints.
 const MODELS: &str = "CANONYM_MODELS";
 
-/// Variables that forbid to fetch where they are set: ours, and the one that other programs keep to.
+/// Environment variables that forbid downloads if set: ours, and that of Hugging Face.
 const OFFLINE: [&str; 2] = ["CANONYM_OFFLINE", "HF_HUB_OFFLINE"];
 
-/// The variable with the address of another hub.
+/// Environment variable with the URL of another hub.
 const ENDPOINT: &str = "HF_ENDPOINT";
 
-/// The hub that is asked where the variable names none.
+/// The default hub.
 const HUB: &str = "https://huggingface.co";
 
-/// The largest file that is fetched.
+/// Maximum size of a downloaded file.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// Files that every checkpoint has.
 const NEEDED: [&str; 2] = ["config.json", "model.safetensors"];
 
-/// Files with the vocabulary, of which one is enough.
+/// Vocabulary files, one of which is required.
 const VOCABULARIES: [&str; 2] = ["vocab.txt", "tokenizer.json"];
 
-/// A file of an experiment, which is relative to the data root or else to the current folder.
+/// Resolves a data file of an experiment: relative to the data root, otherwise to the current folder.
 pub fn data_file(path: &Path, root: &Path) -> PathBuf {
     let of_root = root.join(path);
     if !of_root.exists() && path.exists() { path.to_path_buf() } else { of_root }
 }
 
-/// A model of an experiment, which is relative to the current folder or else to the data root.
+/// Resolves a model of an experiment: relative to the current folder, otherwise to the data root.
 pub fn existing(path: &Path, root: &Path) -> PathBuf {
     if path.exists() { path.to_path_buf() } else { root.join(path) }
 }
 
-/// The folder of a checkpoint: relative to the data root, or to the folder that `CANONYM_MODELS` names. One called `owner/name` that is in
-/// neither is fetched from the hub, once.
+/// The folder of a checkpoint, relative to the data root or to the folder in `CANONYM_MODELS`. A checkpoint `owner/name` that is in neither
+/// is downloaded from the hub once.
 pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::Result<PathBuf> {
     let root = options.root();
     let models = variable(MODELS).map(PathBuf::from);
@@ -71,21 +71,21 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
         let lacks = NEEDED.iter().find(|file| !partial.join(file).is_file());
         let lacks = lacks.map_or_else(|| VOCABULARIES.join(" or "), |file| (*file).to_owned());
         let error = Error::invalid(format!("the checkpoint {} has no {lacks}", partial.display()));
-        return Err(error.with_hint("download all files of the model into its folder").into());
+        return Err(error.with_hint("download all files of the model into its folder"));
     }
     let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let missing = || Error::invalid(format!("no checkpoint found at {}", shown.join(" or ")));
-    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), into a \
-                subfolder of the folder that CANONYM_MODELS names";
-    // A path below a folder that is here is no name of the hub.
+    let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
+                holds its folder in the variable CANONYM_MODELS";
+    // A path whose parent folder exists locally is not a name on the hub.
     let is_here =
         |base: &Path| models.as_deref() != Some(base) && name.parent().is_some_and(|first| base.join(first).is_dir());
     let is_path = is_here(Path::new(".")) || is_here(root);
     let Some(owned) = name.to_str().filter(|name| is_owned(name) && !is_path) else {
-        return Err(missing().with_hint(hint).into());
+        return Err(missing().with_hint(hint));
     };
     let Some(folder) = models.or_else(|| cache_folder().map(|folder| folder.join("models"))) else {
-        return Err(missing().with_hint("set CANONYM_MODELS to a folder for checkpoints").into());
+        return Err(missing().with_hint("set CANONYM_MODELS to a folder for checkpoints"));
     };
     let folder = folder.join(owned);
     if is_complete(&folder) {
@@ -93,7 +93,7 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
     }
     if let Some(set) = OFFLINE.into_iter().find(|name| variable(name).is_some_and(|value| value != "0")) {
         let error = missing().with_hint(format!("{set} is set, so nothing was downloaded: unset it, or {hint}"));
-        return Err(error.into());
+        return Err(error);
     }
     let Some(download) = options.fetch else {
         return Err(missing().with_hint(hint));
@@ -102,7 +102,7 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
     Ok(folder)
 }
 
-/// How letters are changed before words are divided; older models do not have it.
+/// Settings of the tokenizer, which older checkpoints lack.
 const LETTERS: &str = "tokenizer_config.json";
 
 fn variable(name: &str) -> Option<String> {
@@ -113,7 +113,7 @@ fn is_complete(folder: &Path) -> bool {
     NEEDED.iter().all(|file| folder.join(file).is_file()) && VOCABULARIES.iter().any(|file| folder.join(file).is_file())
 }
 
-/// Whether this is a name of the hub and cannot lead out of a folder.
+/// Whether this is a valid `owner/name` on the hub that cannot escape a folder.
 fn is_owned(name: &str) -> bool {
     let is_part = |part: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -140,7 +140,7 @@ fn fetch(name: &str, folder: &Path, download: Fetch) -> canonym_core::Result<()>
         status::say(&format!("skipping {LETTERS}: {error}"));
     }
     one(VOCABULARIES[0]).or_else(|first| {
-        // Some models have the newer file alone; where that is missing, too, the first refusal tells more.
+        // Some checkpoints have only the newer file; if that is missing as well, the first error is more informative.
         one(VOCABULARIES[1]).map_err(|_| first)
     })?;
     one(NEEDED[1])

@@ -1,4 +1,4 @@
-//! A cross-encoder: trained to find the right one among the candidates of gold mentions.
+//! Recipe of the cross-encoder, which is trained to select the correct candidate of gold mentions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::parts::dual_linker;
 
-/// The one training of this system.
+/// Name of its single training stage.
 const STAGE: &str = "train";
 
 /// An experiment.
@@ -61,42 +61,43 @@ pub struct Experiment {
     run: RunConfig,
 }
 
-/// What is read, relative to the data root.
+/// Input files, relative to the data root.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DataConfig {
-    /// What is linked to.
+    /// The target terminology.
     terminology: TerminologyConfig,
-    /// Documents with mentions to train on, in any corpus format.
+    /// Training documents with mentions, in any corpus format.
     documents: PathBuf,
-    /// Documents to judge on.
+    /// Held-out documents for evaluation.
     dev_documents: PathBuf,
-    /// About one training document of this number, drawn by the seed, is held apart to choose a checkpoint on; `dev_documents` choose it where it is
-    /// not given.
+    /// If set, one in this many training documents, sampled by the seed, is split off to select a checkpoint; otherwise `dev_documents`
+    /// select it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tune_share: Option<usize>,
-    /// The folder of the dual encoder that finds candidates, where `retrieval.linker` is one; relative to the current folder or the data root.
+    /// Run folder of the dual encoder that retrieves candidates, if `retrieval.linker` is one; relative to the current folder or the data
+    /// root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     linker: Option<PathBuf>,
-    /// Mentions that are judged by the model, taken at equal distances from all of them; 0 takes all.
+    /// Number of evaluated mentions, evenly spaced over all; 0 for all.
     #[serde(default)]
     n_dev_mentions: usize,
-    /// Whether right concepts that were not found are put in the place of the last candidate: the cross-encoder † of Bhowmik et al. 2021.
-    /// The answer leaks, so figures made under it are not those of linking.
+    /// Whether a missing correct concept replaces the last candidate: the cross-encoder † of Bhowmik et al. 2021. This leaks the answer, so
+    /// the scores are not end-to-end linking scores.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     insert_gold: bool,
 }
 
-/// The model to begin with.
+/// The model and its initialisation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelConfig {
-    /// The folder of a BERT, below the data root or in the folder that `CANONYM_MODELS` names.
+    /// Folder of a BERT checkpoint, relative to the data root or to `CANONYM_MODELS`.
     bert: PathBuf,
-    /// Pieces of a mention and its context at most.
+    /// Maximum number of wordpieces of a mention with its context.
     #[serde(default = "n_pieces")]
     n_pieces: usize,
-    /// In what products are computed.
+    /// Precision of matrix products.
     #[serde(default, skip_serializing_if = "Compute::is_f32")]
     compute: Compute,
 }
@@ -105,7 +106,7 @@ fn n_pieces() -> usize {
     N_PIECES
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -114,25 +115,25 @@ struct Report {
     insert_gold: bool,
     train: Retrieved,
     dev: Retrieved,
-    /// Of the dev mentions that are judged by the model: how many, and accuracy@1 before and after it orders their candidates.
+    /// The evaluated dev mentions: their number, and accuracy@1 before and after reranking.
     judged: Judged,
-    /// Dev documents that a part had learned from or was tuned on.
+    /// Dev documents that a part of the system was trained or tuned on.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
-/// What the first linker finds.
+/// Retrieval metrics.
 #[derive(Debug, Default, Serialize)]
 struct Retrieved {
     n_documents: usize,
     n_mentions: usize,
-    /// Annotations without an id, of the composite kind, or without a place in the text, which are left out.
+    /// Annotations left out because they are composite or have no id or no span.
     n_left_out: usize,
-    /// Mentions whose concept the terminology does not have.
+    /// Mentions whose concept the terminology lacks.
     n_unknown: usize,
     accuracy_at_1: f64,
-    /// The share of mentions whose concept is a candidate.
+    /// Recall: fraction of mentions whose concept is among the candidates.
     recall: f64,
 }
 
@@ -152,7 +153,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     retrieval.bm25.check().with_context(|| format!("cannot train {path}"))?;
     if retrieval.n_candidates < 2 {
         let error = canonym_core::Error::invalid("reranking needs at least 2 candidates");
-        return Err(error.with_hint("the default of `retrieval.n_candidates` is 10").into());
+        return Err(error.with_hint("the default of `retrieval.n_candidates` is 10"));
     }
     let root = arguments.root();
     std::fs::create_dir_all(&arguments.out)
@@ -207,7 +208,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
         let error = canonym_core::Error::invalid("no mention has the gold concept among its candidates");
-        return Err(error.with_hint("documents and terminology must use the same kind of ids").into());
+        return Err(error.with_hint("documents and terminology must use the same kind of ids"));
     }
     let train_started = Instant::now();
     let n_parameters = parameters.counts().1;
@@ -237,7 +238,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     remove_kept(&arguments.out, &[STAGE])
 }
 
-/// What the model learns from. The documents to judge on choose a checkpoint where the experiment lets them.
+/// Record of the training documents, including dev documents if they select the checkpoint.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Experiment { seed, data, run, .. } = experiment;
     let mut all = Learned::default();
@@ -252,7 +253,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     Ok(all)
 }
 
-/// The dual encoder that finds candidates, where the experiment names one.
+/// The dual encoder that retrieves candidates, if the experiment has one.
 fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> canonym_core::Result<Option<DualBundle>> {
     match (retrieval.linker, &data.linker) {
         (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&existing(path, root))?)),
@@ -260,7 +261,7 @@ fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> canonym
         _ => {
             let error = canonym_core::Error::invalid("`retrieval.linker` and `data.linker` do not match");
             let hint = "`data.linker`, the folder of a dual encoder, requires `retrieval.linker = \"dual-encoder\"`";
-            Err(error.with_hint(hint).into())
+            Err(error.with_hint(hint))
         }
     }
 }
@@ -273,7 +274,7 @@ fn first_linker(
     let config = LinkConfig { top_k: retrieval.n_candidates, min_score: 0.0 };
     Ok(match (first, retrieval.linker) {
         (Some(bundle), _) => {
-            let config = DualConfig { link: config, least_span: None, nested: false };
+            let config = DualConfig { link: config, min_span: None, nested: false };
             Box::new(dual_linker(kb, bundle, config, None)?)
         }
         (None, FirstLinker::Bm25) => Box::new(Bm25Linker::new(kb.clone(), &retrieval.bm25, config)),
@@ -284,10 +285,10 @@ fn first_linker(
 fn read(path: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let documents: canonym_core::Result<Vec<AnnotatedDocument>> =
         Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop).collect();
-    Ok(documents?)
+    documents
 }
 
-/// How mentions become questions.
+/// Converts mentions to training questions.
 struct Asked<'a> {
     kb: &'a KnowledgeBase,
     linker: &'a dyn Linker,
@@ -298,7 +299,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The mentions of documents with their candidates, `n` of them at equal distances, or all where it is 0; and what was found for all.
+    /// Mentions with their candidates, `n` evenly spaced ones or all if 0, and retrieval metrics over all.
     fn questions(&self, documents: &[AnnotatedDocument], n: usize) -> canonym_core::Result<(Questions, Retrieved)> {
         let mut found = Retrieved { n_documents: documents.len(), ..Retrieved::default() };
         let mut gold = Vec::with_capacity(documents.len());
@@ -345,7 +346,7 @@ impl Asked<'_> {
         Ok((questions, found))
     }
 
-    /// The mention and concept of an annotation; of several ids the first counts. Those without an id and those of several parts are none.
+    /// Mention and gold concept of an annotation, by its first id. `None` without an id or for composite mentions.
     fn gold(&self, annotation: &Annotation) -> Option<(Mention, Option<ConceptId>)> {
         let ids = IdSet::parse(&annotation.ids);
         let id = ids.first().filter(|_| annotation.parts.is_empty() && !annotation.spans.is_empty())?;
@@ -353,7 +354,7 @@ impl Asked<'_> {
         Some((mention, self.kb.find(id)))
     }
 
-    /// The place of the right candidate, which is put in where the experiment says so.
+    /// Index of the correct candidate, which is inserted if the experiment says so.
     fn right(&self, link: &mut Link, gold: Option<ConceptId>) -> Option<usize> {
         let concept = gold?;
         let place = link.candidates.iter().position(|candidate| candidate.concept == concept);

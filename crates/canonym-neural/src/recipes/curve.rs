@@ -1,8 +1,8 @@
-//! The learning curve of a run: loss and held-out score over steps, drawn from its log.
+//! Learning curve of a run: loss and held-out score by step, drawn from its log.
 
 use std::fmt::Write as _;
 
-/// The size of the picture and of the frame in it.
+/// Size of the image and margins of the plot.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 60.0;
@@ -10,22 +10,22 @@ const RIGHT: f64 = 60.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 
-/// Points of a line at most; losses in between are averaged.
+/// Maximum number of points of a line; losses in between are averaged.
 const MAX_POINTS: usize = 300;
 
-/// Parts of an axis.
+/// Intervals of an axis.
 const N_TICKS: u32 = 4;
 
 const LOSS: &str = "#3b6ea5";
 const SCORE: &str = "#b4552d";
 
-/// What was logged of one stage.
+/// Log entries of one stage.
 #[derive(Debug, Default)]
 struct Stage {
     name: String,
-    /// Steps and their losses.
+    /// Steps with their losses.
     losses: Vec<(u64, f64)>,
-    /// Steps and held-out scores, as shares.
+    /// Steps with their held-out scores, between 0 and 1.
     scores: Vec<(u64, f64)>,
 }
 
@@ -35,14 +35,14 @@ impl Stage {
     }
 }
 
-/// An axis of values.
+/// The range of an axis.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     low: f64,
     high: f64,
 }
 
-/// Draws the lines of `log.csv` and `log.jsonl` as SVG, one stage behind the other. Lines that are no entries are passed over.
+/// Draws the lines of `log.csv` and `log.jsonl` as SVG, stages side by side. Lines that cannot be parsed are ignored.
 pub fn draw(steps: &str, rounds: &str) -> String {
     let stages = read(steps, rounds);
     let n_steps = stages.iter().map(Stage::n_steps).sum::<u64>().max(1);
@@ -90,7 +90,7 @@ pub fn draw(steps: &str, rounds: &str) -> String {
             stage.scores.iter().map(|(step, score)| (x(*step as f64), y(*score, scores))).collect();
         polyline(&mut svg, held_out.iter().copied(), SCORE);
         for (x, y) in held_out {
-            // Infallible for strings, here and below.
+            // Writing to a string cannot fail, here and below.
             let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{SCORE}\"/>");
         }
         n_before += stage.n_steps();
@@ -117,28 +117,28 @@ fn stage_of<'a>(stages: &'a mut Vec<Stage>, name: &str) -> &'a mut Stage {
     &mut stages[place]
 }
 
-/// A line of a log.
+/// A log entry.
 #[derive(Debug, PartialEq)]
 pub struct Entry {
-    /// The stage.
+    /// Name of the stage.
     pub stage: String,
-    /// Its step.
+    /// Step within the stage.
     pub step: u64,
-    /// The loss of a step, or the score of a round, where there is one.
+    /// Loss of a step, or score of an evaluation, if there is one.
     pub value: Option<f64>,
-    /// Since the stage began.
+    /// Seconds since the start of the stage.
     pub seconds: f64,
 }
 
 impl Entry {
-    /// A line of `log.csv`.
+    /// Parses a line of `log.csv`.
     pub fn of_step(line: &str) -> Option<Entry> {
         let [stage, step, loss, _, _, seconds] = line.split(',').collect::<Vec<_>>().try_into().ok()?;
         let (step, value) = (step.parse().ok()?, loss.parse().ok());
         Some(Entry { stage: stage.to_owned(), step, value, seconds: seconds.parse().ok()? })
     }
 
-    /// A line of `log.jsonl`.
+    /// Parses a line of `log.jsonl`.
     pub fn of_round(line: &str) -> Option<Entry> {
         let round: serde_json::Value = serde_json::from_str(line).ok()?;
         let stage = round["stage"].as_str()?.to_owned();
@@ -154,7 +154,7 @@ fn values<'a>(
     stages.iter().flat_map(of).map(|(_, value)| *value)
 }
 
-/// Means of neighbouring steps, so that there are at most [`MAX_POINTS`].
+/// Averages adjacent steps, so that there are at most [`MAX_POINTS`].
 fn averaged(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
     let mean = |some: &[(u64, f64)]| {
         let n = some.len() as f64;
@@ -164,7 +164,7 @@ fn averaged(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
     points.chunks(points.len().div_ceil(MAX_POINTS).max(1)).map(mean).collect()
 }
 
-/// A round number that is no smaller.
+/// Rounds up to a round number.
 pub(super) fn above(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
@@ -174,18 +174,18 @@ pub(super) fn above(value: f64) -> f64 {
     steps.into_iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(10.0 * power)
 }
 
-/// A number without zeros at its end.
+/// Formats a number without trailing zeros.
 pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Appends a straight line.
+/// Appends a line.
 pub(super) fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str) {
     let _ = writeln!(svg, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>");
 }
 
-/// Appends a text, which needs no escapes: all are words of the program.
+/// Appends a text. It is not escaped, so it must not contain user input.
 pub(super) fn text(svg: &mut String, (x, y): (f64, f64), (anchor, colour): (&str, &str), text: &str) {
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>");
 }
@@ -216,7 +216,7 @@ mod tests {
         let svg = draw(steps, rounds);
         let loss = format!("stroke=\"{LOSS}\"");
         assert_eq!((svg.matches(&loss).count(), svg.matches("<circle").count()), (2, 2));
-        // Losses end at 0.6, scores go from 80 to 85 per cent; the second stage begins in the middle.
+        // The loss axis ends at 0.6, the score axis spans 80 to 85 percent, and the second stage starts in the middle.
         assert!(svg.contains(">0.6<") && svg.contains(">85<") && svg.contains(">80<"), "{svg}");
         assert!(svg.contains("<polyline points=\"210.0,80.7 360.0,127.3\""), "{svg}");
         assert!(svg.contains("<line x1=\"360.0\" y1=\"34.0\" x2=\"360.0\" y2=\"314.0\""), "{svg}");

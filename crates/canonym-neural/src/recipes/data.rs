@@ -1,4 +1,4 @@
-//! The data of an experiment: dictionaries, queries and what is held out of them.
+//! Data of an experiment: dictionaries, queries and held-out sets.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -18,39 +18,39 @@ use serde::{Deserialize, Serialize};
 
 use super::adapt::held_out;
 
-/// What a set is for.
+/// Role of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The weights are fitted to it.
+    /// Weights are fitted on it.
     Fit,
-    /// Settings are chosen, calibration is fitted and accuracy is reported on it.
+    /// Settings are selected, calibration is fitted and accuracy is reported on it.
     Dev,
 }
 
-/// One set of an experiment.
+/// A set of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetConfig {
-    /// What the report calls it.
+    /// Name in the report.
     pub name: String,
-    /// What it is for.
+    /// Role.
     pub role: Role,
     /// The dictionary, relative to the data root.
     pub dictionary: PathBuf,
-    /// The queries, relative to the data root; without them synonyms are held out of the dictionary.
+    /// The queries, relative to the data root; without them, synonyms are held out of the dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<PathBuf>,
-    /// A corpus with the texts of the documents of the queries, for the record of what was learned from.
+    /// A corpus with the texts of the queries' documents, for the record of training documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub texts: Option<PathBuf>,
-    /// With 2 or more, documents are dealt into so many folds, and the mentions of the other folds become names.
+    /// Number of folds; with 2 or more, documents are split, and the mentions of the other folds are added as names.
     #[serde(default)]
     pub folds: usize,
-    /// How many concepts lose a synonym that is then asked for.
+    /// Number of concepts of which a synonym is held out as query.
     #[serde(default)]
     pub held_out: usize,
-    /// The weight of a query in the fit.
+    /// Weight of a query in the fit.
     #[serde(default = "one")]
     pub weight: f32,
 }
@@ -59,35 +59,35 @@ fn one() -> f32 {
     1.0
 }
 
-/// A mention to link: its document, its parts, and where each part stands among the queries of its fold.
+/// A mention to link, as the queries of its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
-    /// The document, the unit of resampling.
+    /// The document, which is the unit of resampling.
     pub document: String,
-    /// The parts.
+    /// The parts of a composite mention, or one.
     pub parts: Vec<Labelled>,
 }
 
-/// Concepts by their tree numbers.
+/// Selects concepts by their tree numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trees {
     /// A table of id, name and tree number, relative to the data root.
     pub table: PathBuf,
-    /// The beginnings of numbers to keep.
+    /// Prefixes of the tree numbers to keep.
     pub keep: Vec<String>,
 }
 
 /// Queries against one knowledge base.
 #[derive(Debug)]
 pub struct Fold {
-    /// The names.
+    /// The knowledge base.
     pub kb: KnowledgeBase,
     /// The mentions.
     pub asked: Vec<Asked>,
 }
 
-/// Reads the folds of a set; compiled knowledge bases pass through `work`.
+/// Reads the folds of a set; knowledge bases are compiled in the folder `work`.
 pub fn read(set: &SetConfig, root: &Path, work: &Path, rng: &mut SplitMix64) -> canonym_core::Result<Vec<Fold>> {
     let dictionary = root.join(&set.dictionary);
     match &set.queries {
@@ -106,7 +106,7 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
     if set.folds < 2 {
         return Ok(vec![Fold { kb: compile_one(dictionary, SourceFormat::Biosyn, &work.join("fold.kb"))?, asked }]);
     }
-    // Documents in the order they come, dealt like cards.
+    // Documents are assigned to folds round-robin, in order.
     let mut fold_of: HashMap<String, usize> = HashMap::new();
     for one in &asked {
         let next = fold_of.len() % set.folds;
@@ -124,7 +124,7 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
     Ok(folds)
 }
 
-/// A dictionary with mentions as further names, as the protocol extends it: a known name gets the ids, a new one a line.
+/// Adds mentions to a dictionary as names, as in the published protocol: known names get more ids, others a new line.
 fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
     let mut added: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for mention in mentions {
@@ -147,7 +147,7 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
                 text.push_str(id);
             }
         }
-        // Infallible for strings.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "||{name}");
     }
     for (name, ids) in added {
@@ -156,7 +156,8 @@ fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
     text
 }
 
-/// Training documents, and about one of `share` that is held apart to choose on, drawn by the seed and the ids; none where no share is given.
+/// Splits training documents: about one in `share`, sampled by seed and document id, is split off for model selection; none if `share` is
+/// `None`.
 pub fn held_apart(
     documents: Vec<AnnotatedDocument>,
     share: Option<usize>,
@@ -173,20 +174,20 @@ pub fn held_apart(
     Ok(documents.into_iter().partition(|_| is_apart.next() != Some(true)))
 }
 
-/// Compiles a source into the file `out` and opens it from memory.
+/// Compiles a source to the file `out` and opens it from memory.
 pub fn compile_one(source: &Path, format: SourceFormat, out: &Path) -> canonym_core::Result<KnowledgeBase> {
     compile_all(&[Source { path: source.to_path_buf(), format, prefix: None }], out)
 }
 
-/// What a terminology is compiled from.
+/// A source of a terminology.
 pub struct Source {
     pub path: PathBuf,
     pub format: SourceFormat,
-    /// Of ids that have none.
+    /// Prefix for ids that have none.
     pub prefix: Option<String>,
 }
 
-/// Compiles sources into the file `out` and opens it from memory; concepts of one id become one.
+/// Compiles sources to the file `out` and opens it from memory; concepts with the same id are merged.
 pub fn compile_all(sources: &[Source], out: &Path) -> canonym_core::Result<KnowledgeBase> {
     let from = |Source { path, format, prefix }: &Source| CompileSource {
         paths: vec![path.clone()],
@@ -200,10 +201,10 @@ pub fn compile_all(sources: &[Source], out: &Path) -> canonym_core::Result<Knowl
     compile(&sources, &CompileConfig::default(), out, &mut |_| {})
         .with_context(|| format!("cannot compile {shown}"))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
-    Ok(KnowledgeBase::from_vec(bytes, &shown)?)
+    KnowledgeBase::from_vec(bytes, &shown)
 }
 
-/// A terminology in memory, or what some of its trees hold; the table of trees lies in a folder.
+/// A terminology in memory, optionally restricted to some trees; the tree table is relative to `root`.
 pub fn compile_trees(
     name: &str,
     source: &Path,
@@ -222,17 +223,17 @@ pub fn compile_trees(
         }
     })?;
     let bytes = builder.to_bytes(Meta { name: name.to_owned(), ..Meta::default() })?;
-    Ok(KnowledgeBase::from_vec(bytes, name)?)
+    KnowledgeBase::from_vec(bytes, name)
 }
 
-/// The ids of the concepts in some trees.
+/// Ids of the concepts in the selected trees.
 pub fn ids_of_trees(root: &Path, trees: &Trees) -> canonym_core::Result<BTreeSet<String>> {
     let mut input = Input::open(&root.join(&trees.table))?;
     let mut rows: BTreeMap<String, bool> = BTreeMap::new();
     while let Some((_, line)) = input.next_line()? {
         let fields: Vec<&str> = line.split('\t').collect();
         let (Some(id), Some(number)) = (fields.first(), fields.get(2)) else {
-            return Err(input.error("a row of tree numbers needs id, name and number").into());
+            return Err(input.error("a row of tree numbers needs id, name and number"));
         };
         *rows.entry((*id).to_owned()).or_default() |= trees.keep.iter().any(|tree| number.starts_with(tree));
     }
@@ -268,7 +269,7 @@ fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix6
         let _ =
             writeln!(text, "{id}\t{}\t{}", kept.first().unwrap_or(&""), kept.get(1..).unwrap_or_default().join("|"));
         if let Some(out) = out {
-            // Without its source, as the fit compares ids.
+            // Without its prefix, as the fit compares bare ids.
             let bare = id.rsplit(':').next().unwrap_or(id).to_owned();
             let labelled = Labelled { query: names[out].clone(), ids: BTreeSet::from([bare]) };
             asked.push(Asked { document: id.clone(), parts: vec![labelled] });

@@ -1,4 +1,4 @@
-//! The dual encoder: mentions in their text beside the names of concepts, on a BERT checkpoint.
+//! Recipe of the dual encoder on a BERT checkpoint.
 
 mod data;
 mod joint;
@@ -19,7 +19,7 @@ use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT};
 use crate::models::fusion::Fusion;
 use crate::objectives::Names;
-use crate::objectives::linking::{Linking, LinkingConfig, Reading, Target};
+use crate::objectives::linking::{Linking, LinkingConfig, Target, TrainingText};
 use crate::objectives::ranks::{Ranks, ranks};
 use crate::system::concept_rows::ConceptRows;
 use crate::tensor::matrix::Compute;
@@ -57,10 +57,10 @@ pub struct Experiment {
     seed: u64,
     data: DataConfig,
     encoder: EncoderConfig,
-    /// That of the bundle that is learned on from where it is not given.
+    /// If missing, that of the bundle that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelConfig>,
-    /// Likewise.
+    /// If missing, those of the bundle that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     windows: Option<WindowConfig>,
     #[serde(default)]
@@ -71,12 +71,12 @@ pub struct Experiment {
     judge: JudgeConfig,
 }
 
-/// How held-out documents are judged.
+/// How held-out documents are evaluated.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JudgeConfig {
-    /// What finds mentions for a model that finds none: a bundle, relative to the current folder or the data root, that has not learned from the
-    /// held-out documents; `none` judges given mentions alone. The embedded model where it is not given.
+    /// Mention detector for a model that detects none: a bundle, relative to the current folder or the data root, that was not trained on
+    /// the held-out documents; `none` evaluates given mentions only. If missing, the embedded model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mentions: Option<String>,
 }
@@ -87,36 +87,36 @@ impl JudgeConfig {
     }
 }
 
-/// Where both encoders begin.
+/// Initialisation of both encoders.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EncoderConfig {
-    /// A checkpoint of BERT: a folder, relative to the data root or to the one in `CANONYM_MODELS`.
+    /// BERT checkpoint: a folder relative to the data root or to `CANONYM_MODELS`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bert: Option<PathBuf>,
-    /// In its place: the folder of a dual encoder that was trained before, to learn on from; relative to the current folder or the data root.
+    /// Instead of a checkpoint, the run folder of a dual encoder to fine-tune; relative to the current folder or the data root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<PathBuf>,
-    /// Whether the embeddings of pieces are trained, too.
+    /// Whether wordpiece embeddings are trained.
     #[serde(default = "yes")]
     train_embeddings: bool,
-    /// Whether the encoder of names is trained, too. Where it is not, `batch.all_names` costs little.
+    /// Whether the name encoder is trained. If it is frozen, `batch.all_names` costs little.
     #[serde(default = "yes")]
     train_names: bool,
-    /// Dropout; that of the checkpoint where it is not given.
+    /// Dropout; if missing, that of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dropout: Option<f32>,
-    /// The folder of an encoder of names, such as ResCNN, that is a further voice beside words and context; relative to the current folder or the
-    /// data root. One that `from` has stays where none is given.
+    /// Run folder of a name encoder, such as ResCNN, to use as name scorer; relative to the current folder or the data root. If missing,
+    /// the name scorer of `from` is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     voice: Option<PathBuf>,
-    /// What the steps of layers that no checkpoint has are multiplied with.
-    #[serde(default = "one")]
-    head_pace: f32,
-    /// What the steps of a layer are multiplied with, compared with the layer above it.
+    /// Learning-rate multiplier of layers that are not in the checkpoint.
+    #[serde(alias = "head_pace", default = "one")]
+    head_lr_multiplier: f32,
+    /// Layer-wise learning-rate decay: the multiplier of a layer relative to the layer above it.
     #[serde(default = "one")]
     layer_decay: f32,
-    /// In what products are computed; as the model before where it is not given.
+    /// Precision of matrix products; if missing, that of the model that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compute: Option<Compute>,
 }
@@ -138,7 +138,7 @@ struct ModelConfig {
     search: Option<SpanSearch>,
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -147,36 +147,36 @@ struct Report {
     n_names: usize,
     train: CorpusReport,
     dev: CorpusReport,
-    /// Held-out mentions that are given, among all concepts, by vectors alone.
+    /// Linking of given held-out mentions among all concepts, by embeddings alone.
     linking: Option<Ranks>,
-    /// Those of them whose concept is mentioned in what was trained on, and the others.
+    /// The same for mentions whose concept occurs in the training set, and for the others.
     linking_seen: Option<Ranks>,
     linking_unseen: Option<Ranks>,
-    /// The share of them whose best concept is right, by words alone and by words and vectors.
+    /// Accuracy@1 of lexical and of hybrid linking.
     fused: BTreeMap<&'static str, f64>,
-    /// The weight of the logarithm of shares beside the lexical score, and the accuracy of each.
+    /// Accuracy by weight of the dense score.
     by_weight: Vec<(f32, f64)>,
-    /// The same for the further voice by names, where the model has one, beside the weight of shares that was chosen.
+    /// Accuracy by weight of the name scorer, if there is one, at the selected dense weight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     by_name_weight: Vec<(f32, f64)>,
-    /// The same share where mentions of the same words in a document vote, by the weight of the vote, with words where the model has them.
+    /// Accuracy by one-sense-per-discourse weight, with lexical fusion if the model has it.
     by_same_sense: Vec<(f32, f64)>,
-    /// Held-out mentions that are searched for.
+    /// Detection and linking of held-out mentions.
     search: Option<SearchReport>,
-    /// In the place of that, where the model finds none: those that another one finds.
+    /// Linking of mentions detected by another model, if this one detects none.
     search_by_default_model: Option<JointReport>,
-    /// What the figures above were chosen and measured on: `dev`, or `tune` where a part was held apart to choose on.
+    /// The set that settings were selected on and that the scores above refer to: `dev`, or `tune` if there is such a split.
     chosen_on: &'static str,
-    /// The held-out documents with everything chosen elsewhere, where a part was held apart.
+    /// Scores on held-out documents that nothing was selected on, if there is a `tune` split.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_out: Option<Measured>,
-    /// Held-out documents that a part had learned from or was tuned on.
+    /// Held-out documents that a part of the system was trained or tuned on.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
-/// Tells how many mentions mean no concept of the terminology; where all do, nothing can be learned.
+/// Reports how many mentions have a concept that the terminology lacks; if none is known, training is not possible.
 fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> canonym_core::Result<()> {
     let CorpusReport { n_mentions, n_nil, n_unknown, .. } = corpus.report;
     let n_meant = n_mentions - n_nil;
@@ -199,13 +199,13 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     let of_kb = kb.concepts().next().map(|concept| kb.id(concept));
     let shown = format!("such as `{}`, the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
     let error = canonym_core::Error::invalid("no mention has a concept of the terminology");
-    Err(error.with_hint(format!("use the same kind of ids: the corpora have ids {shown}")).into())
+    Err(error.with_hint(format!("use the same kind of ids: the corpora have ids {shown}")))
 }
 
-/// The terminology before the model is complete.
+/// File of the terminology until the model is complete.
 const NEW_TERMINOLOGY: &str = "terminology.new.kb";
 
-/// The one training of this system.
+/// Name of its single training stage.
 const STAGE: &str = "train";
 
 /// Runs an experiment.
@@ -222,7 +222,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         .with_context(|| format!("cannot read `data.train` or `data.dev` below the data root {}", root.display()))?;
     if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
         let error = canonym_core::Error::invalid("nothing to do: no training steps and no held-out documents");
-        return Err(error.with_hint("set `data.dev`, or increase `run.n_steps`").into());
+        return Err(error.with_hint("set `data.dev`, or increase `run.n_steps`"));
     }
     let record = learned(&experiment, root)?;
     let finder = finder(&experiment.judge, root)?;
@@ -232,7 +232,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         of_judging.join("mentions", Some(&finder.learned(MentionSource::Detect)?));
     }
     let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
-    // The terminology of a model that is there already stays until the new one is complete.
+    // The terminology of an existing model is kept until the new one is complete.
     let new_terminology = out.join(NEW_TERMINOLOGY);
     let kb = experiment.data.compile(root, &new_terminology, &train)?;
     let (model, concepts) = (manifest.model.clone(), manifest.concepts);
@@ -252,7 +252,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let dev = prepare(dev, &windower, &labels, longest)?;
     if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
         let error = canonym_core::Error::invalid("the training corpora have no mentions");
-        return Err(error.with_hint("check `data.train`").into());
+        return Err(error.with_hint("check `data.train`"));
     }
     check_known("training", &train, &kb, experiment.run.n_steps > 0)?;
     check_known("held-out", &dev, &kb, false)?;
@@ -292,7 +292,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     bundle.parameters = stage.train(bundle.parameters, &mut objective, train.readings.len(), &mut log)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
-    // What is judged is what is written: weights of 16 bits.
+    // Evaluates the model as written, with f16 weights.
     bundle = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
     let judge_started = Instant::now();
     let mut report = Report {
@@ -344,7 +344,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     remove_kept(out, &[STAGE])
 }
 
-/// What finds mentions for a model that finds none; `None` where they are not judged.
+/// The mention detector for a model that detects none; `None` if detection is not evaluated.
 fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Models>> {
     match config.mentions.as_deref() {
         None => parts::models(parts::DEFAULT).map(Some),
@@ -357,7 +357,7 @@ fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Mode
     }
 }
 
-/// What the model learns from: corpora that train it, and those on which its weights and thresholds are chosen.
+/// Record of the training documents, and of those that checkpoint, weights and thresholds are selected on.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Experiment { data, encoder, .. } = experiment;
     let Parts { train, tune, dev } = read_corpora(data, experiment.seed, root)?;
@@ -367,7 +367,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
         Some(from) => {
             all.join_whole(SYSTEM, DualBundle::open(&existing(from, root))?.learned.as_ref());
             if !chosen_on.is_empty() {
-                // What the model before chose is chosen anew.
+                // Selections of the earlier model are replaced.
                 all.sources.retain(|source| source.part != SYSTEM || source.role == Trained);
             }
         }
@@ -389,8 +389,12 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     Ok(all)
 }
 
-/// The ranks of mentions of which a concept is mentioned in `known`, and those of the others.
-fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
+/// Splits the ranks of mentions by whether one of their concepts occurs in `known`.
+fn apart(
+    ranks: &[Option<usize>],
+    readings: &[TrainingText],
+    known: &[TrainingText],
+) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
     let concepts = known.iter().flat_map(|reading| &reading.mentions).flat_map(|target| &target.concepts);
     let known: HashSet<u32> = concepts.copied().collect();
     let targets = readings.iter().flat_map(|reading| &reading.mentions).filter(|target| target.means_something);
@@ -402,10 +406,19 @@ fn apart(ranks: &[Option<usize>], readings: &[Reading], known: &[Reading]) -> (V
     (seen, unseen)
 }
 
-/// The model, what divides texts for it, and weights to begin with: those of a checkpoint in both encoders, or those of a bundle.
+/// Initial model and windower: both encoders from a checkpoint, or everything from a bundle.
 fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Result<Beginning> {
-    let EncoderConfig { bert, from, train_embeddings, train_names, dropout, head_pace, layer_decay, compute, .. } =
-        &experiment.encoder;
+    let EncoderConfig {
+        bert,
+        from,
+        train_embeddings,
+        train_names,
+        dropout,
+        head_lr_multiplier,
+        layer_decay,
+        compute,
+        ..
+    } = &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let Beginning { mut manifest, windower, mut parameters } = match (bert, from) {
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, arguments)?, &mut rng)?,
@@ -413,11 +426,11 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
         _ => {
             let error = canonym_core::Error::invalid("`encoder` must name exactly one initial model");
             let hint = "set `encoder.bert`, a BERT checkpoint, or `encoder.from`, a trained dual encoder";
-            return Err(error.with_hint(hint).into());
+            return Err(error.with_hint(hint));
         }
     };
     manifest.concepts = experiment.data.concepts.unwrap_or(manifest.concepts);
-    manifest.same_sense = experiment.data.same_sense.unwrap_or(manifest.same_sense);
+    manifest.one_sense_weight = experiment.data.one_sense_weight.unwrap_or(manifest.one_sense_weight);
     let model = &mut manifest.model;
     model.bert.compute = compute.unwrap_or(model.bert.compute);
     if let Some(dropout) = dropout {
@@ -438,23 +451,23 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
             _ => 0,
         };
         let is_head = [ENDS, SPANS].iter().any(|head| name.starts_with(&format!("{head}.")));
-        let pace = if is_head { *head_pace } else { layer_decay.powi(below as i32) };
-        parameters.pace(&name, pace)?;
+        let lr_multiplier = if is_head { *head_lr_multiplier } else { layer_decay.powi(below as i32) };
+        parameters.lr_multiplier(&name, lr_multiplier)?;
         let is_embedding = inner.is_some_and(|inner| inner.starts_with("embedding."));
         if (!train_embeddings && is_embedding) || (!train_names && name.starts_with(NAME)) {
             parameters.freeze(&name)?;
-            // What is kept of it has 16 bits, and so have vectors of names that models share.
+            // Frozen weights are stored as f16, and so are the name embeddings that models share.
             parameters.round(&name)?;
         }
     }
     Ok(Beginning { manifest, windower, parameters })
 }
 
-/// What a training begins with.
+/// Initial state of a training.
 struct Beginning {
-    /// What the model says of itself; held-out documents will set some of it.
+    /// Settings; evaluation on held-out documents fills in some of them.
     manifest: DualManifest,
-    /// What divides texts for it.
+    /// The windower.
     windower: Windower,
     parameters: Parameters,
 }
@@ -474,13 +487,13 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
             "windows of {} wordpieces exceed the {} positions of the checkpoint",
             windows.pieces, config.max_position_embeddings
         );
-        return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`").into());
+        return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`"));
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
         let error = canonym_core::Error::invalid("`windows.marked` and `model.mention` do not match");
         let hint = "`windows.marked` requires `model.mention = \"first\"` without `model.search`, and vice versa";
-        return Err(error.with_hint(hint).into());
+        return Err(error.with_hint(hint));
     }
     let manifest = DualManifest {
         system: SYSTEM.to_owned(),
@@ -492,9 +505,9 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         longest_word: pieces.longest_word,
         fusion: Fusion::DENSE,
         lexical: LexicalModel::embedded().to_value(),
-        least_span: 0.5,
+        min_span: 0.5,
         joint: None,
-        same_sense: 0.0,
+        one_sense_weight: 0.0,
         card: String::new(),
     };
     Ok(Beginning { manifest, windower: Windower::new(pieces, windows)?, parameters })
@@ -507,13 +520,13 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
         || experiment.windows.is_some_and(|wanted| wanted != bundle.manifest.windows);
     if differs {
         let message = format!("{} has a different `model` or `windows` than the experiment", folder.display());
-        return Err(canonym_core::Error::invalid(message).with_hint("omit both tables").into());
+        return Err(canonym_core::Error::invalid(message).with_hint("omit both tables"));
     }
     Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
 }
 
-/// The settings by which a model learns on from documents: what the server writes when it trains. Paths are relative to the data root.
-pub fn learning_on(
+/// Experiment for fine-tuning a model on documents, as the server runs it. Paths are relative to the data root.
+pub fn fine_tuning(
     from: &Path,
     kb: &Path,
     (train, dev): (Vec<PathBuf>, Vec<PathBuf>),
@@ -531,7 +544,7 @@ pub fn learning_on(
             train_names: false,
             dropout: Some(0.1),
             voice: None,
-            head_pace: 1.0,
+            head_lr_multiplier: 1.0,
             layer_decay: 1.0,
             compute: None,
         },
@@ -543,7 +556,7 @@ pub fn learning_on(
             n_random: 0,
             n_hard: 0,
             all_names: true,
-            rehearsed: 16,
+            name_replay: 16,
             search_weight: 100.0,
             ..LinkingConfig::default()
         },

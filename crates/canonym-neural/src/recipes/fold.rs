@@ -1,6 +1,6 @@
-//! `{fold}` in an experiment: one file for all folds of a corpus.
+//! Expands `{fold}` in an experiment, so that one file serves all folds of a corpus.
 
-/// Replaces `{fold}` in every text of an experiment by its entry `fold`.
+/// Replaces `{fold}` in every string of an experiment by the value of its entry `fold`.
 pub fn fill(table: &mut toml::Table) -> canonym_core::Result<()> {
     let fold = table.get("fold").map(toml::Value::to_string);
     table.iter_mut().try_for_each(|(key, value)| fill_value(key, value, fold.as_deref()))

@@ -1,4 +1,4 @@
-//! The filter of words that some terminology knows: `system = "known-words"` in an experiment.
+//! Builds the filter of words known to terminologies: `system = "known-words"` in an experiment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::run_folder::write_bytes;
 use super::{TrainOptions, settings};
 use crate::status;
 
-/// The file that is written.
+/// Output file.
 const FILE: &str = "known-words.bin";
 
 /// An experiment.
@@ -23,9 +23,9 @@ const FILE: &str = "known-words.bin";
 #[serde(deny_unknown_fields)]
 struct Experiment {
     system: String,
-    /// The size of the filter.
+    /// Size of the filter.
     bytes: usize,
-    /// The shortest word that is kept, in bytes.
+    /// Minimum length of a word, in bytes.
     shortest: usize,
     source: Vec<Source>,
 }
@@ -36,10 +36,10 @@ struct Experiment {
 struct Source {
     /// Relative to the data root or the current folder.
     path: PathBuf,
-    /// In how many names a word has to stand.
+    /// Minimum number of names that contain a word.
     #[serde(default = "one")]
     least: usize,
-    /// Whether the file is no terminology but lines of words.
+    /// Whether the file is a plain list of words instead of a terminology.
     #[serde(default)]
     is_text: bool,
 }

@@ -71,6 +71,12 @@ pub fn of_queries(
     Ok(source(part, role, file, prints))
 }
 
+/// The documents that no part was trained on.
+pub fn unseen(learned: &Learned, documents: Vec<AnnotatedDocument>) -> Vec<AnnotatedDocument> {
+    let seen = learned.only(Role::Trained).has_seen(&of_documents(&documents));
+    documents.into_iter().zip(seen).filter(|(_, seen)| !seen).map(|(document, _)| document).collect()
+}
+
 /// Refuses to judge on documents that weights were trained on, unless they are allowed. What was tuned on them is told.
 pub fn check_judged(
     learned: &Learned,
@@ -86,17 +92,36 @@ pub fn check_prints(
     prints: &[Option<u64>],
     (what, allow_seen): (&str, bool),
 ) -> canonym_core::Result<Option<Seen>> {
-    let trained = learned.only(Role::Trained).look_up(prints, None);
-    if trained.n_seen > 0 && !allow_seen {
-        let message = format!("{what}: {}: {}", trained.sentence(), trained.details());
-        let hint = "judge on other documents, or with a part that was not trained on them; `--allow-seen` goes on and says it in the report";
-        return Err(canonym_core::Error::invalid(message).with_hint(hint));
+    refuse(&learned.only(Role::Trained).look_up(prints, None), (what, allow_seen))?;
+    Ok(tell(learned.look_up(prints, None), what))
+}
+
+/// Refuses to judge a model on documents that it learned from in whatever role, unless they are allowed: for runs that choose nothing on them.
+pub fn check_known(
+    learned: &Learned,
+    documents: &[AnnotatedDocument],
+    (what, allow_seen): (&str, bool),
+) -> canonym_core::Result<Option<Seen>> {
+    let seen = learned.look_up(&of_documents(documents), None);
+    refuse(&seen, (what, allow_seen))?;
+    Ok(tell(seen, what))
+}
+
+fn refuse(seen: &Seen, (what, allow_seen): (&str, bool)) -> canonym_core::Result<()> {
+    if seen.n_seen == 0 || allow_seen {
+        return Ok(());
     }
-    let seen = learned.look_up(prints, None);
+    let message = format!("{what}: {}: {}", seen.sentence(), seen.details());
+    let hint = "judge on other documents, or with a part that has not learned from them; `--allow-seen` goes on and says it in the report";
+    Err(canonym_core::Error::invalid(message).with_hint(hint))
+}
+
+/// Warns of documents that were seen; `None` where none was.
+fn tell(seen: Seen, what: &str) -> Option<Seen> {
     if seen.n_seen > 0 {
         status::say(&format!("warning: {what}: {}: {}", seen.sentence(), seen.details()));
     }
-    Ok((seen.n_seen > 0).then_some(seen))
+    (seen.n_seen > 0).then_some(seen)
 }
 
 /// Writes what the experiment learns from into a model that it made before.
@@ -113,7 +138,7 @@ pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> can
         bundle::cross_encoder::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
         other => {
             let error = canonym_core::Error::invalid(format!("models of the system `{other}` carry no record"));
-            return Err(error.with_hint("give the experiment that made the model").into());
+            return Err(error.with_hint("give the experiment that made the model"));
         }
     };
     let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");

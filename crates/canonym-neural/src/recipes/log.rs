@@ -1,4 +1,4 @@
-//! The log of a training: a line a step as CSV, a line a round as JSON, a curve of both, and progress for people.
+//! Training log: CSV lines by step, JSON lines by mining interval, the learning curve, and progress messages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -24,22 +24,22 @@ pub struct Log {
     rounds: BufWriter<File>,
     stage: &'static str,
     n_steps: u64,
-    /// Steps and seconds of the stage before it was stopped.
+    /// Steps and seconds of the stage before it was interrupted.
     before: (u64, f64),
     started: Instant,
-    /// The mean loss since the last round.
+    /// Sum and number of the losses since the last mining interval.
     losses: (f64, u64),
 }
 
 impl Log {
-    /// Begins `log.csv` and `log.jsonl` in a folder.
+    /// Creates `log.csv` and `log.jsonl` in a folder.
     pub fn create(folder: &Path) -> canonym_core::Result<Log> {
         write_text(folder, STEPS, "stage,step,loss,rate,norm,seconds\n")?;
         write_text(folder, ROUNDS, "")?;
         Log::go_on(folder)
     }
 
-    /// Goes on with the log of a training that was stopped.
+    /// Reopens the log of an interrupted training.
     pub fn go_on(folder: &Path) -> canonym_core::Result<Log> {
         Ok(Log {
             folder: folder.to_path_buf(),
@@ -53,7 +53,7 @@ impl Log {
         })
     }
 
-    /// Begins a stage of which `n_made` steps were made before. What is logged of later ones is taken out: they are made again.
+    /// Starts a stage that resumes after `n_made` steps. Entries of later steps are removed, since these are repeated.
     pub fn begin(
         &mut self,
         stage: &'static str,
@@ -77,7 +77,7 @@ impl Log {
         Ok(())
     }
 
-    /// Notes what happened.
+    /// Logs a progress event.
     pub fn observe(&mut self, progress: Progress) -> canonym_core::Result<()> {
         let now = self.started.elapsed().as_secs_f64();
         let seconds = self.before.1 + now;
@@ -105,7 +105,7 @@ impl Log {
         }
     }
 
-    /// Ends a stage and draws the curve so far.
+    /// Ends a stage and draws the learning curve so far.
     pub fn end(&mut self) -> canonym_core::Result<()> {
         status::say(&format!("{}: done in {:.0} s", self.stage, self.started.elapsed().as_secs_f64()));
         let drawn = curve::draw(&read(&self.folder, STEPS)?, &read(&self.folder, ROUNDS)?);
@@ -121,10 +121,10 @@ fn append(folder: &Path, name: &str) -> canonym_core::Result<BufWriter<File>> {
 
 fn read(folder: &Path, name: &str) -> canonym_core::Result<String> {
     let path = folder.join(name);
-    Ok(std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?)
+    std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))
 }
 
-/// Takes lines out of a log, and a last one that was not written to its end; gives what stays.
+/// Removes lines from a log, including an incomplete last line; returns the rest.
 fn keep(folder: &Path, name: &str, is_kept: impl Fn(&str) -> bool) -> canonym_core::Result<String> {
     let text = read(folder, name)?;
     let is_kept = |line: &&str| line.ends_with('\n') && is_kept(line.trim_end());
@@ -139,7 +139,7 @@ fn keep(folder: &Path, name: &str, is_kept: impl Fn(&str) -> bool) -> canonym_co
 mod tests {
     use super::*;
 
-    /// Makes steps and, after each second one, a round.
+    /// Logs steps, with the end of a mining interval after every second one.
     fn train(log: &mut Log, steps: std::ops::RangeInclusive<u64>) {
         for step in steps {
             log.observe(Progress::Step { step, loss: 0.5 / step as f64, rate: 1e-3, norm: 1.0 }).unwrap();
@@ -169,7 +169,7 @@ mod tests {
         let mut steps = append(stopped.path(), STEPS).unwrap();
         steps.write_all(b"train,2").unwrap();
         drop(steps);
-        // The checkpoint is of step 2, though more was logged.
+        // The checkpoint was taken at step 2, though later steps were logged.
         let mut log = Log::go_on(stopped.path()).unwrap();
         log.begin("train", (2, 6), 1).unwrap();
         assert_eq!(read(stopped.path(), STEPS).unwrap().lines().count(), 1 + 2 + 2);

@@ -1,7 +1,7 @@
-//! Recipes: one file a system, from an experiment file to a trained model.
+//! Recipes: one file per system, from an experiment file to a trained model.
 //!
-//! The folder that it writes holds `model.json`, `config.toml` (as resolved), `report.json`, `errors.tsv` (what is
-//! linked wrongly on the dev sets, and why) and `provenance.json`.
+//! The run folder contains `model.json`, `config.toml` (the resolved experiment), `report.json`, `errors.tsv` (errors on the dev sets, with
+//! explanations) and `provenance.json`.
 
 pub mod adapt;
 pub mod checkpoints;
@@ -34,7 +34,7 @@ use canonym_core::error::Context;
 use canonym_core::eval;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::ids::{IdSet, known_ids};
-use canonym_core::eval::learned::Learned;
+use canonym_core::eval::learned::{Learned, Seen};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
 use canonym_core::link::model::LexicalModel;
@@ -48,34 +48,33 @@ use crate::status;
 use crate::system::parts::LEXICAL_PART;
 use canonym_core::eval::unknown::unknown;
 
-/// What to train, and where.
+/// Arguments of a training.
 #[derive(Debug, Clone, Default)]
 pub struct TrainOptions {
-    /// The experiment.
+    /// The experiment file.
     pub config: PathBuf,
-    /// Where its data lie. Where `None`: the folder of the experiment, or `../shared/data` where that holds what the experiment names and its
-    /// own folder does not.
+    /// Folder of the data. If `None`, the folder of the experiment, or `../shared/data` if only that contains files of the experiment.
     pub data_root: Option<PathBuf>,
-    /// The folder to write.
+    /// Output folder.
     pub out: PathBuf,
-    /// Train nothing: write what this experiment learns from into a model that it made before.
+    /// Instead of training, adds the record of training documents to a model that this experiment produced.
     pub record_onto: Option<PathBuf>,
-    /// Judge also on documents that a part was trained on, and say so in the report.
+    /// Also evaluate on documents that a part of the system was trained on; the report says so.
     pub allow_seen: bool,
-    /// Entries of the experiment to override, such as `fit.penalty=0.01`.
+    /// Overrides of entries, such as `fit.penalty=0.01`.
     pub overrides: Vec<String>,
-    /// Fetches checkpoints; nothing is fetched where `None`.
+    /// Downloads checkpoints; `None` disables downloads.
     pub fetch: Option<checkpoints::Fetch>,
 }
 
 impl TrainOptions {
-    /// Where the data lie; [`train`] fills in what is not given.
+    /// Folder of the data; [`train`] sets the default.
     fn root(&self) -> &Path {
         self.data_root.as_deref().unwrap_or(Path::new("."))
     }
 }
 
-/// What `system` of an experiment may say.
+/// Valid values of `system` in an experiment.
 const SYSTEMS: [&str; 10] = [
     "pipeline",
     adapt::SYSTEM,
@@ -89,42 +88,42 @@ const SYSTEMS: [&str; 10] = [
     "known-words",
 ];
 
-/// The folder of data beside a checkout.
+/// Folder of shared data beside a checkout.
 const SHARED: &str = "../shared/data";
 
 /// An experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Experiment {
-    /// `lexical`.
+    /// Always `lexical`.
     system: String,
-    /// Where the generators start.
+    /// Random seed.
     seed: u64,
-    /// Whether the report tells what each group of features is worth, which fits once a group.
+    /// Whether to report an ablation, which fits once for each feature group.
     ablation: bool,
-    /// How to fit.
+    /// Settings of the fit.
     fit: FitConfig,
-    /// What to fit to and judge on.
+    /// Training and dev sets.
     set: Vec<SetConfig>,
 }
 
-/// A set with its examples, one a part.
+/// A set with its examples, one for each part of a mention.
 #[derive(Debug)]
 struct Prepared {
     config: SetConfig,
     examples: Vec<Example>,
-    /// What was asked, one an example.
+    /// The query of each example.
     names: Vec<Labelled>,
-    /// The number of the document of each example, in the order they come.
+    /// Index of each example's document, in order of appearance.
     document_of: Vec<usize>,
-    /// The document of each mention and the examples of its parts.
+    /// Document of each mention, and the examples of its parts.
     mentions: Vec<(String, Range<usize>)>,
-    /// The first example behind those of each knowledge base.
+    /// Knowledge bases, each with the end of its examples.
     kbs: Vec<(usize, KnowledgeBase)>,
 }
 
 impl Prepared {
-    /// One value a mention, from the worst rank of its parts; `usize::MAX` where a part has no right candidate.
+    /// One value per mention, from the worst rank of its parts; `usize::MAX` if a part has no correct candidate.
     fn per_mention(&self, ranks: &[Option<usize>], value: impl Fn(usize) -> f64) -> Vec<f64> {
         let worst = |parts: &Range<usize>| ranks[parts.clone()].iter().map(|rank| rank.unwrap_or(usize::MAX)).max();
         self.mentions.iter().map(|(_, parts)| value(worst(parts).unwrap_or(usize::MAX))).collect()
@@ -173,7 +172,7 @@ pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
             let meant = other.and_then(|other| settings::nearest(other, SYSTEMS));
             let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
             let hint = format!("{meant}`system` must be one of {}", SYSTEMS.join(", "));
-            Err(canonym_core::Error::invalid(message).with_hint(hint).into())
+            Err(canonym_core::Error::invalid(message).with_hint(hint))
         }
     }
 }
@@ -182,6 +181,8 @@ fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Re
     let path = arguments.config.display();
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is not a valid lexical experiment"))?;
+    let record = learned_of_lexical(&experiment, arguments.root())?;
+    let seen = seen_of_lexical(&experiment, &record, (arguments.root(), arguments.allow_seen))?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
@@ -194,19 +195,20 @@ fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Re
     let weights = fit_weights(&fit, &experiment.fit);
     let model = report::calibrated(&sets, weights);
     let mut report = report::report(&sets, &weights, experiment.seed);
+    report.seen = seen;
     if experiment.ablation {
         report.ablation = report::ablation(&sets, &fit, &experiment.fit, &weights);
     }
     let paths: BTreeSet<&PathBuf> =
         experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
     let provenance = provenance(paths, arguments.root())?;
-    let json = learned_of_lexical(&experiment, arguments.root())?.into_json(&model.to_json())?;
+    let json = record.into_json(&model.to_json())?;
     write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
     write_run(&arguments.out, &experiment, &report, &provenance)?;
     write_text(&arguments.out, "model.json", &json)
 }
 
-/// What the weights of words learn from: sets fit weights, or calibrate.
+/// Record of the training and calibration documents of the lexical weights.
 fn learned_of_lexical(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let mut all = Learned::default();
     for set in &experiment.set {
@@ -227,7 +229,26 @@ fn learned_of_lexical(experiment: &Experiment, root: &Path) -> canonym_core::Res
     Ok(all)
 }
 
-/// The examples of a set for the fit: a query that comes again counts more and is not computed again.
+/// Refuses dev sets with documents that weights are fitted to, unless they are allowed; which sets have some.
+fn seen_of_lexical(
+    experiment: &Experiment,
+    record: &Learned,
+    (root, allow_seen): (&Path, bool),
+) -> canonym_core::Result<BTreeMap<String, Seen>> {
+    let trained = record.only(eval::learned::Role::Trained);
+    let mut seen = BTreeMap::new();
+    for set in experiment.set.iter().filter(|set| set.role == Role::Dev) {
+        let Some(queries) = &set.queries else { continue };
+        let rows = read_mentions(&root.join(queries))?.rows;
+        let source = learned::of_queries(LEXICAL_PART, eval::learned::Role::Calibrated, (queries, root), &rows)?;
+        let prints: Vec<Option<u64>> = source.documents.into_iter().map(Some).collect();
+        let known = learned::check_prints(&trained, &prints, (&set.name, allow_seen))?;
+        seen.extend(known.map(|known| (set.name.clone(), known)));
+    }
+    Ok(seen)
+}
+
+/// Training examples of a set: repeated queries are merged and weighted by their count.
 fn to_fit(set: &Prepared) -> Vec<Example> {
     let mut place_of: BTreeMap<(usize, &Labelled), usize> = BTreeMap::new();
     let mut distinct: Vec<Example> = Vec::new();
@@ -258,11 +279,11 @@ fn read_table(path: &Path, overrides: &[String]) -> canonym_core::Result<toml::T
     Ok(table)
 }
 
-/// Where the data of an experiment lie if nobody says so: beside it, unless only the folder `shared` has anything that the experiment names.
+/// Default data folder of an experiment: its own, unless only `shared` contains a file that the experiment names.
 fn usual_root(experiment: &Path, table: &toml::Table, shared: &Path) -> PathBuf {
     fn names_any(value: &toml::Value, folder: &Path) -> bool {
         match value {
-            // Other experiments, such as the parts of one, are no data.
+            // References to other experiments are not data.
             toml::Value::String(text) => !text.is_empty() && !text.ends_with(".toml") && folder.join(text).exists(),
             toml::Value::Array(values) => values.iter().any(|value| names_any(value, folder)),
             toml::Value::Table(table) => table.values().any(|value| names_any(value, folder)),
@@ -277,7 +298,7 @@ fn usual_root(experiment: &Path, table: &toml::Table, shared: &Path) -> PathBuf 
     if !names_any(own) && names_any(shared) { shared.to_path_buf() } else { own.to_path_buf() }
 }
 
-/// Sets one `key=value`; dots in the key lead into tables, and numbers into lists.
+/// Applies an override `key=value`; dots in the key descend into tables, numbers into lists.
 fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<()> {
     let refused = |why: &str| {
         canonym_core::Error::usage(format!("cannot set `{one}`: {why}"), "the format is `fit.penalty=0.01`")
@@ -305,7 +326,7 @@ fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<()
     Ok(())
 }
 
-/// Reads a set and compares each of its queries with its candidates.
+/// Reads a set and computes the features of the candidates of each query.
 fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> canonym_core::Result<Prepared> {
     let mut set = Prepared {
         config: config.clone(),
@@ -334,7 +355,7 @@ fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> canonym_c
     Ok(set)
 }
 
-/// Tells how many queries have ids that no concept of the terminology has.
+/// Reports how many queries have ids that the terminology lacks.
 fn tell_unknown(what: &str, queries: &[Labelled], kb: &KnowledgeBase) {
     let sets: Vec<IdSet> =
         queries.iter().map(|query| IdSet::parse(&query.ids.iter().cloned().collect::<Vec<_>>())).collect();

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
 use crate::models::decision::Decision;
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
-use crate::system::pipeline::{Pipeline, PipelineConfig, Place};
+use crate::system::pipeline::{Pipeline, PipelineConfig, SpanProposal};
 use crate::tensor::parameters::Precision;
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Source};
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen, Source};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::{Document, Span};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ use super::learned::{check_judged, of_corpus};
 use super::run_folder::{provenance, write_bytes, write_run};
 use super::{TrainOptions, rescnn, settings, tagger};
 use crate::status;
+use crate::system::linked::MentionSource;
+use crate::system::parts::Models;
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,7 +40,7 @@ pub struct Experiment {
     leave_out: Vec<String>,
     /// What layers are for, by name, where that experiment says otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    layers: BTreeMap<String, LayerType>,
+    layers: BTreeMap<String, LabelSet>,
     /// An experiment of ResCNN, beside this one.
     names: PathBuf,
     /// How much recall counts against precision where the threshold of links is chosen.
@@ -91,6 +93,9 @@ struct Report {
     judged: BTreeMap<String, Figures>,
     /// Of the same, with weights and thresholds that were fitted to the other half of the documents: the figures to quote.
     by_halves: BTreeMap<String, Figures>,
+    /// Which documents of these corpora a part was trained on, where one was.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<String, Seen>,
     bytes: usize,
 }
 
@@ -102,6 +107,19 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
+
+    let of_tagger = tagger_of(&experiment, beside)?;
+    let before = learned_by(arguments, &experiment, &of_tagger)?;
+    let mut known = before.only(Trained);
+    // Parts of the pipeline that come with the program.
+    known.join("", Some(&Models::built_in().learned(MentionSource::Detect)?.only(Trained)));
+    let (mut corpora, mut seen) = (Vec::new(), BTreeMap::new());
+    for config in &experiment.judge {
+        let documents = documents_of(config, root)?;
+        let found = check_judged(&known, &documents, (&config.name, arguments.allow_seen))?;
+        seen.extend(found.map(|found| (config.name.clone(), found)));
+        corpora.push((config, documents));
+    }
 
     let names_out = out.join("names");
     if !names_out.join(FILE).exists() {
@@ -118,19 +136,17 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let names = Bundle::open(&names_out)?;
 
-    let of_tagger = tagger_of(&experiment, beside)?;
-    let trained = tagger::train(&of_tagger, root, &made(out, "tagger")?)?;
+    let trained = tagger::train(&of_tagger, (root, arguments.allow_seen), &made(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
         let manifest =
             TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(&experiment.layers), decision };
         names.clone().with_tagger((&trained.viewer, &trained.usages), &trained.parameters, manifest)
     };
     let bundle = with_tagger(&trained, Decision::BEGIN);
-    let before = learned_by(arguments, &experiment, &of_tagger)?;
     let mut judged = Vec::new();
-    for config in &experiment.judge {
+    for (config, documents) in &corpora {
         status::say(&format!("{} …", config.name));
-        judged.push(judge(config, &before, (root, arguments.allow_seen), &bundle)?);
+        judged.push(judge(config, documents, root, &bundle)?);
     }
     let (decision, figures) = fit_decision(&judged, experiment.beta);
     let by_halves = figures_by_halves(&judged, experiment.beta);
@@ -139,7 +155,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     held_out.manifest.card.clone_from(&experiment.card);
     held_out.learned = Some(before);
     let trained = match experiment.refit {
-        true => tagger::train(&of_tagger.on_everything(), root, &made(out, "tagger-refit")?)?,
+        true => tagger::train(&of_tagger.on_everything(), (root, arguments.allow_seen), &made(out, "tagger-refit")?)?,
         false => trained,
     };
     let mut bundle = with_tagger(&trained, decision);
@@ -150,6 +166,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         decision,
         judged: experiment.judge.iter().map(|config| config.name.clone()).zip(figures).collect(),
         by_halves: experiment.judge.iter().map(|config| config.name.clone()).zip(by_halves).collect(),
+        seen,
         bytes: bytes.len(),
     };
     let paths: BTreeSet<&PathBuf> =
@@ -168,7 +185,7 @@ fn tagger_of(experiment: &Experiment, beside: &Path) -> canonym_core::Result<tag
     let tagger = beside.join(&experiment.tagger);
     let of_tagger: tagger::Experiment = settings(&tagger, super::read_table(&tagger, &[])?)
         .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
-    Ok(of_tagger.without(&experiment.leave_out)?)
+    of_tagger.without(&experiment.leave_out)
 }
 
 /// What the whole learns from, its last training included.
@@ -207,16 +224,18 @@ fn made(out: &Path, name: &str) -> canonym_core::Result<PathBuf> {
     Ok(folder)
 }
 
+/// The documents of a corpus that the weights of evidence are fitted to.
+fn documents_of(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
+    Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop).collect()
+}
+
 /// What the bundle proposes in a corpus, right or wrong.
 fn judge(
     config: &JudgeConfig,
-    before: &Learned,
-    (root, allow_seen): (&Path, bool),
+    documents: &[AnnotatedDocument],
+    root: &Path,
     bundle: &Bundle,
 ) -> canonym_core::Result<Judged> {
-    let reader = Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop);
-    let documents: Vec<AnnotatedDocument> = reader.collect::<canonym_core::Result<_>>()?;
-    check_judged(&before.only(Trained), &documents, (&config.name, allow_seen))?;
     let kb = compile_trees(
         &config.name,
         &data_file(&config.terminology, root),
@@ -226,7 +245,7 @@ fn judge(
     let kb = Arc::new(kb);
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
-    let places = pipeline.places(&texts);
+    let places = pipeline.proposals(&texts);
     let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
     for (document, places) in documents.iter().zip(places) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
@@ -238,7 +257,7 @@ fn judge(
             }
             gold.entry(annotation.spans.clone()).or_default().push(ids);
         }
-        let right = |place: &Place| {
+        let right = |place: &SpanProposal| {
             let Some(golds) = gold.get(&place.spans) else { return (false, false) };
             let linked = place.link.candidates.first().is_some_and(|best| {
                 let ids = IdSet::parse_one(kb.id(best.concept));
@@ -255,7 +274,7 @@ fn judge(
 
 /// The pipeline of a bundle that has a tagger.
 pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Result<Pipeline> {
-    let models = parts::Models::of_bundle(Arc::new(bundle.clone()))?;
+    let models = Models::of_bundle(Arc::new(bundle.clone()))?;
     parts::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?
         .ok_or_else(|| canonym_core::Error::invalid("the bundle has no tagger"))
 }

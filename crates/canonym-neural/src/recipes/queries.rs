@@ -1,6 +1,7 @@
-//! Names with the concepts that they mean, as models are trained and probed with.
+//! Reads names with gold concepts, for training and evaluation.
 //!
-//! The format shows in the file: PubTator and tables by their name, the rows of AskAPatient by their two tabs; all else is as BioSyn has it.
+//! The format is detected: PubTator and tables by file name, AskAPatient by the two tabs of its rows; anything else is read in the format
+//! of BioSyn.
 
 use std::path::Path;
 
@@ -10,15 +11,15 @@ use canonym_core::eval::queries::read_queries;
 use canonym_core::input::{Encoding, Input};
 use canonym_core::link::fit::Labelled;
 
-/// What the bytes from 0x80 to 0x9f are in Windows-1252; five of them are nothing.
+/// Characters of the bytes 0x80 to 0x9f in Windows-1252; five are undefined.
 const WINDOWS: [char; 32] = [
     '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}', '\u{fffd}',
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
 ];
 
-/// A mention and the parts that it is searched by.
+/// A mention, as the queries of its parts.
 pub struct MentionQuery {
-    /// Its document; empty where the file knows none.
+    /// The document; empty if the file has none.
     pub document: String,
     /// The parts, each with all ids of the mention.
     pub parts: Vec<Labelled>,
@@ -29,17 +30,17 @@ pub struct MentionQuery {
 pub struct Mentions {
     /// In the order of the file.
     pub rows: Vec<MentionQuery>,
-    /// Lines that are not UTF-8 and were read as Windows-1252.
+    /// Number of lines that are not UTF-8 and were read as Windows-1252.
     pub n_decoded: u64,
 }
 
-/// Reads mentions to train on or to ask for: as BioSyn has them, as the annotations of a PubTator file, as rows of id, name and phrase, or, in
-/// a file that ends in `.tsv`, a name and its ids on each line.
+/// Reads mentions in the format of BioSyn, from the annotations of a PubTator file, from rows of id, name and phrase, or, if the file name
+/// ends in `.tsv`, from lines of a name and its ids.
 pub fn read_mentions(path: &Path) -> canonym_core::Result<Mentions> {
     let mentions = read(path)?;
     if mentions.rows.is_empty() {
         let error = canonym_core::Error::parse(path, 1, "no queries found");
-        return Err(error.with_hint("a line of a `.tsv` file is a name, a tab and its ids").into());
+        return Err(error.with_hint("a line of a `.tsv` file is a name, a tab and its ids"));
     }
     Ok(mentions)
 }
@@ -72,31 +73,31 @@ fn read_table(mut input: Input) -> canonym_core::Result<Mentions> {
         }
         let Some((name, ids)) = line.split_once('\t').filter(|(name, ids)| !name.is_empty() && !ids.is_empty()) else {
             let error = input.error("expected a name and its ids, separated by a tab");
-            return Err(error.with_hint("separate several ids by `|`").into());
+            return Err(error.with_hint("separate several ids by `|`"));
         };
         mentions.rows.push(mention(name, ids));
     }
     Ok(mentions)
 }
 
-/// A mention of one part.
+/// A mention with a single part.
 fn mention(name: &str, ids: &str) -> MentionQuery {
     let ids = ids.split('|').map(|id| bare(id.trim()).to_owned()).collect();
     MentionQuery { document: String::new(), parts: vec![Labelled { query: name.to_owned(), ids }] }
 }
 
-/// Whether the first line is an id, a name and a phrase.
+/// Whether the first line consists of id, name and phrase.
 fn are_phrases(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     line.iter().filter(|byte| **byte == b'\t').count() == 2 && !line.windows(2).any(|pair| pair == b"||")
 }
 
-/// Reads rows of id, name and phrase, as AskAPatient comes.
+/// Reads rows of id, name and phrase, the format of AskAPatient.
 fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
     let mut mentions = Mentions::default();
     let hint = "a row is the id of a concept, its name and a phrase, separated by tabs";
     while let Some((_, line)) = input.next_line()? {
-        // Read as Latin-1, every byte is a character of its own.
+        // The input was decoded as Latin-1, so every character is one byte.
         let bytes: Vec<u8> = line.chars().map(|letter| letter as u8).collect();
         if bytes.trim_ascii().is_empty() {
             continue;
@@ -111,10 +112,10 @@ fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
         let columns: Vec<&str> = line.split('\t').collect();
         let [id, _, phrase] = columns[..] else {
             let message = format!("{} columns, expected 3", columns.len());
-            return Err(input.error(message).with_hint(hint).into());
+            return Err(input.error(message).with_hint(hint));
         };
         if id.trim().is_empty() || phrase.trim().is_empty() {
-            return Err(input.error("the id or the phrase is empty").with_hint(hint).into());
+            return Err(input.error("the id or the phrase is empty").with_hint(hint));
         }
         mentions.rows.push(mention(phrase.trim(), id));
     }
@@ -128,7 +129,7 @@ fn windows(byte: u8) -> char {
     }
 }
 
-/// Reads the annotations of a corpus that have a concept; ids of a composite mention count for each of its parts.
+/// Reads the linked annotations of a corpus; the ids of a composite mention apply to each of its parts.
 fn read_corpus(path: &Path) -> canonym_core::Result<Mentions> {
     let mut mentions = Mentions::default();
     for document in Reader::open(path, None)?.with_on_mismatch(OnMismatch::Drop) {
@@ -147,7 +148,7 @@ fn read_corpus(path: &Path) -> canonym_core::Result<Mentions> {
     Ok(mentions)
 }
 
-/// An id as queries have it: MeSH, OMIM and UMLS without their names. The numbers of other sources would meet those of OMIM.
+/// Bare id as used in queries: the prefixes of MeSH, OMIM and UMLS are removed. Others stay, since their numbers could collide with OMIM.
 pub fn bare(id: &str) -> &str {
     ["MESH:", "OMIM:", "UMLS:"].into_iter().find_map(|source| id.strip_prefix(source)).unwrap_or(id)
 }
@@ -156,7 +157,7 @@ pub fn bare(id: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// Each mention as `document: part, part = ids`.
+    /// Shows each mention as `document: part, part = ids`.
     fn check(name: &str, content: &[u8], expected: &[&str], n_decoded: u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);

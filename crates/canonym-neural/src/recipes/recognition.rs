@@ -1,16 +1,16 @@
-//! Fits which names found in text are meant: `system = "recognition"` in an experiment.
+//! Fits the acceptance of dictionary matches: `system = "recognition"` in an experiment.
 //!
-//! Every corpus comes with the terminology that its annotators used. The folder that is written holds `model.json`,
-//! `config.toml` (as resolved), `report.json` and `provenance.json`.
+//! Every corpus comes with the terminology that its annotators used. The run folder contains `model.json`, `config.toml` (the resolved
+//! experiment), `report.json` and `provenance.json`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::corpus::format::Reader;
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role::Trained};
+use canonym_core::eval::learned::{Learned, Role::Trained, Seen, Source};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
+use super::learned::{check_judged, of_corpus};
 use super::run_folder::{provenance, write_run, write_text};
 use super::settings;
 use crate::status;
@@ -29,13 +30,13 @@ use crate::system::parts::RECOGNITION_PART;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// `recognition`.
+    /// Always `recognition`.
     system: String,
-    /// The weight of the squared norm of the weights in the loss.
+    /// L2 regularisation strength.
     penalty: f64,
-    /// How often places are found again with the weights so far, over all windows and then over those that are left.
+    /// Number of fitting iterations over all matches, and then over those that survive overlap suppression.
     rounds: [usize; 2],
-    /// What to fit to and judge on.
+    /// Training and dev corpora.
     corpus: Vec<CorpusConfig>,
 }
 
@@ -43,23 +44,26 @@ pub struct Experiment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CorpusConfig {
-    /// What reports call it.
+    /// Name in the report.
     name: String,
-    /// Whether weights are fitted to it, or judged on it.
+    /// Whether weights are fitted or evaluated on it.
     role: Role,
     /// The documents, relative to the data root.
     documents: PathBuf,
     /// The terminology, relative to the data root.
     terminology: PathBuf,
-    /// The prefix for ids that have none.
+    /// Prefix for ids that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prefix: Option<String>,
-    /// A table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
+    /// Table of tree numbers (id, name, number), relative to the data root, and the trees to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-    /// How often it counts in the fit, against the others.
+    /// Weight in the fit relative to the other corpora.
     #[serde(default = "one")]
     weight: usize,
+    /// Which corpus the documents are of, where that is not the name of their folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
 }
 
 fn one() -> usize {
@@ -78,24 +82,27 @@ struct CorpusReport {
     role: Role,
     n_documents: usize,
     n_gold: usize,
-    /// Strict, over contiguous mentions, at the threshold of the model.
+    /// Strict scores over contiguous mentions, at the threshold of the model.
     precision: f64,
     recall: f64,
     f1: f64,
-    /// The threshold that would be best here, and its F1.
+    /// The threshold with the best F1 on this corpus, and that F1.
     own_threshold: f32,
     own_f1: f64,
-    /// Expected calibration error of the scores of what was found, in ten bins.
+    /// Expected calibration error of the matches' scores, in ten bins.
     calibration_error: f64,
 }
 
 #[derive(Serialize)]
 struct RecognitionReport {
     threshold: f32,
+    /// Which documents of corpora that are judged on alone were trained on, where some were.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<String, Seen>,
     corpora: Vec<CorpusReport>,
 }
 
-/// Runs the experiment that `table` holds.
+/// Runs the experiment in `table`.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
@@ -105,9 +112,15 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         status::say(&format!("{} …", config.name));
         sets.push(prepare(config, arguments.root())?);
     }
+    let record = learned(&experiment, arguments.root())?;
+    let mut seen = BTreeMap::new();
+    for Prepared { config, documents, .. } in sets.iter().filter(|set| set.config.role == Role::Dev) {
+        let known = check_judged(&record, documents, (&config.name, arguments.allow_seen))?;
+        seen.extend(known.map(|known| (config.name.clone(), known)));
+    }
     let model = fit_model(&experiment, &sets);
     let corpora = sets.iter().zip(places(&sets, &model, false)).map(|(set, places)| judge(set, &places, &model));
-    let report = RecognitionReport { threshold: model.threshold, corpora: corpora.collect() };
+    let report = RecognitionReport { threshold: model.threshold, seen, corpora: corpora.collect() };
     let paths: BTreeSet<&PathBuf> = experiment
         .corpus
         .iter()
@@ -116,14 +129,16 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         })
         .collect();
     write_run(&arguments.out, &experiment, &report, &provenance(paths, arguments.root())?)?;
-    write_text(&arguments.out, "model.json", &learned(&experiment, arguments.root())?.into_json(&model.to_json())?)
+    write_text(&arguments.out, "model.json", &record.into_json(&model.to_json())?)
 }
 
-/// What the weights learn from; corpora of the role `dev` are judged on alone.
+/// Record of the training documents; corpora with role `dev` are only evaluated.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let mut all = Learned::default();
     for corpus in experiment.corpus.iter().filter(|corpus| corpus.role == Role::Fit) {
-        all.add(super::learned::of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?);
+        let source = of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?;
+        let of = corpus.of.clone().unwrap_or_else(|| source.corpus.clone());
+        all.add(Source { corpus: of, ..source });
     }
     Ok(all)
 }
@@ -134,7 +149,7 @@ fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
     for _ in 0..experiment.rounds[0] {
         model.weights = fit(&places(to_fit.iter().copied(), &model, true), experiment.penalty);
     }
-    // Places that are less likely than half of this do not compete for their words.
+    // Matches below half of this threshold do not take part in overlap suppression.
     model.threshold = 0.1;
     for _ in 0..experiment.rounds[1] {
         model.weights = fit(&places(to_fit.iter().copied(), &model, false), experiment.penalty);
@@ -144,7 +159,7 @@ fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
     model
 }
 
-/// The places found in each corpus: all windows, or those that are left after overlaps are resolved.
+/// The matches in each corpus: all, or those that survive overlap suppression.
 fn places<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel, all: bool) -> Vec<Examples> {
     let config = RecogniseConfig { nested: all, min_score: all.then_some(0.0), ..RecogniseConfig::default() };
     sets.into_iter()

@@ -1,8 +1,9 @@
-//! What an experiment reports: accuracy with intervals, the n-gram baseline, ablations and calibration.
+//! Report of an experiment: accuracy with confidence intervals, the n-gram baseline, ablations and calibration.
 
 use std::collections::BTreeMap;
 
 use canonym_core::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
+use canonym_core::eval::learned::Seen;
 use canonym_core::link::features::COSINE;
 use canonym_core::link::fit::{
     Example, FitConfig, Judged, Point, calibration_error, fit_calibration, fit_weights_without, judge,
@@ -13,7 +14,7 @@ use serde::Serialize;
 use super::Prepared;
 use super::data::Role;
 
-/// Features by what they look at, for the table of ablations.
+/// Feature groups of the ablation.
 const GROUPS: [(&str, &[usize]); 11] = [
     ("equality of the whole name", &[0, 1, 2, 3, 4]),
     ("n-grams", &[5, 6, 30, 43, 47, 51, 53]),
@@ -32,9 +33,12 @@ const GROUPS: [(&str, &[usize]); 11] = [
 #[derive(Debug, Serialize)]
 pub struct Report {
     sets: Vec<SetReport>,
-    /// What accuracy at 1 on each dev set loses, in points, where a group of features is left out and the rest fitted again.
+    /// Drop of accuracy@1 on each dev set, in points, when a feature group is removed and the model is fitted again.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ablation: BTreeMap<&'static str, BTreeMap<String, f64>>,
+    /// Which documents of dev sets were trained on, where some were.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, Seen>,
     calibration: CalibrationReport,
 }
 
@@ -43,7 +47,7 @@ struct SetReport {
     name: String,
     role: Role,
     n_mentions: usize,
-    /// The share of mentions of which each part has a right concept among the candidates compared.
+    /// Recall: fraction of mentions with a correct candidate for each part.
     recall_of_candidates: f64,
     model: Scores,
     n_gram_baseline: Scores,
@@ -54,25 +58,25 @@ struct Scores {
     accuracy_at_1: f64,
     accuracy_at_5: f64,
     mrr: f64,
-    /// 95 %, by resampling documents.
+    /// 95 % confidence interval, by bootstrap over documents.
     accuracy_at_1_interval: Option<Interval>,
 }
 
-/// The expected calibration error of the first candidates of the dev sets.
+/// Expected calibration error of the top candidates on the dev sets.
 #[derive(Debug, Serialize)]
 struct CalibrationReport {
     softmax: f64,
     cross_fitted: f64,
 }
 
-/// The weights of the baseline, which ranks by n-gram cosine alone.
+/// Weights of the baseline: n-gram cosine alone.
 fn baseline() -> Features {
     let mut weights = [0.0; N];
     weights[COSINE] = 1.0;
     weights
 }
 
-/// Judges `weights` on every set.
+/// Evaluates `weights` on every set.
 pub fn report(sets: &[Prepared], weights: &Features, seed: u64) -> Report {
     let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, weights)).collect();
     let set_report = |(set, judged): (&Prepared, &Judged)| SetReport {
@@ -86,6 +90,7 @@ pub fn report(sets: &[Prepared], weights: &Features, seed: u64) -> Report {
     Report {
         sets: sets.iter().zip(&judged).map(set_report).collect(),
         ablation: BTreeMap::new(),
+        seen: BTreeMap::new(),
         calibration: calibration(sets, &judged),
     }
 }
@@ -94,7 +99,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Accuracy at 1 of a set.
+/// Accuracy@1 of a set.
 pub fn accuracy(set: &Prepared, ranks: &[Option<usize>]) -> f64 {
     mean(&set.per_mention(ranks, |rank| f64::from(u8::from(rank <= 1))))
 }
@@ -128,7 +133,7 @@ fn scores(set: &Prepared, ranks: &[Option<usize>], seed: u64) -> Scores {
     }
 }
 
-/// What accuracy at 1 loses where a group of features is left out.
+/// Drop of accuracy@1 without each feature group.
 pub fn ablation(
     sets: &[Prepared],
     fit: &[Example],
@@ -149,7 +154,7 @@ pub fn ablation(
     table
 }
 
-/// The points of the dev sets, with the number of their set.
+/// The calibration points of the dev sets, each with its set.
 fn dev_points<'a>(
     sets: &'a [Prepared],
     judged: &'a [Judged],
@@ -158,7 +163,7 @@ fn dev_points<'a>(
     dev.flat_map(|(set, judged)| judged.points.iter().map(move |point| (set, point)))
 }
 
-/// Fits one half of the dev queries, judges the other, and the other way round.
+/// Two-fold cross-validation of the calibration over dev documents.
 fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
     let half = |set: &Prepared, point: &Point| set.document_of[point.example] % 2;
     let mut said = Vec::new();
@@ -166,7 +171,7 @@ fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
         let others = dev_points(sets, judged).filter(|(set, point)| half(set, point) != here).map(|(_, point)| point);
         let calibration = fit_calibration(others);
         let own = dev_points(sets, judged).filter(|(set, point)| half(set, point) == here && point.rank == 0);
-        said.extend(own.map(|(_, point)| (calibration.probability(point.score, point.lead), point.right)));
+        said.extend(own.map(|(_, point)| (calibration.probability(point.score, point.margin), point.right)));
     }
     let first = dev_points(sets, judged).filter(|(_, point)| point.rank == 0);
     CalibrationReport {
@@ -175,14 +180,14 @@ fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
     }
 }
 
-/// The model with its calibration fitted to the dev sets.
+/// Fits the calibration on the dev sets.
 pub fn calibrated(sets: &[Prepared], weights: Features) -> LexicalModel {
     let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, &weights)).collect();
     let calibration = fit_calibration(dev_points(sets, &judged).map(|(_, point)| point));
     LexicalModel { weights, calibration }
 }
 
-/// The mentions of the dev sets that are linked wrongly, and why: one line each, for people.
+/// Linking errors on the dev sets, with explanations, one per line.
 pub fn errors(sets: &[Prepared], model: &LexicalModel) -> String {
     let mut lines = String::from("set\tquery\tids\tscore\tfirst\tscore\tright\twhy\n");
     for set in sets.iter().filter(|set| set.config.role == Role::Dev) {

@@ -20,7 +20,7 @@ use crate::tensor::random::for_step;
 use crate::tokenizer::Pieces;
 use crate::train::RunConfig;
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned};
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_core::link::fit::Labelled;
 use canonym_core::link::lexical::LinkConfig;
@@ -183,6 +183,9 @@ struct Report {
     cosine_weight: f32,
     /// Accuracy of parts of dev mentions for each weight of the cosine.
     by_cosine_weight: Vec<(f32, f64)>,
+    /// Which of the held-out queries a part was trained on, where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -196,9 +199,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         experiment.vocabulary
     {
         let error = canonym_core::Error::invalid(format!("{path} asks for a vocabulary without pieces or embeddings"));
-        return Err(error
-            .with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128")
-            .into());
+        return Err(error.with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128"));
     }
     let root = arguments.root();
     std::fs::create_dir_all(&arguments.out)
@@ -212,8 +213,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
     let of_dev = of_queries(NAMES_PART, Tuned, (of_dev, root), &dev_queries)?;
     let dev_prints: Vec<Option<u64>> = of_dev.documents.into_iter().map(Some).collect();
-    let of_train = Learned { sources: vec![of_train], unrecorded: Vec::new() };
-    check_prints(&of_train, &dev_prints, ("held-out queries", arguments.allow_seen))?;
+    let mut trained_on = lexical_learned()?.unwrap_or_default().only(Trained);
+    trained_on.add(of_train);
+    let seen = check_prints(&trained_on, &dev_prints, ("held-out queries", arguments.allow_seen))?;
     let (terminology, clean) = compile_main(data, root, &arguments.out, &queries)?;
     let dev_terminology = match &data.dev_terminology {
         Some(config) => compile_terminology(config, root, &arguments.out.join("dev.kb"))?,
@@ -225,9 +227,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         .map(|config| compile_terminology(config, root, &arguments.out.join("synonyms.kb")))
         .collect::<canonym_core::Result<_>>()?;
 
-    let trained_on = single(&queries).map(|one| one.query.as_str());
+    let trained_names = single(&queries).map(|one| one.query.as_str());
     let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
-    let texts: Vec<String> = trained_on.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
+    let texts: Vec<String> = trained_names.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
     let mut parameters = Parameters::default();
     let (pieces, dim) = match &experiment.vocabulary {
         VocabularyConfig::Learned { size, dim } => (Pieces::learn(texts.iter().map(String::as_str), *size), *dim),
@@ -250,7 +252,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let anchors = known(anchors_of(single(&queries), &pieces, &mut labels), &terminology.names);
     if anchors.pieces.is_empty() {
         let error = canonym_core::Error::invalid("no query has a concept of the terminology");
-        return Err(error.with_hint("ids of queries and terminology have to be written alike").into());
+        return Err(error.with_hint("ids of queries and terminology have to be written alike"));
     }
     let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
@@ -284,7 +286,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let names = with_synonym(synonyms);
         if names.pieces.is_empty() && stage.run.n_steps > 0 {
             let error = canonym_core::Error::invalid("there is nothing to pre-train on: no concept has two names");
-            return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`").into());
+            return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`"));
         }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };
         parameters = stage.run(parameters, (&names, &names), held_out, &mut log)?;
@@ -355,6 +357,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         sparse_weight,
         cosine_weight: fusion.cosine,
         by_cosine_weight,
+        seen,
         seconds,
     };
     write_run(&arguments.out, &experiment, &report, &provenance)?;

@@ -1,4 +1,4 @@
-//! The folder that a training writes: `config.toml` (as resolved), `report.json`, `provenance.json`, and the model.
+//! The run folder: `config.toml` (the resolved experiment), `report.json`, `provenance.json`, and the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -12,18 +12,18 @@ use serde::Serialize;
 
 use super::checkpoints::data_file;
 
-/// What a model was made of.
+/// Where a model comes from.
 #[derive(Debug, Serialize)]
 pub struct Provenance {
-    /// The program and its version.
+    /// Program and version.
     pub program: &'static str,
-    /// The commit of the source, where it is known.
+    /// Commit of the source, if known.
     pub revision: Option<String>,
-    /// The checksum of each file that was read.
+    /// Checksum of each input file.
     pub data_xxh3: BTreeMap<String, String>,
 }
 
-/// Writes what every run leaves behind: the experiment as resolved, the report, and what it was made of.
+/// Writes the resolved experiment, the report and the provenance.
 pub fn write_run(
     out: &Path,
     experiment: &impl Serialize,
@@ -36,35 +36,35 @@ pub fn write_run(
     write_text(out, "provenance.json", &to_json(provenance)?)
 }
 
-/// A value as TOML.
+/// Serialises a value as TOML.
 pub fn to_toml(value: &impl Serialize) -> Result<String> {
     toml::to_string(value).context("cannot write the experiment as TOML")
 }
 
-/// A value as JSON over several lines.
+/// Serialises a value as pretty-printed JSON.
 pub fn to_json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value).context("cannot write the report as JSON")? + "\n")
 }
 
-/// What a checkpoint has to be of: the experiment and its data.
+/// Identity of a run, from its experiment and data; checkpoints are resumed only by the same run.
 pub fn identity(experiment: &impl Serialize, provenance: &Provenance) -> Result<String> {
     let data = serde_json::to_string(&provenance.data_xxh3).context("cannot write the checksums as JSON")?;
     Ok(format!("{}{data}", to_toml(experiment)?))
 }
 
-/// Writes a file of a run; it appears when it is whole.
+/// Writes a text file atomically.
 pub fn write_text(folder: &Path, name: &str, text: &str) -> Result<()> {
     write_bytes(folder, name, text.as_bytes())
 }
 
-/// As [`write_text`].
+/// Writes a binary file atomically.
 pub fn write_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let mut file = AtomicFile::create(&folder.join(name))?;
     file.write_all(bytes).map_err(|error| Error::io("write", &folder.join(name), error))?;
-    Ok(file.commit()?)
+    file.commit()
 }
 
-/// What a model is made of files below `root`.
+/// Provenance of a model trained on files below `root`.
 pub fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> Result<Provenance> {
     let mut data_xxh3 = BTreeMap::new();
     for path in paths {

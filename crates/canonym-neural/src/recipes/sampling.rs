@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, EVIDENCE_PART};
 use crate::objectives::tags::TagsConfig;
 use crate::tensor::random::shuffle;
 use crate::train::RunConfig;
@@ -20,13 +20,13 @@ use canonym_core::active::{Strategy, Waiting, confidence, farthest_first, margin
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::SplitMix64;
-use canonym_core::eval::learned::{Learned, Role::Trained};
+use canonym_core::eval::learned::{Role::Trained, Seen};
 use canonym_core::kb::KnowledgeBase;
 use serde::{Deserialize, Serialize};
 
-use super::adapt::{self, Lesson, learn};
+use super::adapt::{self, TrainingSplit, learn};
 use super::data::{Trees, compile_trees};
-use super::learned::{check_judged, of_documents, source};
+use super::learned::{check_known, of_documents, source};
 use super::run_folder::{provenance, write_run, write_text};
 use super::stage::remove_kept;
 use super::{TrainOptions, settings};
@@ -63,8 +63,10 @@ struct Experiment {
     sizes: Vec<usize>,
     /// Steps for each document of a training, and the least and most there are.
     steps_per_document: u64,
-    least_steps: u64,
-    most_steps: u64,
+    #[serde(alias = "least_steps")]
+    min_steps: u64,
+    #[serde(alias = "most_steps")]
+    max_steps: u64,
     /// How many uses of a name in the texts that the model comes from one use here counts for.
     use_counts: u32,
     #[serde(default)]
@@ -110,6 +112,9 @@ struct Run {
 struct Report {
     n_documents: usize,
     n_judged: usize,
+    /// Which of the documents that judge a part has learned from, where one has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<Seen>,
     /// The model that was started from.
     before: Point,
     /// With all documents, one a seed.
@@ -168,9 +173,19 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let terminology = &experiment.terminology;
     let trees = (terminology.trees.as_ref(), root);
     let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
-    let mut beginning = bundle_of(&experiment.from)?;
+    let models = parts::models(&experiment.from)?;
+    let mut known = models.learned(MentionSource::Detect)?;
+    let mut beginning = models.dense.ok_or_else(|| adapt::no_tagger(&experiment.from))?;
     if let Some(other) = &experiment.decision_of {
-        let decision = bundle_of(other)?.manifest.tagger.as_ref().map(|tagger| tagger.decision);
+        let other = parts::models(other)?.dense.ok_or_else(|| adapt::no_tagger(other))?;
+        // Of that model the weights of evidence alone are used.
+        let mut of_decision = other.learned.clone();
+        if let Some(learned) = &mut of_decision {
+            learned.sources.retain(|source| source.part == EVIDENCE_PART);
+            learned.unrecorded.retain(|part| part == EVIDENCE_PART);
+        }
+        known.join(EVIDENCE_PART, of_decision.as_ref());
+        let decision = other.manifest.tagger.as_ref().map(|tagger| tagger.decision);
         let own = Arc::make_mut(&mut beginning).manifest.tagger.as_mut();
         if let (Some(own), Some(decision)) = (own, decision) {
             own.decision = decision;
@@ -181,10 +196,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if experiment.n_judged > 0 {
         judged.truncate(experiment.n_judged);
     }
-    let mut known = Learned::default();
-    known.join_whole("model", beginning.learned.as_ref());
     known.add(source("pool", Trained, Path::new("pool"), of_documents(&pool)));
-    check_judged(&known, &judged, ("documents that judge", arguments.allow_seen))?;
+    let seen = check_known(&known, &judged, ("documents that judge", arguments.allow_seen))?;
     let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), beginning, pool, judged, out };
     let (read, before) = simulation.read(&simulation.beginning)?;
     let kept = out.join("runs.jsonl");
@@ -196,16 +209,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let effort =
         experiment.strategies.iter().map(|name| (name.clone(), saved(name, &runs, (&before, &full)))).collect();
     let (n_documents, n_judged) = (simulation.pool.len(), simulation.judged.len());
-    let report = Report { n_documents, n_judged, before, full, runs, effort };
+    let report = Report { n_documents, n_judged, seen, before, full, runs, effort };
     let paths = experiment.pool.iter().chain(&experiment.judge).chain([&terminology.path]).collect();
     write_text(out, "curves.svg", &plot::draw(&report.runs, &report.full, &report.before))?;
     write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     status::say(&table_of(&report));
     Ok(())
-}
-
-fn bundle_of(model: &str) -> canonym_core::Result<Arc<Bundle>> {
-    Ok(parts::models(model)?.dense.ok_or_else(|| adapt::no_tagger(model))?)
 }
 
 /// What runs with all documents are called.
@@ -217,21 +226,21 @@ impl Experiment {
         let refused = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
-            return Err(refused("`sizes` has to grow from at least one document", hint).into());
+            return Err(refused("`sizes` has to grow from at least one document", hint));
         }
         if self.seeds.is_empty() {
-            return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`").into());
+            return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`"));
         }
         let parse = |name: &String| {
             Strategy::parse(name)
                 .map_err(|error| refused(&error.to_string(), error.hint().unwrap_or("see the guide of annotation")))
         };
-        Ok(self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()?)
+        self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()
     }
 
     fn lesson(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
         let wanted = self.steps_per_document * n_documents as u64;
-        let n_steps = wanted.clamp(self.least_steps, self.most_steps);
+        let n_steps = wanted.clamp(self.min_steps, self.max_steps);
         adapt::Experiment {
             system: adapt::SYSTEM.to_owned(),
             seed,
@@ -368,7 +377,7 @@ impl Simulation<'_> {
     /// Trains on documents of the pool; what the model reads, and how good it is.
     fn learn(&self, seed: u64, chosen: &[usize]) -> canonym_core::Result<(Predictions, Point)> {
         let complete: Vec<AnnotatedDocument> = chosen.iter().map(|row| self.pool[*row].clone()).collect();
-        let lesson = Lesson { complete: &complete, incomplete: &[], held_out: &[] };
+        let lesson = TrainingSplit { complete: &complete, incomplete: &[], held_out: &[] };
         let work = self.out.join("work");
         std::fs::create_dir_all(&work).map_err(|error| canonym_core::Error::io("create", &work, error))?;
         remove_kept(&work, &[adapt::STAGE])?;
@@ -501,8 +510,7 @@ fn load(path: &Path) -> canonym_core::Result<Vec<Run>> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let parsed = text.lines().enumerate().map(|(row, line)| {
-        serde_json::from_str(line)
-            .map_err(|error| canonym_core::Error::parse(path, row as u64 + 1, error.to_string()).into())
+        serde_json::from_str(line).map_err(|error| canonym_core::Error::parse(path, row as u64 + 1, error.to_string()))
     });
     parsed.collect()
 }

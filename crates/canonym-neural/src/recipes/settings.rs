@@ -1,4 +1,4 @@
-//! The settings in an experiment file: where one cannot be used, the message names its place and the nearest right word.
+//! Parses the settings of an experiment file; errors name the entry and suggest the closest valid word.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -8,15 +8,39 @@ use rapidfuzz::distance::{lcs_seq, osa};
 use serde::de::DeserializeOwned;
 use toml::de;
 
-/// A word is meant for another one where no more of its letters have to change.
+use crate::status;
+
+/// Maximum edit distance of a suggestion.
 const MAX_EDITS: usize = 3;
 
-/// The settings of the experiment at `path`; `table` is its content, of which overrides may have changed entries.
+/// Renamed keys of experiments; the old names still work.
+const RENAMED: [(&str, &str); 5] = [
+    ("head_pace", "head_lr_multiplier"),
+    ("rehearsed", "name_replay"),
+    ("same_sense", "one_sense_weight"),
+    ("least_steps", "min_steps"),
+    ("most_steps", "max_steps"),
+];
+
+/// Whether a table or one of its descendants has a key.
+fn has_key(value: &toml::Value, key: &str) -> bool {
+    match value {
+        toml::Value::Table(table) => table.contains_key(key) || table.values().any(|value| has_key(value, key)),
+        toml::Value::Array(values) => values.iter().any(|value| has_key(value, key)),
+        _ => false,
+    }
+}
+
+/// Deserialises the experiment at `path`; `table` is its content with overrides applied.
 pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym_core::Result<T> {
+    let whole = toml::Value::Table(table.clone());
+    for (old, new) in RENAMED.iter().filter(|(old, _)| has_key(&whole, old)) {
+        status::say(&format!("warning: `{old}` is now `{new}`; the old key still works"));
+    }
     table.clone().try_into().map_err(|error: de::Error| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let is_as_written = toml::from_str::<toml::Table>(&text).is_ok_and(|written| written == table);
-        // Only what was written has lines; of several faults the file may name another one first.
+        // Only errors of the original text have line numbers, and with several errors the text may report another one first.
         let of_text = toml::from_str::<T>(&text).err();
         let of_text = of_text.filter(|of_text| is_as_written || of_text.message() == error.message());
         let told = match &of_text {
@@ -32,10 +56,10 @@ pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym
     })
 }
 
-/// What is wrong, and in which entry, on one line.
+/// The error with the name of the entry, on one line.
 fn plain(error: &de::Error) -> String {
     let told = error.to_string().trim().replace('\n', " ");
-    // So the library calls a table or list where one word of some is expected.
+    // How `toml` reports a table or list where an enum value is expected.
     told.replace("unit variant, expected string only", "table or list, expected a string")
 }
 
@@ -50,7 +74,7 @@ fn hint(told: &str) -> String {
     }
 }
 
-/// The one of some words that is meant by a misspelt one: of equally near ones that with most of its letters.
+/// The closest known word by edit distance, ties by common subsequence; `None` if none is close enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let measured = known.into_iter().map(|known| {
         let edits = osa::distance(word.chars(), known.chars());
@@ -82,7 +106,7 @@ mod tests {
         _n_steps: usize,
     }
 
-    /// The message of `text` with the overridden table `table`.
+    /// Checks the error for `text` with overridden settings `table`.
     fn check(text: &str, table: &str, expected: Expect) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shapes.toml");

@@ -1,4 +1,4 @@
-//! What ResCNN is trained on: terminologies, queries that may be names of them, and what is held out.
+//! Training data of ResCNN: terminologies, queries that may become names, and held-out queries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,69 +14,69 @@ use super::run_folder::write_text;
 use crate::recipes::queries::{MentionQuery, bare, read_mentions};
 use crate::status;
 
-/// What `format` of a terminology says for the JSON that the code of ResCNN reads: `{"id": [["primary", "name"], …], …}`.
+/// Value of `format` for the JSON read by the code of ResCNN: `{"id": [["primary", "name"], …], …}`.
 const ONTOLOGY: &str = "rescnn";
 
-/// What is read, relative to the data root.
+/// Input files and options; paths are relative to the data root.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// The terminology that is linked to. There may be none where the queries are its names.
+    /// The target terminology. Optional if the queries are used as names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminology: Option<TerminologyConfig>,
-    /// Further terminologies whose names are pre-trained on.
+    /// More terminologies for synonym pre-training.
     #[serde(default)]
     pub synonyms: Vec<TerminologyConfig>,
-    /// Queries, in any format that [`read_mentions`] knows.
+    /// Queries, in any format that [`read_mentions`] supports.
     pub queries: PathBuf,
     /// Held-out queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev_queries: Option<PathBuf>,
-    /// In the place of held-out queries: every document of this number, such as every tenth, is held out of the queries.
+    /// Instead of `dev_queries`: the queries of every n-th document are held out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_out: Option<usize>,
-    /// Whether the queries are names of the terminology, too.
+    /// Whether the queries are added as names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub query_names: bool,
-    /// What the held-out queries are searched in; the terminology where it is not given.
+    /// Terminology for the held-out queries; the target terminology if missing.
     pub dev_terminology: Option<TerminologyConfig>,
-    /// Whether the model is trained again on both, after the held-out queries have set what is set on them (the protocol of BioSyn).
+    /// Whether the model is trained again on all queries after settings were selected on the held-out ones (the protocol of BioSyn).
     #[serde(default)]
     pub refit: bool,
 }
 
-/// Where a terminology is and what it is written in.
+/// Path and format of a terminology.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminologyConfig {
     /// Relative to the data root or the current folder.
     pub path: PathBuf,
-    /// As `kb build` calls it, or `rescnn`.
+    /// A format of `kb build`, or `rescnn`.
     pub format: String,
-    /// The source of its ids, such as `MESH`, where they do not say.
+    /// Prefix for ids that have none, such as `MESH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
 
 /// The queries of an experiment.
 pub struct Queries {
-    /// What is trained on.
+    /// Training set.
     pub train: Vec<MentionQuery>,
-    /// What is held out.
+    /// Held-out set.
     pub dev: Vec<MentionQuery>,
-    /// Lines of each file that are not UTF-8.
+    /// Number of lines in each file that are not UTF-8.
     pub n_decoded: BTreeMap<String, u64>,
 }
 
 impl DataConfig {
-    /// The files that are read, of queries and terminologies.
+    /// All input files.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let terminologies = self.terminology.iter().chain(&self.dev_terminology).chain(&self.synonyms);
         std::iter::once(&self.queries).chain(&self.dev_queries).chain(terminologies.map(|one| &one.path))
     }
 }
 
-/// Reads the queries and holds some of them out.
+/// Reads the queries and holds out some of them.
 pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Queries> {
     let refused = |message: &str| {
         let error = canonym_core::Error::invalid(message.to_owned());
@@ -99,17 +99,17 @@ pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Quer
     let (train, dev) = match (&data.dev_queries, data.hold_out) {
         (Some(path), None) => (train, read(path)?),
         (None, Some(n)) if n > 1 => held_out(train, n),
-        (None, Some(_)) => return Err(refused("`hold_out` is less than 2").into()),
-        (None, None) => return Err(refused("no queries are held out").into()),
-        (Some(_), Some(_)) => return Err(refused("both `dev_queries` and `hold_out` are set").into()),
+        (None, Some(_)) => return Err(refused("`hold_out` is less than 2")),
+        (None, None) => return Err(refused("no queries are held out")),
+        (Some(_), Some(_)) => return Err(refused("both `dev_queries` and `hold_out` are set")),
     };
     if dev.is_empty() || train.is_empty() {
-        return Err(refused("too few documents to hold some out").into());
+        return Err(refused("too few documents to hold some out"));
     }
     Ok(Queries { train, dev, n_decoded })
 }
 
-/// Documents in the order they come, dealt like cards; the last of each deal is held out.
+/// Assigns documents to `n` folds round-robin, in order; the last fold is held out.
 fn held_out(mentions: Vec<MentionQuery>, n: usize) -> (Vec<MentionQuery>, Vec<MentionQuery>) {
     let mut place_of: HashMap<String, usize> = HashMap::new();
     mentions.into_iter().partition(|mention| {
@@ -119,7 +119,7 @@ fn held_out(mentions: Vec<MentionQuery>, n: usize) -> (Vec<MentionQuery>, Vec<Me
     })
 }
 
-/// The terminology that is trained with, and the one without the names that only queries gave it, where there are two.
+/// The training terminology, and the one without names that were added from queries, if they differ.
 pub fn compile_main(
     data: &DataConfig,
     root: &Path,
@@ -137,14 +137,12 @@ pub fn compile_main(
         (None, true) => Ok((with_names((&[], None), root, &out, queries)?, None)),
         (None, false) => {
             let error = canonym_core::Error::invalid("no terminology to link to");
-            Err(error
-                .with_hint("set `terminology`, or `query_names = true` to link to the names of the queries")
-                .into())
+            Err(error.with_hint("set `terminology`, or `query_names = true` to link to the names of the queries"))
         }
     }
 }
 
-/// Compiles a terminology into the file `out`.
+/// Compiles a terminology to the file `out`.
 pub fn compile_terminology(
     config: &TerminologyConfig,
     root: &Path,
@@ -153,7 +151,7 @@ pub fn compile_terminology(
     compile(&[config], root, out, None)
 }
 
-/// Compiles several terminologies into one: where ids are the same, the first gives the preferred name.
+/// Merges several terminologies: for the same id, the first one gives the preferred name.
 pub fn compile_merged(
     configs: &[&TerminologyConfig],
     root: &Path,
@@ -195,14 +193,14 @@ fn compile(
         sources.push(Source { path: folder.join("names.jsonl"), format: SourceFormat::Jsonl, prefix });
     }
     let kb = compile_all(&sources, out);
-    // Whether it could be compiled or not.
+    // Removed on errors as well.
     for path in made {
         std::fs::remove_file(&path).map_err(|error| canonym_core::Error::io("remove", &path, error))?;
     }
     Ok(Arc::new(kb?))
 }
 
-/// The records of an ontology as the code of ResCNN has it, as JSON lines.
+/// Converts an ontology in the JSON format of ResCNN to JSON lines.
 fn ontology(path: &Path) -> canonym_core::Result<String> {
     let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
     let names_of: BTreeMap<String, Vec<(String, String)>> = serde_json::from_str(&text).map_err(|error| {
@@ -221,8 +219,8 @@ fn record(id: &str, name: Option<&str>, synonyms: &[&str]) -> String {
     format!("{}\n", serde_json::json!({"id": id, "name": name, "synonyms": synonyms}))
 }
 
-/// Terminologies, and what they were compiled to, with queries of one part as further names. Where they have concepts of their own, no others are
-/// added.
+/// Compiles terminologies with single-part queries as additional names. `own` is the compiled terminology without them: queries with an id
+/// that it lacks are skipped. If it is `None`, queries create concepts.
 pub fn with_names(
     (configs, own): (&[&TerminologyConfig], Option<&KnowledgeBase>),
     root: &Path,
@@ -319,7 +317,7 @@ mod tests {
     fn the_first_of_merged_terminologies_gives_the_preferred_name() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        // The first source has no preferred name for the circle, only a synonym.
+        // The first source has only a synonym for the circle.
         write("first.jsonl", "{\"id\": \"7\", \"synonyms\": [\"ring\"]}\n{\"id\": \"8\", \"name\": \"Square\"}\n");
         write("second.tsv", "8\tBox\tSquare\n7\tCircle\tdisc\n9\tCube\n");
         let terminology =

@@ -1,4 +1,4 @@
-//! One training of an experiment: it logs, is kept after each round, and goes on where it was stopped.
+//! A training stage of an experiment, with log and checkpoints; an interrupted stage is resumed.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use canonym_core::error::Context;
 
 use super::log::Log;
 
-/// What a training is of and where it is kept.
+/// Settings of a stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Stage<'a> {
-    /// Its name in the log.
+    /// Name in the log.
     pub name: &'static str,
-    /// How it goes.
+    /// Settings of the run.
     pub config: RunConfig,
-    /// What everything random begins with.
+    /// Random seed.
     pub seed: u64,
-    /// The folder of the experiment.
+    /// The run folder.
     pub out: &'a Path,
-    /// What a checkpoint has to be of: config and data.
+    /// Identity of config and data that a checkpoint must match.
     pub of: &'a str,
 }
 
 impl Stage<'_> {
-    /// Trains weights to the end.
+    /// Trains to the end.
     pub fn train(
         &self,
         parameters: Parameters,
@@ -39,7 +39,7 @@ impl Stage<'_> {
         }
         log.begin(self.name, (run.n_made, self.config.n_steps), n_examples)?;
         run.train(objective, &mut |run: &Run, progress: Progress| {
-            // First the log: what it has beyond a checkpoint is taken out, what it lacks would be lost.
+            // The log is written before the checkpoint: extra entries can be removed on resume, missing ones cannot be restored.
             log.observe(progress)?;
             match progress {
                 Progress::Round { .. } => run.save(&checkpoint, self.of),
@@ -51,12 +51,12 @@ impl Stage<'_> {
     }
 }
 
-/// Where a stage is kept until the whole experiment is done.
+/// Checkpoint of a stage, kept until the experiment is complete.
 pub fn kept_at(out: &Path, stage: &str) -> PathBuf {
     out.join(format!("checkpoint-{stage}.safetensors"))
 }
 
-/// The log of an experiment, which goes on where one of these stages was stopped.
+/// Opens the log of an experiment, and continues it if one of these stages was interrupted.
 pub fn open_log(out: &Path, stages: &[&str]) -> canonym_core::Result<Log> {
     match stages.iter().any(|stage| kept_at(out, stage).exists()) {
         true => Log::go_on(out),
@@ -64,7 +64,7 @@ pub fn open_log(out: &Path, stages: &[&str]) -> canonym_core::Result<Log> {
     }
 }
 
-/// Removes what was kept of these stages.
+/// Removes the checkpoints of these stages.
 pub fn remove_kept(out: &Path, stages: &[&str]) -> canonym_core::Result<()> {
     for kept in stages.iter().map(|stage| kept_at(out, stage)).filter(|kept| kept.exists()) {
         std::fs::remove_file(&kept).map_err(|error| canonym_core::Error::io("remove", &kept, error))?;

@@ -1,33 +1,33 @@
-//! The tagger: trained on corpora that annotate some types each.
+//! Recipe of the tagger, trained on corpora that each annotate some entity types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::bundle::TAGGER_PART;
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::crf::labels_of;
-use crate::models::tagger::features::{View, Viewer, Vocabulary, Words};
+use crate::models::tagger::features::{FeatureExtractor, TokenFeatures, Vocabulary, Words};
 use crate::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 use crate::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::for_step;
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{self, Learned};
+use canonym_core::eval::learned::{self, Learned, Seen};
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym_core::link::recognise::{short_forms, written_out};
+use canonym_core::link::recognise::{expanded, short_forms};
 use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
 
 use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
-use super::learned::{of_documents, source};
+use super::learned::{check_judged, of_documents, source};
 use super::run_folder::{to_json, to_toml, write_text};
 use super::settings;
 use super::stage::{Stage, open_log};
@@ -53,12 +53,12 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// What each layer is for; `others` say otherwise of some, by the name of the layer.
-    pub fn layers(&self, others: &BTreeMap<String, LayerType>) -> Vec<LayerType> {
+    /// Label sets in order; `others` override some of them by name.
+    pub fn layers(&self, others: &BTreeMap<String, LabelSet>) -> Vec<LabelSet> {
         self.layer.iter().map(|layer| others.get(&layer.name).unwrap_or(&layer.of).clone()).collect()
     }
 
-    /// The same without some corpora, and without the layers that no other corpus teaches.
+    /// Removes corpora, and label sets that no remaining corpus trains.
     pub fn without(mut self, names: &[String]) -> canonym_core::Result<Experiment> {
         if let Some(unknown) = names.iter().find(|name| self.corpus.iter().all(|corpus| corpus.name != **name)) {
             let error = canonym_core::Error::invalid(format!("unknown corpus `{unknown}` in `leave_out`"));
@@ -72,7 +72,7 @@ impl Experiment {
         Ok(self)
     }
 
-    /// The same training on held-out corpora, too.
+    /// The same experiment, with held-out corpora in the training set.
     #[must_use]
     pub fn on_everything(&self) -> Experiment {
         let mut all = self.clone();
@@ -84,24 +84,24 @@ impl Experiment {
     }
 }
 
-/// Which words have embeddings of their own.
+/// Which words have an embedding.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VocabularyConfig {
-    /// How often a word has to stand in the texts that are trained on.
+    /// Minimum count in the training set.
     least: usize,
-    /// How many there are at most.
+    /// Maximum number of words.
     most: usize,
 }
 
-/// Labels for one type as some corpora annotate it.
+/// A label set: one entity type, as some corpora annotate it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayerConfig {
-    /// Its name.
+    /// Name.
     name: String,
-    /// The type of its mentions, and from which share of concepts on a knowledge base covers it.
-    of: LayerType,
+    /// Entity type, and the threshold above which a knowledge base covers it.
+    of: LabelSet,
 }
 
 /// A corpus.
@@ -113,18 +113,18 @@ struct CorpusConfig {
     documents: PathBuf,
     #[serde(default = "one")]
     weight: f32,
-    /// For each layer that it teaches, the types that its annotators gave; `*` is any.
+    /// For each label set that it trains, the annotated types; `*` for any type.
     teaches: BTreeMap<String, Vec<String>>,
-    /// Which corpus the documents are of, for the record of what was learned from, where that is not the name of their folder.
+    /// Name of the corpus in the record of training documents, if it is not that of its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     of: Option<String>,
-    /// The source of its concept ids, such as `MESH`, where what names are used for is learned from it, too.
+    /// Prefix of its concept ids, such as `MESH`, if it contributes to the mention prior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ids: Option<String>,
-    /// Documents that stand in one of these, too, are left out.
+    /// Documents that also occur in one of these files are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_in: Vec<PathBuf>,
-    /// Only documents that stand in one of these, too, are kept.
+    /// Only documents that also occur in one of these files are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     only_in: Vec<PathBuf>,
 }
@@ -133,28 +133,28 @@ fn one() -> f32 {
     1.0
 }
 
-/// Names of one class.
+/// Gazetteer names of one class.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GazetteerConfig {
     class: String,
     /// A terminology, relative to the data root.
     terminology: PathBuf,
-    /// Its tree numbers, and the trees whose concepts are meant.
+    /// Tree numbers, and the trees to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-    /// Semantic types to keep; all where empty.
+    /// Semantic types to keep; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     types: Vec<String>,
-    /// Names with more characters than this are left out.
+    /// Maximum length of a name in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     longest: Option<usize>,
-    /// The columns of a table, from 1, that hold names; where given, the terminology is read as a plain table.
+    /// Columns with names, from 1; if set, the terminology is read as a plain table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     columns: Vec<usize>,
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -162,8 +162,11 @@ struct Report {
     n_words: usize,
     n_names: usize,
     corpora: BTreeMap<String, CorpusReport>,
-    /// Strict scores of held-out corpora, by layer.
+    /// Strict scores on held-out corpora, by label set.
     dev: BTreeMap<String, BTreeMap<String, LayerReport>>,
+    /// Which of their documents were trained on, where some were.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<String, Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -171,7 +174,7 @@ struct Report {
 struct CorpusReport {
     n_documents: usize,
     n_mentions: usize,
-    /// Mentions that do not begin and end where tokens do.
+    /// Mentions whose boundaries are not token boundaries.
     n_between_tokens: usize,
 }
 
@@ -183,10 +186,10 @@ struct LayerReport {
     f1: f64,
 }
 
-/// What was trained.
+/// A trained tagger.
 pub struct Trained {
-    pub viewer: Viewer,
-    pub usages: Usages,
+    pub viewer: FeatureExtractor,
+    pub usages: MentionPrior,
     pub parameters: Parameters,
 }
 
@@ -197,11 +200,11 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         settings(&arguments.config, table).with_context(|| format!("{path} is not a valid tagger experiment"))?;
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
-    train(&experiment, arguments.root(), &arguments.out)?;
+    train(&experiment, (arguments.root(), arguments.allow_seen), &arguments.out)?;
     Ok(())
 }
 
-/// A corpus as it was read.
+/// A corpus that has been read.
 struct Read<'a> {
     config: &'a CorpusConfig,
     documents: Vec<AnnotatedDocument>,
@@ -224,47 +227,48 @@ impl Experiment {
     }
 }
 
-/// Trains a tagger; log, checkpoint and report go to `out`.
-pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::Result<Trained> {
+/// Trains a tagger; log, checkpoint and report are written to `out`.
+pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &Path) -> canonym_core::Result<Trained> {
     experiment.check()?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let corpora: Vec<Read<'_>> =
         experiment.corpus.iter().map(|config| read(config, root)).collect::<canonym_core::Result<_>>()?;
+    let seen = check(&corpora, allow_seen)?;
     let texts = corpora
         .iter()
         .filter(|corpus| corpus.config.role == Role::Fit)
         .flat_map(|corpus| corpus.documents.iter().map(|document| document.document.text.as_str()));
     let vocabulary = Vocabulary::count(texts, experiment.vocabulary.least, experiment.vocabulary.most);
     let gazetteer = gazetteer(&experiment.gazetteer, root)?;
-    let viewer = Viewer { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
+    let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
     let mut words = Words::default();
     let (mut to_fit, mut held_out, mut reports) = (Vec::new(), Vec::new(), BTreeMap::new());
     for corpus in &corpora {
         let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
-        let mut seen = Vec::new();
+        let mut texts = Vec::new();
         for document in &corpus.documents {
             let view = viewer.view(&document.document.text, &mut words);
             let mentions = mentions(experiment, corpus.config, document, &view.tokens, &mut report);
             if !view.tokens.is_empty() {
-                seen.push((view, mentions));
+                texts.push((view, mentions));
             }
         }
         match corpus.config.role {
             Role::Fit => {
-                let examples = seen.into_iter().map(|(view, mentions)| example(view, &mentions)).collect();
+                let examples = texts.into_iter().map(|(view, mentions)| example(view, &mentions)).collect();
                 to_fit.push(Corpus { weight: corpus.config.weight, examples });
             }
             Role::Dev => {
                 let held = |(view, mentions)| HeldOut { view, mentions };
-                held_out.push((corpus.config.name.clone(), seen.into_iter().map(held).collect::<Vec<_>>()));
+                held_out.push((corpus.config.name.clone(), texts.into_iter().map(held).collect::<Vec<_>>()));
             }
         }
         reports.insert(corpus.config.name.clone(), report);
     }
     if to_fit.iter().all(|corpus| corpus.examples.is_empty()) {
         let error = canonym_core::Error::invalid("the training corpora have no text");
-        return Err(error.with_hint("check `documents`, `not_in` and `only_in`").into());
+        return Err(error.with_hint("check `documents`, `not_in` and `only_in`"));
     }
     to_fit.retain(|corpus| !corpus.examples.is_empty());
     let n_layers = experiment.layer.len();
@@ -283,7 +287,7 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
     let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
     let started = Instant::now();
     let mut bare = experiment.clone();
-    // What a corpus is called changes no training.
+    // The recorded name of a corpus does not affect training.
     bare.corpus.iter_mut().for_each(|corpus| corpus.of = None);
     let of = to_toml(&bare)?;
     let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
@@ -303,15 +307,30 @@ pub fn train(experiment: &Experiment, root: &Path, out: &Path) -> canonym_core::
         n_names: viewer.gazetteer.len(),
         corpora: reports,
         dev,
+        seen,
         seconds,
     };
     write_text(out, "tagger-report.json", &to_json(&report)?)?;
     Ok(Trained { viewer, usages: usages(&corpora), parameters })
 }
 
-/// What names are used for in the corpora that are trained on.
-fn usages(corpora: &[Read<'_>]) -> Usages {
-    let mut usages = Usages::default();
+/// Refuses held-out corpora with documents that are trained on, unless they are allowed; which have some.
+fn check(corpora: &[Read<'_>], allow_seen: bool) -> canonym_core::Result<BTreeMap<String, Seen>> {
+    let mut trained = Learned::default();
+    for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
+        trained.add(source(TAGGER_PART, learned::Role::Trained, &config.documents, of_documents(documents)));
+    }
+    let mut seen = BTreeMap::new();
+    for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Dev) {
+        let known = check_judged(&trained, documents, (&config.name, allow_seen))?;
+        seen.extend(known.map(|known| (config.name.clone(), known)));
+    }
+    Ok(seen)
+}
+
+/// Counts the mention prior on the training corpora.
+fn usages(corpora: &[Read<'_>]) -> MentionPrior {
+    let mut usages = MentionPrior::default();
     for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
         let Some(source) = &config.ids else { continue };
         let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
@@ -322,10 +341,10 @@ fn usages(corpora: &[Read<'_>]) -> Usages {
                 if !taught.contains(&annotation.semantic_type) && !taught.contains(&"*".to_owned()) {
                     continue;
                 }
-                let name = written_out(text, &annotation.spans, &uses);
+                let name = expanded(text, &annotation.spans, &uses);
                 match annotation.ids.as_slice() {
                     [] => usages.add(&name, None),
-                    // Of a composite mention it is not known which part has which id.
+                    // In a composite mention it is unknown which part has which id.
                     [id] if id.contains(['|', '+']) => {}
                     [id] if id == "-1" || id == "-" => usages.add(&name, None),
                     [id] if id.contains(':') => usages.add(&name, Some(id)),
@@ -347,7 +366,7 @@ fn layer_report(score: Score) -> LayerReport {
     }
 }
 
-/// What the tagger learns from. Held-out corpora choose a checkpoint where the experiment lets them.
+/// Record of the training documents, including held-out corpora if they select the checkpoint.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
     let mut all = Learned::default();
@@ -387,7 +406,7 @@ fn read<'a>(config: &'a CorpusConfig, root: &Path) -> canonym_core::Result<Read<
     Ok(Read { config, documents })
 }
 
-/// For each layer that the corpus teaches the first and last tokens of its mentions.
+/// For each label set that the corpus trains, the first and last token of its mentions.
 fn mentions(
     experiment: &Experiment,
     config: &CorpusConfig,
@@ -419,7 +438,7 @@ fn mentions(
     experiment.layer.iter().map(of_layer).collect()
 }
 
-fn example(view: View, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
+fn example(view: TokenFeatures, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
     let n = view.tokens.len();
     let labels = mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions))).collect();
     Example { view, labels }
@@ -435,7 +454,7 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> canonym_core::Result<G
         }
         if class >= MAX_CLASSES {
             let error = canonym_core::Error::invalid(format!("a gazetteer can have at most {MAX_CLASSES} classes"));
-            return Err(error.into());
+            return Err(error);
         }
         let path = data_file(&config.terminology, root);
         if !config.columns.is_empty() {

@@ -1,4 +1,4 @@
-//! Which names of a knowledge base stand for its concepts, and what the name encoder of a dual encoder reads for each.
+//! Which names of a knowledge base represent its concepts, and the wordpieces that the name encoder of a dual encoder reads for each.
 
 use canonym_core::kb::{ConceptId, KnowledgeBase, NameId};
 use rayon::prelude::*;
@@ -6,10 +6,10 @@ use rayon::prelude::*;
 use crate::bundle::dual_encoder::ConceptNames;
 use crate::models::dual_encoder::windows::Windower;
 
-/// The most wordpieces of a name that are read, as in the published code.
+/// Maximum number of wordpieces per name, as in the published code.
 pub const NAME_PIECES: usize = 128;
 
-/// The names that stand for concepts, in the order of their vectors.
+/// The names that represent concepts, in the order of the rows of the embedding matrix.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConceptRows {
     /// The concept of each row.
@@ -19,7 +19,7 @@ pub struct ConceptRows {
 }
 
 impl ConceptRows {
-    /// The rows of a knowledge base.
+    /// Builds the rows of a knowledge base: one per concept, or one per name for [`ConceptNames::All`].
     pub fn of(kb: &KnowledgeBase, kind: ConceptNames) -> ConceptRows {
         let mut rows = ConceptRows::default();
         for concept in kb.concepts() {
@@ -32,7 +32,7 @@ impl ConceptRows {
         rows
     }
 
-    /// What the encoder of names reads for each row.
+    /// `input_ids` of each row for the name encoder.
     pub fn texts(&self, kb: &KnowledgeBase, kind: ConceptNames, windower: &Windower) -> Vec<Vec<u32>> {
         let text = |(concept, name): (&ConceptId, &NameId)| match (kind, kb.definition(*concept)) {
             (ConceptNames::Definition, Some(definition)) => {

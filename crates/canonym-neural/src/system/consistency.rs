@@ -1,4 +1,4 @@
-//! One sense a document: mentions of the same words vote on what they mean (after Gale, Church and Yarowsky 1992), softly.
+//! One sense per discourse (Gale, Church and Yarowsky 1992) as a soft constraint on mentions with the same surface form.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,20 @@ use canonym_core::kb::ConceptId;
 
 use crate::models::fusion::Evidence;
 
-/// Moves the share of each candidate towards its mean over all mentions of the same words, by `weight`: 0 leaves it, 1 gives all of them the
-/// mean. Shares are logarithms; a mention that lacks a candidate of another one is taken to give it its own least share.
+/// Interpolates the log-probability of each candidate with its mean over all mentions of the same surface form. With `weight` 0 nothing
+/// changes; with 1 all of these mentions get the mean. A candidate that a mention lacks counts with the lowest log-probability of that
+/// mention.
 ///
 /// # Panics
-/// If there is not a word for each mention.
-pub fn vote(words: &[String], mentions: &mut [Vec<Evidence>], weight: f32) {
+/// If `words` and `mentions` differ in length.
+pub fn one_sense_per_discourse(words: &[String], mentions: &mut [Vec<Evidence>], weight: f32) {
     assert_eq!(words.len(), mentions.len(), "words of each mention");
     if weight <= 0.0 {
         return;
     }
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (mention, words) in words.iter().enumerate().filter(|(mention, _)| !mentions[*mention].is_empty()) {
-        // Short forms differ by case: "AIDS" is no "aids".
+        // Case distinguishes short forms from words: "AIDS" is not "aids".
         let is_short_form = words.chars().all(|letter| !letter.is_lowercase());
         let key = if is_short_form { words.clone() } else { words.to_lowercase() };
         alike.entry(key).or_default().push(mention);
@@ -74,7 +75,7 @@ mod tests {
         ];
         let after = |weight| {
             let mut mentions = mentions.clone();
-            vote(&words, &mut mentions, weight);
+            one_sense_per_discourse(&words, &mut mentions, weight);
             mentions
         };
         assert_eq!(after(0.0), mentions);
@@ -91,7 +92,7 @@ mod tests {
     fn a_candidate_that_one_lacks_has_its_least_share_there() {
         let words = ["gout", "gout"].map(str::to_owned);
         let mut mentions = vec![vec![evidence(1, -1.0)], vec![evidence(2, -3.0)]];
-        vote(&words, &mut mentions, 1.0);
+        one_sense_per_discourse(&words, &mut mentions, 1.0);
         let shares: Vec<f32> = mentions[0].iter().map(|one| one.cosine).collect();
         assert_eq!(shares, [-2.0, -2.0]);
     }

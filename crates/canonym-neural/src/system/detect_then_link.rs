@@ -1,4 +1,4 @@
-//! Mentions that one model finds, linked by another that finds none itself.
+//! Two-stage system: one model detects mentions, and another, which does not detect any itself, links them.
 
 use crate::system::parts;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use canonym_core::text::{Document, Mention};
 
 use crate::system::parts::Models;
 
-/// Mentions that are less likely right than this have no concept, where neither the user nor the model says another: what is best for an F1 of about 0.8, since the
-/// best threshold of calibrated probabilities is half of the F1 that it leads to (Lipton et al. 2014).
+/// Default threshold below which a mention stays unlinked. The F1-optimal threshold of calibrated probabilities is half of the optimal F1
+/// (Lipton et al. 2014); 0.4 corresponds to an F1 of about 0.8.
 const LEAST: f32 = 0.4;
 
-/// What finds mentions.
+/// The mention detector.
 enum Finder {
-    /// The tagger and the dictionary.
+    /// Tagger and dictionary.
     Pipeline(Box<Pipeline>),
-    /// Names alone, where the knowledge base has nothing of what the tagger knows.
+    /// Dictionary only, for knowledge bases without any of the tagger's entity types.
     Dictionary(Box<DictionaryAnnotator>),
 }
 
-/// A finder, and the linker behind it.
+/// A mention detector followed by a linker.
 pub struct DetectThenLink {
     kb: Arc<KnowledgeBase>,
     finder: Finder,
@@ -37,7 +37,7 @@ pub struct DetectThenLink {
 }
 
 impl DetectThenLink {
-    /// `linker` behind the finder of mentions that `models` name, with the short forms of a user where there are some.
+    /// Combines `linker` with the mention detector of `models`, including the user's abbreviations if there are any.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
         (linker, models): (DualLinker, &Models),
@@ -58,7 +58,7 @@ impl DetectThenLink {
         Ok(DetectThenLink { kb: kb.clone(), finder, linker, joint, least })
     }
 
-    /// The mentions of each document; their scores are the probabilities that they are mentions.
+    /// Detects the mentions of each document; their scores are mention probabilities.
     fn find(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<Mention>>> {
         match &self.finder {
             Finder::Pipeline(pipeline) => Ok(pipeline.mentions(documents)),
@@ -69,7 +69,7 @@ impl DetectThenLink {
         }
     }
 
-    /// Mentions with the probabilities that they are mentions, and what they are linked to if they are.
+    /// Detected mentions with their mention probabilities, and the link of each given that it is a mention.
     #[allow(clippy::type_complexity, reason = "two lists of one shape")]
     pub fn link(&self, documents: &[Document]) -> canonym_core::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
         let found = self.find(documents)?;
@@ -77,7 +77,7 @@ impl DetectThenLink {
         Ok((found, links))
     }
 
-    /// A mention with its link.
+    /// Combines mention and link probability and applies the threshold.
     fn decided(&self, mention: &Mention, mut link: Link) -> LinkedMention {
         let first = link.candidates.first().map_or(0.0, |best| best.score);
         let score = self.joint.map_or(mention.score * first, |joint| joint.probability(mention.score, first));

@@ -1,7 +1,8 @@
-//! Links mentions by what stands around them: every mention of a document beside every concept, and mentions that are found, too.
+//! Dual-encoder linker: embeds mentions in context and concepts separately, and compares every mention of a document with every concept.
+//! Models with a span search also detect the mentions.
 //!
-//! The score of a concept is the logarithm of its share among the nearest names (a softmax of inner products), and of the lexical linker's
-//! score where both are fused. Candidates are the nearest concepts and, in the fusion, those that are near by words.
+//! The dense score of a concept is its log-probability in a softmax of inner products over the nearest names; with fusion, the score of the
+//! lexical linker is added. Candidates are the nearest concepts and, with fusion, those of the lexical linker.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,8 +20,8 @@ use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
 use super::concept_rows::ConceptRows;
-use super::consistency::vote;
-use super::name_scorer::{Heard, Voices};
+use super::consistency::one_sense_per_discourse;
+use super::name_scorer::{NameEvidence, NameScores};
 use crate::bundle::dual_encoder::DualBundle;
 use crate::index::FlatIndex;
 use crate::models::dual_encoder::SpanSearch;
@@ -30,33 +31,33 @@ use crate::models::dual_encoder::windows::{Windower, Windows, home};
 use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
 use crate::models::joint::{self, Joint};
-use crate::system::hybrid::{explain_ranked, explain_usages};
+use crate::system::hybrid::{explain_prior, explain_ranked};
 use crate::tensor::matrix::{Matrix, dot};
 
-/// Names that a mention is compared with; the shares of their concepts sum to one.
+/// Number of nearest names per mention; the softmax is taken over these.
 const N_NEAREST: usize = 64;
 
-/// Concepts among them that are candidates together with those near by words.
+/// Number of nearest concepts that are candidates in the fusion, beside the lexical ones.
 const N_DENSE: usize = 20;
 
-/// Words say nothing where they do not count.
+/// Lexical features when there is no fusion.
 const NO_FEATURES: Features = [0.0; N];
 
-/// Documents that are read together.
+/// Documents per batch.
 const DOCUMENTS: usize = 64;
 
-/// What is given.
+/// Output settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DualConfig {
-    /// How many candidates, and when the linker abstains.
+    /// Number of candidates, and the threshold for abstaining.
     pub link: LinkConfig,
-    /// How likely a span has to be; what the model was tuned to where `None`.
-    pub least_span: Option<f32>,
-    /// Whether mentions that overlap are given, as published.
+    /// Minimum span probability; the tuned value of the model if `None`.
+    pub min_span: Option<f32>,
+    /// Whether overlapping mentions are kept, as in the published model.
     pub nested: bool,
 }
 
-/// A model on one knowledge base.
+/// A dual encoder with the concept embeddings of one knowledge base.
 #[derive(Debug)]
 pub struct DualLinker {
     kb: Arc<KnowledgeBase>,
@@ -67,19 +68,19 @@ pub struct DualLinker {
     rows_of: HashMap<ConceptId, Range<usize>>,
     ranking: LexicalModel,
     fusion: Fusion,
-    least_span: f32,
+    min_span: f32,
     joint: Option<Joint>,
-    same_sense: f32,
-    voices: Arc<Voices>,
+    one_sense_weight: f32,
+    voices: Arc<NameEvidence>,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 }
 
 impl DualLinker {
-    /// A linker to the concepts of `kb`, or to those of a subset; `vectors` are those of all [`ConceptRows`] of it.
+    /// A linker to the concepts of `kb`, or to those in `subset`; `vectors` has one row for each row of the full [`ConceptRows`].
     ///
     /// # Panics
-    /// If there is not a vector for each row.
+    /// If the number of vectors differs from the number of rows.
     pub fn new(
         kb: Arc<KnowledgeBase>,
         bundle: &DualBundle,
@@ -111,18 +112,18 @@ impl DualLinker {
             rows_of,
             ranking: bundle.lexical()?,
             fusion: manifest.fusion,
-            least_span: config.least_span.unwrap_or(manifest.least_span),
+            min_span: config.min_span.unwrap_or(manifest.min_span),
             joint: manifest.joint,
-            same_sense: manifest.same_sense,
+            one_sense_weight: manifest.one_sense_weight,
             voices: Arc::default(),
             config,
             subset,
         })
     }
 
-    /// The same linker with more that speaks.
+    /// Adds the name scorer and the mention prior.
     #[must_use]
-    pub fn with_voices(self, voices: Arc<Voices>) -> DualLinker {
+    pub fn with_name_evidence(self, voices: Arc<NameEvidence>) -> DualLinker {
         DualLinker { voices, ..self }
     }
 
@@ -142,7 +143,7 @@ impl DualLinker {
         Ok(self.link(&marked)?.into_iter().flatten().collect())
     }
 
-    /// The candidates of each mention of each document, in no order.
+    /// The candidates of each mention of each document, unordered.
     pub fn evidence(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Vec<Evidence>>>> {
         let mut all = Vec::with_capacity(inputs.len());
         for inputs in inputs.chunks(DOCUMENTS) {
@@ -158,7 +159,7 @@ impl DualLinker {
         Ok(all)
     }
 
-    /// What the words of each mention are, where words count.
+    /// Names of the mentions; empty strings if neither lexical fusion nor mention prior uses them.
     fn names_of(&self, marked: &Marked<'_>) -> Vec<String> {
         match self.is_fused() || !self.voices.usages.is_empty() {
             true => marked.names(),
@@ -175,7 +176,7 @@ impl DualLinker {
         self.windower.with_mentions(&marked.document.text, &spans)
     }
 
-    /// The candidates of each mention; `vectors` are those of the mentions that have one.
+    /// The candidates of each mention. `vectors` has a row only for mentions with `has_vector`; the others get no candidates.
     fn compare(
         &self,
         vectors: &Matrix,
@@ -205,7 +206,7 @@ impl DualLinker {
         &self,
         vector: &[f32],
         nearest: &[crate::index::Hit],
-        (name, heard): (&str, Option<(&Heard<'_>, usize)>),
+        (name, heard): (&str, Option<(&NameScores<'_>, usize)>),
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
         let product = |row: usize| dot(vector, self.index.rows().row(row));
@@ -214,7 +215,7 @@ impl DualLinker {
         let mut best: Vec<(ConceptId, NameId, f32)> = Vec::with_capacity(nearest.len());
         for (hit, product) in nearest.iter().zip(&products) {
             let (concept, name) = (self.rows.concepts[hit.row as usize], self.rows.names[hit.row as usize]);
-            // Hits come best first, so the first of a concept is its best.
+            // Hits are sorted by score, so the first of a concept is its best.
             if !best.iter().any(|(known, ..)| *known == concept) {
                 best.push((concept, name, product - log_sum));
             }
@@ -245,22 +246,22 @@ impl DualLinker {
         scored.into_iter().filter_map(evidence).collect()
     }
 
-    /// The links of the mentions of a document, each with its evidence, best first.
+    /// The link of each mention of a document and its candidates, best first.
     fn decide_all(
         &self,
         marked: &Marked<'_>,
         names: &[String],
         mut evidence: Vec<Vec<Evidence>>,
     ) -> Vec<(Link, Vec<Evidence>)> {
-        if self.same_sense > 0.0 {
+        if self.one_sense_weight > 0.0 {
             let word = |mention: &Mention| mention.surface(&marked.document.text);
             let words: Vec<String> = marked.mentions.iter().map(word).collect();
-            vote(&words, &mut evidence, self.same_sense);
+            one_sense_per_discourse(&words, &mut evidence, self.one_sense_weight);
         }
         evidence.into_iter().zip(names).map(|(one, name)| self.decide(one, name)).collect()
     }
 
-    /// The link that candidates make, and the candidates, best first.
+    /// Ranks candidates; returns the link, including the mention prior, and the candidates, best first.
     fn decide(&self, mut evidence: Vec<Evidence>, name: &str) -> (Link, Vec<Evidence>) {
         let score = |evidence: &Evidence| self.fusion.score(evidence);
         evidence.sort_by(|left, right| {
@@ -275,14 +276,14 @@ impl DualLinker {
         (link, evidence)
     }
 
-    /// The link that candidates in order make, whatever their name was used for.
+    /// The link from sorted candidates, without the mention prior.
     fn ranked(&self, evidence: &[Evidence]) -> Link {
         let ranked = evidence.iter().map(|one| Scored { score: self.fusion.score(one), ..one.scored });
         link_ranked(&ranked.collect::<Vec<_>>(), &self.fusion.calibration, &self.config.link)
     }
 
-    /// The spans of each document that may be mentions, with `least` as the least probability; `borders` leak ends of mentions into the
-    /// division of the text, as in the published evaluation.
+    /// Spans of each document with a mention probability of at least `least`. `borders` are gold mention boundaries that leak into the
+    /// tokenisation, as in the published evaluation.
     pub fn find(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Vec<(Span, f32)>>> {
         let mut all = Vec::with_capacity(documents.len());
         for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
@@ -328,7 +329,7 @@ impl DualLinker {
                 let mut places = Vec::new();
                 for span in spans.into_iter().filter(|span| span.probability >= least) {
                     let (first, last) = (range.start + span.first, range.start + span.last);
-                    // What stands in several windows is decided in the one with most around it.
+                    // A span in several windows is taken from the window with the most context around it.
                     let here = home(&(first..last + 1), &windows.ranges, windows.pieces.len());
                     if here.is_some_and(|here| here.window == window) {
                         places.push((place, span.first + 1, span.last + 1));
@@ -344,21 +345,21 @@ impl DualLinker {
     }
 }
 
-/// What was found in a document.
+/// Spans found in a document.
 struct Searched {
     windows: Windows,
-    /// Pieces of the text.
+    /// Spans, in wordpieces of the document.
     found: Vec<Found>,
-    /// A vector for each.
+    /// Embedding of each span.
     vectors: Matrix,
 }
 
-/// The bytes of a found span.
+/// Byte offsets of a found span.
 fn span_of(windows: &Windows, found: &Found) -> Span {
     Span { start: windows.pieces[found.first].start as u32, end: windows.pieces[found.last].end as u32 }
 }
 
-/// Whether a word begins at each piece: it follows what is no letter and no digit, or is none itself.
+/// Whether each wordpiece begins a word: the character before it or its own first character is not alphanumeric.
 pub fn begins_word(text: &str, pieces: &[crate::tokenizer::Piece]) -> Vec<bool> {
     let is_inside = |c: char| c.is_alphanumeric();
     let begins = |piece: &crate::tokenizer::Piece| {
@@ -369,7 +370,7 @@ pub fn begins_word(text: &str, pieces: &[crate::tokenizer::Piece]) -> Vec<bool> 
     pieces.iter().map(begins).collect()
 }
 
-/// The windows of several documents below each other, and the window and places of each mention.
+/// Concatenates the windows of several documents; returns them with the window, first and last wordpiece of each mention.
 #[allow(clippy::type_complexity, reason = "one use")]
 fn together(documents: &[Windows]) -> (Vec<&[u32]>, Vec<Option<(usize, usize, usize)>>) {
     let (mut rows, mut places) = (Vec::new(), Vec::new());
@@ -391,23 +392,23 @@ fn log_sum(values: &[f32]) -> f32 {
     most + values.iter().map(|value| (value - most).exp()).sum::<f32>().ln()
 }
 
-/// A mention that was found, with its link and what speaks for that.
+/// A detected mention with its link and candidates.
 struct Decided {
     linked: LinkedMention,
     evidence: Vec<Evidence>,
-    /// What was compared with names.
+    /// The name used for lexical fusion and mention prior.
     name: String,
-    /// How probable a mention is here, whatever it means.
+    /// Mention probability of the span.
     of_span: f32,
-    /// What the probabilities of its candidates were multiplied with for that.
+    /// Factor applied to the link probabilities to include the mention probability.
     share: f32,
 }
 
 impl DualLinker {
-    /// The decided mentions of some documents, in text order; `borders` as in [`DualLinker::find`].
+    /// Detected and linked mentions of each document, in text order; `borders` as in [`DualLinker::find`].
     fn decided(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<Decided>>> {
-        // Where links count, too, spans that are less likely have a chance.
-        let least = if self.joint.is_some() { self.least_span.min(joint::LEAST_SPAN) } else { self.least_span };
+        // The joint model can keep spans below `min_span`.
+        let least = if self.joint.is_some() { self.min_span.min(joint::LEAST_SPAN) } else { self.min_span };
         let searched = self.search(documents, borders, least)?;
         let of_document = |(document, searched): (&Document, Searched)| {
             let Searched { windows, found, vectors } = searched;
@@ -441,7 +442,7 @@ impl DualLinker {
         Ok(documents.iter().zip(searched).map(of_document).collect())
     }
 
-    /// A found span with its link; `None` where neither of them is likely enough.
+    /// A found span with its link; `None` if neither the span nor the joint probability reaches its threshold.
     fn decided_one(
         &self,
         found: &Found,
@@ -454,7 +455,7 @@ impl DualLinker {
         let (score, share) = match self.joint {
             Some(joint) => {
                 let score = joint.probability(of_span, first);
-                if of_span < self.least_span && score < joint.least {
+                if of_span < self.min_span && score < joint.least {
                     return None;
                 }
                 let share = score / first.max(1e-6);
@@ -470,7 +471,7 @@ impl DualLinker {
         Some(Decided { linked, evidence, name, of_span, share })
     }
 
-    /// As [`Annotator::annotate`], where `borders`, ends of gold mentions, leak into the division of each text: the published evaluation.
+    /// Like [`Annotator::annotate`], with gold mention boundaries in `borders` leaking into the tokenisation: the published evaluation.
     pub fn annotate_leaky(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>> {
         let mut all = Vec::with_capacity(documents.len());
         for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
@@ -488,11 +489,11 @@ impl DualLinker {
         let before = self.ranked(evidence);
         let mut explanation =
             explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, &before));
-        explain_usages(&self.kb, name, link, &mut explanation);
+        explain_prior(&self.kb, name, link, &mut explanation);
         explanation
     }
 
-    /// Links one name without context and says why.
+    /// Links one name without context and explains the result.
     pub fn explain_name(&self, name: &str) -> Result<(Link, Explanation)> {
         let document = Document { id: String::new(), text: name.to_owned(), sections: Vec::new() };
         let whole = [Mention::contiguous(Span { start: 0, end: name.len() as u32 })];
@@ -540,7 +541,7 @@ impl Annotator for DualLinker {
         let explain = |document: &Document, one: Decided| {
             let Decided { linked, evidence, name, of_span, share } = one;
             let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
-            // What spoke for a concept, if there is a mention; the span moves all candidates alike.
+            // Candidate probabilities given that the span is a mention; the span probability scales all candidates equally.
             let mut of_link = linked.link.clone();
             of_link.candidates.iter_mut().for_each(|candidate| candidate.score /= share.max(1e-6));
             let mut explanation = self.explanation(&name, (&of_link, &evidence));

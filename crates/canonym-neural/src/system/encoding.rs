@@ -1,4 +1,4 @@
-//! What the user is told when the names of a knowledge base are encoded, which happens on its first use with a model and can take minutes.
+//! Status message while the names of a knowledge base are encoded. This happens on the first use with a model and can take minutes.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use tracing::span::EnteredSpan;
 use crate::index::cache::VectorCache;
 use crate::status;
 
-/// Fewer names take a second or two.
+/// With fewer names, encoding takes a second or two and no message is shown.
 const WORTH_TELLING: usize = 25_000;
 
-/// Names whose encoding tells how long that of all will take.
+/// Number of names encoded to estimate the total time.
 const SAMPLE: usize = 512;
 
-/// Tells how many names will be encoded, about how long that takes and where the vectors are kept, unless they are there already. What it gives
-/// shows on a terminal that the work goes on, until it is dropped.
+/// Reports how many names will be encoded, the estimated time and where the vectors are cached; does nothing if they are cached already.
+/// The returned span shows the work as in progress until it is dropped.
 pub fn tell(
     kb: &KnowledgeBase,
     cache: &VectorCache,

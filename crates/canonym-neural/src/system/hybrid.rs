@@ -1,7 +1,7 @@
-//! Lexical and dense evidence together: the candidates of both, one score, one calibrated probability.
+//! Hybrid linking: candidates of lexical and dense retrieval, one fused score, one calibrated probability.
 //!
-//! BioSyn (Sung et al. 2020) adds a sparse score to a dense one by a learned weight. Here the sparse side is the lexical linker, whose score is
-//! a sum over features of words; the dense side adds the cosine of the nearest name of a concept.
+//! BioSyn (Sung et al. 2020) adds a sparse score to a dense one with a learned weight. Here the sparse score is that of the lexical linker,
+//! a weighted sum of string features; the dense score is the cosine of the nearest name of a concept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::models::fusion::{Evidence, Fusion};
 use crate::models::rescnn::names::NameEncoder;
 use crate::tensor::matrix::dot;
 
-/// Forms that the dense search gives.
+/// Number of forms from dense retrieval.
 const N_DENSE: usize = 20;
 
-/// What vectors of names say.
+/// Description of the dense score in explanations.
 const OF_NAMES: &str = "name embedding similarity";
 
-/// Names that are linked together.
+/// Names per batch.
 const BATCH: usize = 4096;
 
-/// Links names by words and vectors.
+/// Links names by lexical and dense similarity.
 #[derive(Debug)]
 pub struct HybridLinker {
     kb: Arc<KnowledgeBase>,
@@ -43,10 +43,10 @@ pub struct HybridLinker {
 }
 
 impl HybridLinker {
-    /// A linker to the concepts of `kb`; the rows of `index` are the vectors of its forms.
+    /// A linker to the concepts of `kb`; row i of `index` is the embedding of form i.
     ///
     /// # Panics
-    /// If the index has not as many rows as the knowledge base has forms.
+    /// If the number of rows differs from the number of forms in `kb`.
     pub fn new(
         kb: Arc<KnowledgeBase>,
         (names, index): (Arc<NameEncoder>, Arc<FlatIndex>),
@@ -62,31 +62,31 @@ impl HybridLinker {
         &self.kb
     }
 
-    /// What it is kept to; everything where `None`.
+    /// Concept filter; `None` for all concepts.
     pub fn subset(&self) -> Option<&Subset> {
         self.subset.as_deref()
     }
 
-    /// The same linker, which gives no concept outside of `subset`; all where `None`.
+    /// Restricts the linker to the concepts in `subset`; `None` for all.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {
         HybridLinker { subset, ..self }
     }
 
-    /// Links names without context, in order. A name that comes again is looked up once.
+    /// Links names without context, in order. Repeated names are linked once.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
         each_once(names, |distinct| {
             self.evidence(distinct).into_par_iter().map(|evidence| self.decide(evidence)).collect()
         })
     }
 
-    /// The candidates of each name, in the order of concepts.
+    /// The candidates of each name, ordered by concept.
     pub fn evidence<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Vec<Evidence>> {
         let mut all = Vec::with_capacity(names.len());
         for names in names.chunks(BATCH) {
             let folded: Vec<String> = names.par_iter().map(|name| fold(name.as_ref())).collect();
             let known: Vec<Option<FormId>> = folded.par_iter().map(|name| self.known(name)).collect();
-            // What is a name already is its own nearest: only other names are looked for among the vectors.
+            // A known name is its own nearest neighbour; only other names are searched.
             let new: Vec<&str> =
                 folded.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
             let mut vectors = self.names.encode(&new);
@@ -115,7 +115,7 @@ impl HybridLinker {
         all
     }
 
-    /// The form that a folded name is, where it names a concept that may be given.
+    /// The form equal to a folded name, if one of its concepts passes the filter.
     fn known(&self, folded: &str) -> Option<FormId> {
         let view = View { kb: &self.kb, subset: self.subset.as_deref() };
         let form = self.kb.find_form(folded)?;
@@ -138,12 +138,12 @@ impl HybridLinker {
         scored.into_iter().map(evidence).collect()
     }
 
-    /// The link that evidence makes.
+    /// Ranks candidates and returns the link.
     fn decide(&self, mut evidence: Vec<Evidence>) -> Link {
         self.rank(&mut evidence)
     }
 
-    /// Brings evidence into order, best first, and gives the link that it makes.
+    /// Sorts candidates, best first, and returns the link.
     fn rank(&self, evidence: &mut [Evidence]) -> Link {
         let score = |evidence: &Evidence| self.fusion.score(evidence);
         evidence.sort_by(|left, right| {
@@ -153,7 +153,7 @@ impl HybridLinker {
         link_ranked(&ranked, &self.fusion.calibration, &self.config)
     }
 
-    /// Links one name and says why.
+    /// Links one name and explains the result.
     pub fn explain_name(&self, name: &str) -> (Link, Explanation) {
         let mut evidence = self.evidence(&[name]).pop().unwrap_or_default();
         let link = self.rank(&mut evidence);
@@ -164,7 +164,7 @@ impl HybridLinker {
     }
 }
 
-/// Why evidence, best first, made a link; `of_vectors` is what the dense side is called, and what it is.
+/// Explains a link from its sorted candidates; `of_vectors` is the name and the description of the dense score.
 pub(crate) fn explain_ranked(
     kb: &KnowledgeBase,
     (ranking, fusion): (&LexicalModel, &Fusion),
@@ -174,14 +174,14 @@ pub(crate) fn explain_ranked(
     let score = |rank: usize| evidence.get(rank).map(|one| fusion.score(one));
     let top = score(0).unwrap_or(0.0);
     let explain = |(rank, (one, candidate)): (usize, (&Evidence, &Candidate))| {
-        let lead = match rank {
+        let margin = match rank {
             0 => top - score(1).unwrap_or(top - 10.0),
             _ => fusion.score(one) - top,
         };
         let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
         let by_name = ("name", OF_NAMES, one.name, fusion.name);
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
-        let (model, probable) = ((ranking, fusion.lexical), (lead, candidate.score));
+        let (model, probable) = ((ranking, fusion.lexical), (margin, candidate.score));
         let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
         explained(kb, name, (one.scored.name, candidate), parts)
     };
@@ -190,8 +190,8 @@ pub(crate) fn explain_ranked(
     Explanation { compared: name.to_owned(), candidates, ..Explanation::default() }
 }
 
-/// Brings an explanation in line with a link that counts of usages have changed: a part more in each sum.
-pub fn explain_usages(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &mut Explanation) {
+/// Updates an explanation after the mention prior has changed a link: each candidate gets one more contribution.
+pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &mut Explanation) {
     let log_odds = |score: f32| {
         let score = f64::from(score).clamp(1e-6, 1.0 - 1e-6);
         (score / (1.0 - score)).ln()
@@ -227,29 +227,29 @@ impl Linker for HybridLinker {
     }
 }
 
-/// The candidates of one query, right or wrong.
+/// The candidates of one query, each with whether it is correct.
 pub type Judged = Vec<(Evidence, bool)>;
 
-/// The weights of a cosine that are tried beside a lexical weight of 1.
+/// Candidate values of the cosine weight; the lexical weight is 1.
 pub const COSINE_WEIGHTS: [f32; 14] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0];
 
-/// What corpora of diseases chose.
+/// Default cosine weight, as selected on disease corpora.
 pub const USUAL_COSINE_WEIGHT: f32 = 3.0;
 
-/// The share of queries whose best candidate is right.
+/// Accuracy at 1: fraction of queries whose best candidate is correct.
 pub fn accuracy(queries: &[Judged], fusion: &Fusion) -> f64 {
     let best = best_rows(queries, fusion);
     let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
     n_right as f64 / queries.len().max(1) as f64
 }
 
-/// The same for each of some weights of the dense side, such as [`COSINE_WEIGHTS`].
+/// [`accuracy`] for each cosine weight, such as [`COSINE_WEIGHTS`].
 pub fn accuracies(queries: &[Judged], weights: &[f32]) -> Vec<f64> {
     weights.par_iter().map(|weight| accuracy(queries, &Fusion::of(1.0, *weight))).collect()
 }
 
-/// The weight of the dense side: of those whose accuracy is within one standard error of the best (Breiman et al. 1984) the one nearest to the
-/// `usual` one, so that few queries do not decide by chance. A weight that is worse than words alone is never taken; where all are, it is 0.
+/// Selects the cosine weight: of those whose accuracy is within one standard error of the best (Breiman et al. 1984), the one closest to
+/// `usual`, so that a small sample does not decide. A weight below the lexical accuracy is never chosen; if all are, the result is 0.
 pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
     let accuracies = accuracies(queries, weights);
     let best = accuracies.iter().copied().fold(0.0, f64::max);
@@ -261,8 +261,8 @@ pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
     Fusion::of(1.0, chosen.unwrap_or(0.0))
 }
 
-/// `fusion` with the weight of the further voice by names that makes most queries right, of [`COSINE_WEIGHTS`] the least; and the accuracy of
-/// each.
+/// Selects the weight of the name scorer with the highest accuracy, the smallest of [`COSINE_WEIGHTS`] on ties; also returns the accuracy
+/// of each.
 pub fn fit_name_weight(queries: &[Judged], fusion: Fusion) -> (Fusion, Vec<(f32, f64)>) {
     let of = |name: &f32| (*name, accuracy(queries, &Fusion { name: *name, ..fusion }));
     let tried: Vec<(f32, f64)> = COSINE_WEIGHTS.par_iter().map(of).collect();
@@ -270,12 +270,12 @@ pub fn fit_name_weight(queries: &[Judged], fusion: Fusion) -> (Fusion, Vec<(f32,
     (Fusion { name: best.0, ..fusion }, tried)
 }
 
-/// The row of the best candidate of each query under `fusion`.
+/// Row of the best candidate of each query under `fusion`.
 pub fn best_rows(queries: &[Judged], fusion: &Fusion) -> Vec<Option<usize>> {
     let best = |query: &Judged| {
         (0..query.len()).max_by(|left, right| {
             let score = |row: usize| fusion.score(&query[row].0);
-            // Of equal ones the concept that comes first.
+            // Ties go to the lower concept id.
             score(*left)
                 .total_cmp(&score(*right))
                 .then(query[*right].0.scored.concept.cmp(&query[*left].0.scored.concept))
@@ -284,7 +284,7 @@ pub fn best_rows(queries: &[Judged], fusion: &Fusion) -> Vec<Option<usize>> {
     queries.iter().map(best).collect()
 }
 
-/// Fits the calibration of a fusion.
+/// Fits the calibration of the fused score.
 pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
     let mut points = Vec::new();
     for (example, query) in queries.iter().enumerate() {
@@ -294,12 +294,12 @@ pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
         let top = ranked.first().map_or(0.0, |first| first.0);
         let next = ranked.get(1).map_or(top - 10.0, |second| second.0);
         for (rank, (score, right)) in ranked.iter().take(5).enumerate() {
-            let lead = if rank == 0 { top - next } else { score - top };
+            let margin = if rank == 0 { top - next } else { score - top };
             points.push(canonym_core::link::fit::Point {
                 example,
                 rank,
                 score: *score,
-                lead,
+                margin,
                 share: 0.0,
                 right: *right,
             });
@@ -314,7 +314,7 @@ mod tests {
 
     use super::*;
 
-    /// Two candidates, the right one first, that words tell apart by `lexical` and vectors by `cosine`.
+    /// Two candidates, the correct one first, that differ by `lexical` in the lexical score and by `cosine` in the cosine.
     fn query(lexical: f32, cosine: f32) -> Judged {
         let candidate = |concept: u32, score: f32, cosine: f32| {
             let features = LexicalModel::zero().weights;
@@ -326,16 +326,16 @@ mod tests {
 
     #[test]
     fn no_weight_is_chosen_that_is_worse_than_words_alone() {
-        // Words are right in 90 of 100, and vectors turn two of these: less than one standard error.
+        // Lexical accuracy is 90 %; the dense score flips two of these queries, which is less than one standard error.
         let mut queries = vec![query(1.0, 0.0); 88];
         queries.extend(vec![query(1.0, -0.6); 2]);
         queries.extend(vec![query(-1.0, 0.0); 10]);
         assert_eq!(accuracy(&queries, &Fusion::LEXICAL), 0.9);
         assert_eq!(accuracies(&queries, &[1.5, 3.0]), [0.9, 0.88]);
         assert_eq!(fit_fusion(&queries, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, 1.5);
-        // None of the weights is as good as words: vectors have no say.
+        // No weight reaches the lexical accuracy: the dense score is turned off.
         assert_eq!(fit_fusion(&queries, &[3.0, 5.0], USUAL_COSINE_WEIGHT).cosine, 0.0);
-        // Where vectors help, the usual weight is as before.
+        // If the dense score helps, the usual weight is selected.
         let helped = [vec![query(1.0, 0.0); 8], vec![query(-1.0, 1.0); 8]].concat();
         assert_eq!(fit_fusion(&helped, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, USUAL_COSINE_WEIGHT);
     }

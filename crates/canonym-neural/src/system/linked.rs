@@ -1,4 +1,4 @@
-//! The system that commands run: a knowledge base, a model, and documents in and out.
+//! The system behind the commands: a knowledge base and a model that turn documents into linked documents.
 
 use std::sync::Arc;
 
@@ -24,19 +24,19 @@ use crate::system::terminology;
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MentionSource {
-    /// They are found.
+    /// Detected by the model.
     Detect,
-    /// They are those of the input.
+    /// Taken from the input.
     Given,
 }
 
-/// Leaves out annotations without a concept, and what `beside` has at their places, where it has anything. How many they were.
+/// Removes unlinked annotations and the corresponding entries of `beside`, which may be empty. Returns how many were removed.
 pub fn drop_unlinked<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>) -> u64 {
     let kept: Vec<bool> = document.annotations.iter().map(|annotation| !annotation.nil).collect();
     retain(document, beside, &kept)
 }
 
-/// Keeps the annotations that `kept` says yes to, and what `beside` has at their places. How many others there were.
+/// Keeps annotations where `kept` is true, and the corresponding entries of `beside`. Returns how many were removed.
 pub fn retain<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>, kept: &[bool]) -> u64 {
     let mut rows = kept.iter();
     document.annotations.retain(|_| rows.next().copied().unwrap_or(true));
@@ -45,27 +45,27 @@ pub fn retain<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>, kept: &[
     kept.iter().filter(|is_kept| !**is_kept).count() as u64
 }
 
-/// How a system links.
+/// Settings of a system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemConfig {
     /// Where mentions come from.
     pub mentions: MentionSource,
-    /// Candidates a mention.
+    /// Maximum number of candidates per mention.
     pub top_k: usize,
-    /// Mentions that are less likely are left out, or not linked where they are given.
+    /// Threshold below which detected mentions are dropped and given mentions stay unlinked; the threshold of the model if `None`.
     pub min_score: Option<f32>,
-    /// Whether mentions inside longer ones are given, too.
+    /// Whether nested mentions are kept.
     pub nested: bool,
-    /// Whether ids are written as the source has them.
+    /// Whether concept ids are written as in the source.
     pub raw_ids: bool,
-    /// The concepts that may be given; all where `None`.
+    /// Concept filter; `None` for all concepts.
     pub subset: Option<Arc<Subset>>,
-    /// Whether ends of the mentions of the input leak into the division of texts into pieces: the published evaluation of the dual encoder.
+    /// Whether gold mention boundaries of the input leak into the tokenisation, as in the published evaluation of the dual encoder.
     pub leaky_tokenisation: bool,
 }
 
 impl Default for SystemConfig {
-    /// Mentions are detected, with up to five candidates each, at the threshold of the model.
+    /// Detects mentions, with up to five candidates each, at the threshold of the model.
     fn default() -> SystemConfig {
         SystemConfig {
             mentions: MentionSource::Detect,
@@ -87,16 +87,16 @@ pub struct System {
     model: Runner,
 }
 
-/// What links: mentions are detected, or given.
+/// The model, by where mentions come from.
 enum Runner {
     Detect(Box<dyn Annotator>),
     Given(Box<dyn Linker>),
-    /// A dual encoder that sees where the mentions of the input end, as its published evaluation does.
+    /// A dual encoder whose tokenisation sees gold mention boundaries, as in its published evaluation.
     Leaky(Box<DualLinker>),
 }
 
 impl System {
-    /// The system of a model on a knowledge base, with the usual settings.
+    /// Opens a model on a knowledge base with default settings.
     ///
     /// # Errors
     /// If the model cannot be read or does not fit the knowledge base.
@@ -104,15 +104,15 @@ impl System {
         System::open_with(model, kb, &SystemConfig::default())
     }
 
-    /// The same with other settings.
+    /// Like [`System::open`], with other settings.
     ///
     /// # Errors
-    /// As [`System::open`]; and [`Error::Usage`] where the model cannot do what the settings ask for.
+    /// Those of [`System::open`], and [`Error::Usage`] if the model does not support the settings.
     pub fn open_with(model: Model, kb: impl Into<Arc<KnowledgeBase>>, config: &SystemConfig) -> Result<System> {
         System::new(&kb.into(), Models::open(&model)?, config)
     }
 
-    /// The knowledge base that it links to.
+    /// The knowledge base that mentions are linked to.
     pub fn kb(&self) -> &Arc<KnowledgeBase> {
         &self.kb
     }
@@ -135,12 +135,12 @@ impl System {
         self.link(documents.into_iter().map(bare).collect())
     }
 
-    /// Fails where the file of the knowledge base was written to since it was opened: what was linked since may be wrong.
+    /// Fails if the file of the knowledge base has changed since it was opened: results since then may be wrong.
     pub fn check_kb(&self) -> Result<()> {
         self.kb.container().check_unchanged()
     }
 
-    /// The system that `models` make on `kb`.
+    /// Builds the system of `models` on `kb`.
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
         let model = match mentions {
@@ -154,7 +154,7 @@ impl System {
             MentionSource::Detect if models.dual.is_some() => {
                 let bundle = models.dual.as_deref().expect("it was looked for");
                 let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                let config = DualConfig { link, least_span: None, nested };
+                let config = DualConfig { link, min_span: None, nested };
                 let linker = parts::dual_linker(kb, bundle, config, subset.clone())?;
                 match bundle.manifest.model.search {
                     Some(_) if leaky_tokenisation => Runner::Leaky(Box::new(linker)),
@@ -173,7 +173,7 @@ impl System {
             }
             MentionSource::Detect => {
                 let joint = PipelineConfig { top_k, min_score, nested };
-                // Where the knowledge base has nothing of what the tagger knows, names decide alone.
+                // If the knowledge base has none of the tagger's entity types, the dictionary detects mentions alone.
                 let pipeline = parts::pipeline(kb, &models, joint, subset.clone())?;
                 match pipeline {
                     Some(pipeline) if !pipeline.types().is_empty() => Runner::Detect(Box::new(pipeline)),
@@ -198,9 +198,9 @@ impl System {
                 }
             }
         };
-        // Names of the knowledge base, and so short forms, are looked for in the text by all models but these.
+        // All detectors but the span search of a dual encoder use the dictionary, and with it the abbreviations.
         let reads_short_forms = mentions == MentionSource::Detect
-            && !models.dual.as_ref().is_some_and(|bundle| bundle.manifest.model.search.is_some());
+            && models.dual.as_ref().is_none_or(|bundle| bundle.manifest.model.search.is_none());
         if models.senses.is_some() && !reads_short_forms {
             let hint = "omit `--abbreviations`, or detect mentions with `--model default` or `lexical`";
             return Err(Error::usage("this model does not support custom abbreviations", hint));
@@ -212,7 +212,7 @@ impl System {
         Ok(System { kb: kb.clone(), raw_ids, subset: subset.clone(), model })
     }
 
-    /// The same documents with linked mentions in the place of their own annotations.
+    /// Replaces the annotations of documents with linked mentions.
     ///
     /// # Errors
     /// If the model fails on one of the documents.
@@ -236,7 +236,7 @@ impl System {
                 (texts, linked)
             }
         };
-        // What else the source says of a document stays, so that its format can be written again.
+        // Other content of the source document is kept, so that its format can be written again.
         let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
             let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
             let annotations = annotations.filter(|annotation| self.is_given(annotation)).collect();
@@ -245,10 +245,10 @@ impl System {
         Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
     }
 
-    /// As [`System::link`], each annotation with its evidence. It takes more time.
+    /// Like [`System::link`], with the evidence for each annotation. Slower.
     ///
     /// # Errors
-    /// If the model fails on one of the documents; [`Error::Usage`] where it has no explanations.
+    /// If the model fails on one of the documents; [`Error::Usage`] if it has no explanations.
     pub fn explain(&self, mut batch: Vec<AnnotatedDocument>) -> Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
         let annotator: &dyn Annotator = match &self.model {
             Runner::Given(linker) => return self.explain_given(linker.as_ref(), batch),
@@ -279,12 +279,12 @@ impl System {
         Ok(with_links(batch, links, &self.kb, self.raw_ids).into_iter().zip(reasons).map(named).collect())
     }
 
-    /// Filters of types hold also for what was found and is linked to no concept.
+    /// Type filters also apply to unlinked mentions.
     fn is_given(&self, annotation: &Annotation) -> bool {
         !annotation.nil || self.subset.as_ref().is_none_or(|subset| subset.has_type(&annotation.semantic_type))
     }
 
-    /// A document with what was found in it, and why.
+    /// A document with its annotations and their explanations.
     fn explained(
         &self,
         text: Document,
@@ -296,7 +296,7 @@ impl System {
         (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
     }
 
-    /// An explanation names its candidates as the annotation does.
+    /// Copies the written concept ids into the explanation.
     fn named(&self, annotation: Annotation, mut explanation: Explanation) -> (Annotation, Explanation) {
         for (explained, record) in explanation.candidates.iter_mut().zip(&annotation.candidates) {
             explained.id.clone_from(&record.id);
@@ -324,7 +324,7 @@ fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) 
     documents.iter().zip(mentions).map(one).collect()
 }
 
-/// Documents with new links of their mentions in the place of what they said of them.
+/// Replaces the links of given mentions.
 fn with_links(
     mut batch: Vec<AnnotatedDocument>,
     links: Vec<Vec<Link>>,
@@ -356,7 +356,7 @@ fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, r
     }
 }
 
-/// The candidates of a link as files carry them.
+/// The candidates of a link in the form that corpus files use.
 pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
     let record = |candidate: &canonym_core::link::Candidate| CandidateRecord {
         id: terminology::shown_id(kb, candidate.concept, raw),

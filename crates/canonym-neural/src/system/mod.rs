@@ -1,4 +1,4 @@
-//! Systems: what finds mentions and links them, made of models, the dictionary and a knowledge base.
+//! Systems that detect and link mentions, built from models, the dictionary and a knowledge base.
 
 pub mod concept_rows;
 pub mod consistency;

@@ -1,4 +1,4 @@
-//! The models that a system is made of, opened by name, and the linkers that they make on a knowledge base.
+//! The models of a system, opened by name, and the linkers built from them on a knowledge base.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::bundle::dual_encoder::DualBundle;
 use crate::bundle::{self, Bundle};
 use crate::index::FlatIndex;
 use crate::index::cache::{VectorCache, cache_folder};
-use crate::models::mention_prior::UsagesOf;
+use crate::models::mention_prior::KbMentionPrior;
 use crate::models::rescnn::names::NameEncoder;
 use crate::system::concept_rows::ConceptRows;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
-use crate::system::hybrid::{HybridLinker, explain_usages};
-use crate::system::name_scorer::{NameVoice, Voices};
+use crate::system::hybrid::{HybridLinker, explain_prior};
+use crate::system::name_scorer::{NameEvidence, NameScorer};
 use crate::system::pipeline::{Pipeline, PipelineConfig};
 use crate::tensor::matrix::Matrix;
 use canonym_core::error::Context;
@@ -37,25 +37,25 @@ use canonym_core::link::{Link, Linker, Marked};
 use super::encoding;
 use super::linked::MentionSource;
 
-/// The model that is used where none is named; `canonym-default/assets/README.md` tells how it was made.
+/// The default model; `canonym-default/assets/README.md` describes how it was trained.
 pub const DEFAULT_MODEL: &[u8] = canonym_default::MODEL;
 
 /// Which model links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Model {
-    /// The embedded one: mention detector, dictionary and hybrid linker.
+    /// The embedded model: tagger, dictionary and hybrid linker.
     #[default]
     Default,
-    /// The dictionary alone: no neural model takes part.
+    /// Dictionary and lexical linker, without a neural model.
     Lexical,
     /// BM25 over names, for given mentions.
     Bm25,
-    /// A bundle, or the folder of a training.
+    /// A bundle, or the run folder of a training.
     Path(PathBuf),
 }
 
 impl Model {
-    /// The model of a name on the command line: `default`, `lexical`, `bm25`, or a path.
+    /// Parses a model name of the command line: `default`, `lexical`, `bm25`, or a path.
     pub fn named(name: &str) -> Model {
         match name {
             DEFAULT => Model::Default,
@@ -66,47 +66,47 @@ impl Model {
     }
 }
 
-/// The models that a system is made of.
+/// The models that a system is built from.
 #[derive(Debug, Clone)]
 pub struct Models {
-    /// Ranks concepts for names.
+    /// Weights of the lexical linker.
     pub ranking: LexicalModel,
-    /// Decides which names found in text are meant.
+    /// Accepts or rejects dictionary matches.
     pub recognition: AcceptModel,
-    /// Compares names by their vectors, beside their words.
+    /// Name encoder for hybrid linking.
     pub dense: Option<Arc<Bundle>>,
-    /// Compares mentions in their text with names.
+    /// Dual encoder, which reads mentions in context.
     pub dual: Option<Arc<DualBundle>>,
-    /// Ranks names by BM25 alone, in the place of all others.
+    /// BM25 over names, in place of all other linkers.
     pub bm25: Option<Bm25Config>,
-    /// Orders the candidates of given mentions anew.
+    /// Reranks the candidates of given mentions.
     pub rerank: Option<Arc<CrossBundle>>,
-    /// What short forms stand for, where the user says more than is built in.
+    /// Abbreviations and senses of the user, in addition to the built-in ones.
     pub senses: Option<Arc<SenseInventory>>,
-    /// What finds mentions for a model that finds none; the embedded model where `None`.
+    /// Mention detector for a model that detects none; the embedded model if `None`.
     pub finder: Option<Box<Models>>,
-    /// Where `ranking` comes from; it tells what that learned from.
+    /// The JSON that `ranking` was read from; it also records the training documents.
     pub ranking_json: Cow<'static, str>,
-    /// Where `recognition` comes from.
+    /// The JSON that `recognition` was read from.
     pub recognition_json: Cow<'static, str>,
 }
 
 /// The name of the embedded model.
 pub const DEFAULT: &str = "default";
 
-/// The weights of words, in the record of what a model learned from.
+/// Name of the lexical weights in the record of training documents.
 pub const LEXICAL_PART: &str = "lexical weights";
 
-/// The weights by which names that are found in text are accepted.
+/// Name of the recognition weights in the record of training documents.
 pub const RECOGNITION_PART: &str = "recognition weights";
 
-/// What the weights of words in the program learned from.
+/// Training documents of the embedded lexical weights.
 pub fn lexical_learned() -> canonym_core::Result<Option<Learned>> {
     Learned::of_json(model::EMBEDDED)
 }
 
 impl Models {
-    /// The built-in models that work by words.
+    /// The built-in lexical models.
     pub fn built_in() -> Models {
         Models {
             ranking: LexicalModel::embedded(),
@@ -122,7 +122,7 @@ impl Models {
         }
     }
 
-    /// What the parts learned from that take part where mentions come from there.
+    /// Training documents of all parts that are used when mentions come from `mentions`.
     pub fn learned(&self, mentions: MentionSource) -> canonym_core::Result<Learned> {
         let mut all = Learned::default();
         let detect = mentions == MentionSource::Detect;
@@ -147,7 +147,7 @@ impl Models {
         Ok(all)
     }
 
-    /// What finds mentions for a model that finds none.
+    /// The models of the mention detector.
     pub fn finder(&self) -> canonym_core::Result<Models> {
         match &self.finder {
             Some(finder) => Ok(Models::clone(finder)),
@@ -155,12 +155,12 @@ impl Models {
         }
     }
 
-    /// The built-in models with those of a bundle.
+    /// The built-in models with the name encoder of a bundle.
     pub fn of_bundle(bundle: Arc<Bundle>) -> canonym_core::Result<Models> {
         Ok(Models { ranking: bundle.lexical()?, dense: Some(bundle), ..Models::built_in() })
     }
 
-    /// What finds names in texts.
+    /// The dictionary annotator.
     pub fn dictionary(&self, kb: &Arc<KnowledgeBase>, config: RecogniseConfig) -> DictionaryAnnotator {
         let dictionary = DictionaryAnnotator::new(kb.clone(), self.recognition.clone(), config);
         match &self.senses {
@@ -175,16 +175,16 @@ impl Models {
     }
 }
 
-/// The built-in models; those that a folder of `canonym train` holds take the place of theirs.
+/// Opens the models of a name or path; models that a run folder lacks are the built-in ones.
 pub fn models(model: &str) -> canonym_core::Result<Models> {
     Models::open(&Model::named(model))
 }
 
 impl Models {
-    /// The models of a system.
+    /// Opens the models of a system.
     ///
     /// # Errors
-    /// If a path holds no model that can be read.
+    /// If the path does not contain a readable model.
     pub fn open(model: &Model) -> canonym_core::Result<Models> {
         match model {
             Model::Default => Models::of_bundle(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new(DEFAULT))?)),
@@ -195,7 +195,7 @@ impl Models {
     }
 }
 
-/// The models of a bundle or of a folder of `canonym train`.
+/// The models of a bundle or of a run folder of `canonym train`.
 fn of_path(folder: &Path) -> canonym_core::Result<Models> {
     let model = folder.display();
     let mut models = Models::built_in();
@@ -204,13 +204,11 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
     }
     if !folder.is_dir() {
         let error = canonym_core::Error::invalid(format!("no such model: `{model}`"));
-        return Err(error
-            .with_hint("use `default`, `lexical`, `bm25`, or a model trained with `canonym train`")
-            .into());
+        return Err(error.with_hint("use `default`, `lexical`, `bm25`, or a model trained with `canonym train`"));
     }
     if !folder.join("config.toml").exists() {
         let error = canonym_core::Error::invalid(format!("{model} does not contain a complete model"));
-        return Err(error.with_hint("training has not finished; run `canonym train` again to resume").into());
+        return Err(error.with_hint("training has not finished; run `canonym train` again to resume"));
     }
     let read = |name: &str| {
         let path = folder.join(name);
@@ -230,15 +228,13 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
         }
         other => {
             let message = format!("{model} contains a model of an unknown system `{}`", other.unwrap_or_default());
-            return Err(canonym_core::Error::invalid(message)
-                .with_hint("it may require a newer version of canonym")
-                .into());
+            return Err(canonym_core::Error::invalid(message).with_hint("it may require a newer version of canonym"));
         }
     }
     Ok(models)
 }
 
-/// The models of a bundle, whatever system it is of.
+/// The models of a bundle of any kind.
 fn of_file(path: &Path) -> canonym_core::Result<Models> {
     let (file, bytes) = bundle::read_file(path)?;
     match bundle::system_in(&bytes, &file)?.as_deref() {
@@ -247,21 +243,21 @@ fn of_file(path: &Path) -> canonym_core::Result<Models> {
     }
 }
 
-/// Links names and given mentions: by words, by words and vectors, by BM25, or by what stands around them.
+/// Links names and given mentions.
 #[derive(Debug)]
 pub enum NameLinker {
-    /// By words.
+    /// Lexical similarity.
     Lexical(LexicalLinker),
-    /// By words and vectors; mentions in text also by what their names were used for, where the model has counted that.
-    Hybrid(Box<HybridLinker>, UsagesOf, LinkConfig),
-    /// By what stands around mentions.
+    /// Lexical and dense similarity; for mentions in text also the mention prior, if the model has one.
+    Hybrid(Box<HybridLinker>, KbMentionPrior, LinkConfig),
+    /// Mentions in context, by a dual encoder.
     Dual(Box<DualLinker>),
-    /// By BM25.
+    /// BM25.
     Bm25(Box<Bm25Linker>),
 }
 
 impl NameLinker {
-    /// The linker that `models` make on `kb`.
+    /// Builds the linker of `models` on `kb`.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
         models: &Models,
@@ -269,7 +265,7 @@ impl NameLinker {
         subset: Option<Arc<Subset>>,
     ) -> canonym_core::Result<NameLinker> {
         if let Some(bundle) = &models.dual {
-            let config = DualConfig { link: config, least_span: None, nested: false };
+            let config = DualConfig { link: config, min_span: None, nested: false };
             return Ok(NameLinker::Dual(Box::new(dual_linker(kb, bundle, config, subset)?)));
         }
         if let Some(ranking) = &models.bm25 {
@@ -303,17 +299,17 @@ impl NameLinker {
         }
     }
 
-    /// Links one mention of a text by its name, as [`Linker::link`] does, and says why; a model that reads texts sees the name alone.
+    /// Links one mention by its name, as [`Linker::link`] does, and explains the result. A model that uses context sees only the name.
     pub fn explain_mention(&self, name: &str, scratch: &mut GramScratch) -> canonym_core::Result<(Link, Explanation)> {
         let (mut link, mut explanation) = self.explain_text(name, scratch)?;
         if let NameLinker::Hybrid(linker, usages, _) = self {
             usages.weigh(name, &mut link.candidates);
-            explain_usages(linker.kb(), name, &link, &mut explanation);
+            explain_prior(linker.kb(), name, &link, &mut explanation);
         }
         Ok((link, explanation))
     }
 
-    /// Links one name as [`NameLinker::link_names`] does, and says why.
+    /// Links one name as [`NameLinker::link_names`] does, and explains the result.
     pub fn explain_name(&self, name: &str, scratch: &mut GramScratch) -> canonym_core::Result<(Link, Explanation)> {
         if !may_name(self.kb(), name) {
             let link = Link { candidates: Vec::new(), nil: true };
@@ -332,7 +328,7 @@ impl NameLinker {
     }
 }
 
-/// The linker by words and vectors that `bundle` makes on `kb`.
+/// The hybrid linker of `bundle` on `kb`.
 fn hybrid(
     kb: &Arc<KnowledgeBase>,
     models: &Models,
@@ -346,33 +342,33 @@ fn hybrid(
     Ok(HybridLinker::new(kb.clone(), (names, Arc::new(index)), weights, config).within(subset))
 }
 
-/// The linker that a dual encoder makes on `kb`.
+/// The linker of a dual encoder on `kb`.
 pub fn dual_linker(
     kb: &Arc<KnowledgeBase>,
     bundle: &DualBundle,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 ) -> canonym_core::Result<DualLinker> {
-    let voices = dual_voices(kb, bundle, subset.as_deref())?;
-    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?.with_voices(voices))
+    let voices = name_evidence(kb, bundle, subset.as_deref())?;
+    Ok(DualLinker::new(kb.clone(), bundle, dual_vectors(kb, bundle)?, config, subset)?.with_name_evidence(voices))
 }
 
-/// What speaks beside words and context in a dual encoder, on `kb`; vectors of names are kept.
-pub fn dual_voices(
+/// Name scorer and mention prior of a dual encoder on `kb`; name embeddings are cached.
+pub fn name_evidence(
     kb: &KnowledgeBase,
     bundle: &DualBundle,
     subset: Option<&Subset>,
-) -> canonym_core::Result<Arc<Voices>> {
-    let of_names = |voice: Bundle| -> canonym_core::Result<NameVoice> {
+) -> canonym_core::Result<Arc<NameEvidence>> {
+    let of_names = |voice: Bundle| -> canonym_core::Result<NameScorer> {
         let names = voice.name_encoder()?;
         let index = name_vectors(kb, &voice, &names);
-        Ok(NameVoice::new(names, index))
+        Ok(NameScorer::new(names, index))
     };
     let names = bundle.voice()?.map(of_names).transpose()?;
-    Ok(Arc::new(Voices { names, usages: bundle.usages()?.on(kb).within(subset) }))
+    Ok(Arc::new(NameEvidence { names, usages: bundle.usages()?.on(kb).within(subset) }))
 }
 
-/// The vectors of the forms of `kb`; they are kept.
+/// Index over the embeddings of the forms of `kb`, which are cached.
 fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FlatIndex {
     let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
     let sample = |n_names: usize| {
@@ -383,7 +379,7 @@ fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> Fla
     cache.index(kb, names, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))
 }
 
-/// The vectors of the concepts of `kb` by a dual encoder. They are kept, for every model with the same encoder of names.
+/// Concept embeddings of `kb` by a dual encoder, cached for all models with the same name encoder.
 pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> canonym_core::Result<Matrix> {
     let cache = VectorCache { folder: cache_folder(), model: bundle.names_fingerprint() };
     let kind = bundle.manifest.concepts;
@@ -394,10 +390,10 @@ pub fn dual_vectors(kb: &KnowledgeBase, bundle: &DualBundle) -> canonym_core::Re
     let sample = |n_names: usize| drop(encoder.encode_names(&texts()[..n_names]));
     let _told = encoding::tell(kb, &cache, rows.concepts.len(), sample);
     let size = (rows.concepts.len(), encoder.dim());
-    Ok(cache.vectors(kb, size, encode, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))?)
+    cache.vectors(kb, size, encode, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))
 }
 
-/// The tagger, the dictionary and the linker together, where the models have a tagger.
+/// The pipeline of tagger, dictionary and linker; `None` if the models have no tagger.
 pub fn pipeline(
     kb: &Arc<KnowledgeBase>,
     models: &Models,
@@ -413,7 +409,7 @@ pub fn pipeline(
     Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
 }
 
-/// Names of the dictionary that are less likely are not weighed against what the tagger finds.
+/// Dictionary matches below this probability are not proposed to the pipeline.
 const LEAST_READ: f32 = 0.05;
 
 impl Linker for NameLinker {

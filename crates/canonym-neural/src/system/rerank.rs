@@ -1,4 +1,4 @@
-//! Linking of given mentions in two steps: a linker finds candidates, a cross-encoder orders them by the text around the mention.
+//! Retrieve and rerank for given mentions: a linker retrieves candidates, a cross-encoder rescores them in context.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use canonym_core::link::{Link, Linker, Marked, Reranker};
 
 use crate::system::parts::{Models, NameLinker};
 
-/// A linker and a reranker behind it.
+/// A linker followed by a reranker.
 pub struct RetrieveAndRerank {
     linker: NameLinker,
     reranker: CrossEncoder,
@@ -28,7 +28,7 @@ pub fn open(path: &Path) -> canonym_core::Result<Arc<CrossBundle>> {
 }
 
 impl RetrieveAndRerank {
-    /// The two steps on `kb`. As many candidates are ordered as the reranker was trained with.
+    /// The two stages on `kb`. The reranker scores as many candidates as it was trained with.
     pub fn new(
         kb: &Arc<KnowledgeBase>,
         (models, bundle): (&Models, &CrossBundle),

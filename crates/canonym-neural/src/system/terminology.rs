@@ -1,4 +1,4 @@
-//! Which knowledge base is linked to: a compiled file, or the embedded starter.
+//! Opening the target knowledge base: a compiled file, or the embedded starter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
 
-/// The word that stands for the embedded knowledge base where a file is expected.
+/// Name of the embedded knowledge base in place of a path.
 pub const STARTER: &str = "starter";
 
-/// The knowledge base in the folder of a run.
+/// File name of the knowledge base in a run folder.
 pub const TERMINOLOGY: &str = "terminology.kb";
 
-/// About 5,500 common concepts; `canonym-default/assets/README.md` tells how they were chosen.
+/// About 5,500 common concepts; `canonym-default/assets/README.md` describes how they were selected.
 pub const STARTER_TABLE: &str = canonym_default::STARTER;
 
-/// Opens `path`, or the starter knowledge base where none or its name is given.
+/// Opens the knowledge base at `path`; the starter if `path` is `None` or `starter`.
 pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
     let kb = match path {
         Some(path) if path != Path::new(STARTER) => KnowledgeBase::open(path),
@@ -28,7 +28,7 @@ pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
     Ok(Arc::new(kb.context("cannot open the knowledge base")?))
 }
 
-/// As [`open`]; where no knowledge base is given and the model brings the one along that it was trained with, that one.
+/// Like [`open`], but without a path the knowledge base in the model's run folder is preferred, if it has one.
 pub fn open_for(path: Option<&Path>, model: &str) -> Result<Arc<KnowledgeBase>> {
     let own = Path::new(model).join(TERMINOLOGY);
     match path {
@@ -37,7 +37,7 @@ pub fn open_for(path: Option<&Path>, model: &str) -> Result<Arc<KnowledgeBase>> 
     }
 }
 
-/// Compiles the starter knowledge base in memory, which takes less time than reading a larger one from disk.
+/// Compiles the starter knowledge base in memory, which is faster than reading a larger one from disk.
 fn starter() -> Result<KnowledgeBase> {
     let source = Source::from_bytes(STARTER, STARTER_TABLE.as_bytes().to_vec());
     let mut builder = KnowledgeBaseBuilder::new();
@@ -53,12 +53,12 @@ fn starter() -> Result<KnowledgeBase> {
     KnowledgeBase::from_vec(builder.to_bytes(meta)?, STARTER)
 }
 
-/// The id to show: as stored, or as the source wrote it.
+/// The concept id for display: as stored, or as in the source if `raw`.
 pub fn shown_id(kb: &KnowledgeBase, concept: ConceptId, raw: bool) -> String {
     if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
 }
 
-/// Every id of a concept, its own first, as stored, or as the source wrote them.
+/// All ids of a concept, the primary one first: as stored, or as in the source if `raw`.
 pub fn all_ids(kb: &KnowledgeBase, concept: ConceptId, raw: bool) -> Vec<String> {
     let added = &kb.meta().added_prefixes;
     let strip = |id: &str| match id.split_once(':') {

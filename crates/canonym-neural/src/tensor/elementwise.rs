@@ -1,35 +1,35 @@
-//! What is done to values one by one or row by row: activations, shares, norms.
+//! Elementwise and row-wise functions: activations, softmax, layer norm.
 //!
-//! All of it is written without branches over slices, so that it is compiled for the widest vectors of the machine (see
-//! [`crate::tensor::matrix::vectorised`]). Sums are taken in sixteen lanes and nothing is contracted, so results do not depend on that width. The
-//! tape and the encoders without one share these functions.
+//! Everything is written without branches over slices, so that it vectorises for the widest registers of the machine (see
+//! [`crate::tensor::matrix::vectorised`]). Sums use sixteen lanes and no fused multiply-add, so results do not depend on the register
+//! width. Training graph and inference share these functions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tensor::matrix::{Vectorised, vectorised};
 
-/// Lanes of sums.
+/// Number of accumulators of a sum.
 const LANES: usize = 16;
 
-/// What a layer does to each value.
+/// Activation function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activation {
-    /// `x Φ(x)`, with the error function (Hendrycks and Gimpel 2016).
+    /// GELU, `x Φ(x)`, with the error function (Hendrycks and Gimpel 2016).
     #[serde(rename = "gelu", alias = "gelu_python")]
     Gelu,
-    /// The same with a tangent in the place of the error function.
+    /// GELU with the tanh approximation.
     #[serde(rename = "gelu_new", alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
     GeluTanh,
-    /// The positive part.
+    /// ReLU.
     #[serde(rename = "relu")]
     Relu,
-    /// The hyperbolic tangent.
+    /// Hyperbolic tangent.
     #[serde(rename = "tanh")]
     Tanh,
 }
 
 impl Activation {
-    /// Applies it to each value.
+    /// Applies the function to each value.
     pub fn apply(self, values: &mut [f32]) {
         match self {
             Activation::Gelu => vectorised(Map(values, Gelu)),
@@ -39,7 +39,7 @@ impl Activation {
         }
     }
 
-    /// Adds a bias to each row of `values`, then applies it.
+    /// Adds a bias to each row of `values`, then applies the function.
     pub fn apply_with_bias(self, values: &mut [f32], bias: &[f32]) {
         match self {
             Activation::Gelu => vectorised(MapWithBias(values, bias, Gelu)),
@@ -49,7 +49,7 @@ impl Activation {
         }
     }
 
-    /// Multiplies each gradient with the slope at its input.
+    /// Backward pass: multiplies gradients by the derivative at `inputs`.
     pub fn apply_slope(self, gradients: &mut [f32], inputs: &[f32]) {
         match self {
             Activation::Gelu => vectorised(Slope(gradients, inputs, Gelu)),
@@ -60,39 +60,39 @@ impl Activation {
     }
 }
 
-/// Makes shares of scores.
+/// Softmax in place.
 pub fn softmax(scores: &mut [f32]) {
     let n = scores.len();
     softmax_rows(scores, n, 1.0);
 }
 
-/// Makes shares of the scores of each row of `n_cols`, after they are multiplied with `scale`.
+/// Softmax of each row of `n_cols` values times `scale`, in place.
 pub fn softmax_rows(scores: &mut [f32], n_cols: usize, scale: f32) {
     vectorised(Softmax { scores, n_cols, scale });
 }
 
-/// The settings of a layer norm (Ba et al. 2016).
+/// Parameters of a layer norm (Ba et al. 2016).
 #[derive(Debug, Clone, Copy)]
 pub struct Norm<'a> {
-    /// What normal values are multiplied with, one a column.
+    /// Gain of each column.
     pub gain: &'a [f32],
-    /// What is added then.
+    /// Bias of each column.
     pub bias: &'a [f32],
-    /// Added to variances before their root is taken.
+    /// Added to the variance.
     pub epsilon: f32,
 }
 
-/// Makes each row of mean 0 and variance 1, times the gain plus the bias; gives of each row the inverse of its deviation.
+/// Layer norm of each row in place; returns the inverse standard deviation of each.
 pub fn layer_norm_rows(rows: &mut [f32], norm: Norm<'_>) -> Vec<f32> {
     vectorised(LayerNorm { rows, added: None, norm })
 }
 
-/// As [`layer_norm_rows`], after `added` and, to each row, `offset` were added: the end of a residual block in one go.
+/// Fused residual connection: adds `added`, and `offset` to each row, before [`layer_norm_rows`].
 pub fn add_and_layer_norm_rows(rows: &mut [f32], (added, offset): (&[f32], &[f32]), norm: Norm<'_>) {
     vectorised(LayerNorm { rows, added: Some((added, offset)), norm });
 }
 
-/// A function of one value. Its parts are inlined into the loops below.
+/// A scalar function and its derivative, inlined into the loops below.
 trait Function {
     fn at(x: f32) -> f32;
     fn slope(x: f32) -> f32;
@@ -111,7 +111,7 @@ impl Function for Gelu {
 
     #[inline(always)]
     fn slope(x: f32) -> f32 {
-        // The density of the normal distribution is 1/sqrt(2 pi) at 0.
+        // The constant is the standard normal density at 0, 1/sqrt(2 pi).
         0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * 0.398_942_3 * exp(-0.5 * x * x)
     }
 }
@@ -125,7 +125,7 @@ impl Function for GeluTanh {
     #[inline(always)]
     fn slope(x: f32) -> f32 {
         let gate = gate(x);
-        // The derivative of the gate is 2 g (1 - g) times that of its argument.
+        // The derivative of the gate g is 2 g (1 - g) times that of its argument.
         gate + x * 2.0 * gate * (1.0 - gate) * 0.797_884_6 * (1.0 + 0.134_145 * x * x)
     }
 }
@@ -160,15 +160,15 @@ fn gate(x: f32) -> f32 {
     0.5 * (1.0 + tanh(0.797_884_6 * (x + 0.044_715 * x * x * x)))
 }
 
-/// The exponential function; beyond what a float holds, the least and the greatest that it does. Error below 2e-7 of the value.
+/// Exponential function, clamped to the range of `f32`. Relative error below 2e-7.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    // 2^23 * 1.5: added to a small number, its lowest bits are that number, rounded.
+    // 2^23 * 1.5: adding it to a small number leaves the rounded integer in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     let x = x.clamp(-87.3, 88.3);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
-    // The logarithm of 2 in two parts, the first with few bits, so that its products are exact.
+    // ln 2 in two parts; the first has few bits, so that its products are exact.
     let rest = x - n * 0.693_359_4 + n * 2.121_944_4e-4;
     let mut sum = 1.987_569_2e-4;
     for factor in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
@@ -183,7 +183,7 @@ fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (exp(2.0 * x) + 1.0)
 }
 
-/// The error function as a quotient of polynomials; error below 5e-7.
+/// Error function as a rational approximation; error below 5e-7.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     let x = x.clamp(-3.832_507, 3.832_507);
@@ -256,7 +256,7 @@ impl Vectorised for Softmax<'_> {
 
 struct LayerNorm<'a> {
     rows: &'a mut [f32],
-    /// Of the shape of the rows, and of one row.
+    /// A matrix of the same shape, and one row.
     added: Option<(&'a [f32], &'a [f32])>,
     norm: Norm<'a>,
 }
@@ -286,7 +286,7 @@ impl Vectorised for LayerNorm<'_> {
     }
 }
 
-/// The sum of what `term` makes of each value, in sixteen lanes.
+/// Sum of `term` over all values, with sixteen accumulators.
 #[inline(always)]
 fn sum(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0f32; LANES];
@@ -299,7 +299,7 @@ fn sum(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().map(|x| term(*x)).sum::<f32>()
 }
 
-/// The greatest value; values that are no numbers are passed over.
+/// Maximum; NaN is ignored.
 #[inline(always)]
 fn greatest(values: &[f32]) -> f32 {
     let more = |most: f32, x: f32| if x > most { x } else { most };
@@ -317,7 +317,7 @@ fn greatest(values: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// The error function by its series, in double precision.
+    /// The error function by its power series, in double precision.
     fn erf_by_series(x: f64) -> f64 {
         let (mut term, mut sum) = (x, x);
         for n in 1..200 {

@@ -1,50 +1,50 @@
-//! Row-major matrices of `f32` on the host, their product, and work on values with the widest vectors of the machine.
+//! Row-major `f32` matrices, their products, and vectorised loops.
 
 use gemm::Parallelism;
 use serde::{Deserialize, Serialize};
 
 use crate::tensor::tiles;
 
-/// Products below this many multiplications are computed by the calling thread alone.
+/// Products with fewer multiplications run on the calling thread.
 const WORTH_THREADS: usize = 1 << 21;
 
-/// A matrix, row by row.
+/// A row-major matrix.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matrix {
-    /// Rows.
+    /// Number of rows.
     pub n_rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub n_cols: usize,
     /// `n_rows * n_cols` values.
     pub values: Vec<f32>,
 }
 
 impl Matrix {
-    /// A matrix of zeros.
+    /// A zero matrix.
     pub fn zeros(n_rows: usize, n_cols: usize) -> Matrix {
         Matrix { n_rows, n_cols, values: vec![0.0; n_rows * n_cols] }
     }
 
-    /// A matrix with these values.
+    /// A matrix of given values.
     ///
     /// # Panics
-    /// If there are not `n_rows * n_cols` values.
+    /// If the number of values is not `n_rows * n_cols`.
     pub fn new(n_rows: usize, n_cols: usize, values: Vec<f32>) -> Matrix {
         assert_eq!(values.len(), n_rows * n_cols, "a matrix of {n_rows} x {n_cols}");
         Matrix { n_rows, n_cols, values }
     }
 
-    /// One row.
+    /// A row.
     pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.n_cols..][..self.n_cols]
     }
 
-    /// One row, to be written.
+    /// A mutable row.
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         &mut self.values[row * self.n_cols..][..self.n_cols]
     }
 
-    /// Makes every row as long as 1; rows of zeros stay.
+    /// L2-normalises each row; zero rows stay zero.
     pub fn normalise_rows(&mut self) {
         let n_cols = self.n_cols.max(1);
         for row in self.values.chunks_exact_mut(n_cols) {
@@ -55,18 +55,18 @@ impl Matrix {
         }
     }
 
-    /// All of it.
+    /// View of the whole matrix.
     pub fn view(&self) -> View<'_> {
         View { values: &self.values, n_rows: self.n_rows, n_cols: self.n_cols, row_step: self.n_cols, col_step: 1 }
     }
 
-    /// All of it, to be written.
+    /// Mutable view of the whole matrix.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
         ViewMut { n_rows: self.n_rows, n_cols: self.n_cols, row_step: self.n_cols, values: &mut self.values }
     }
 }
 
-/// The inner product, summed in sixteen lanes.
+/// Inner product, with sixteen accumulators.
 pub fn dot(left: &[f32], right: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 16];
     let (lefts, left_rest) = left.as_chunks::<16>();
@@ -80,7 +80,7 @@ pub fn dot(left: &[f32], right: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// The sum, in sixteen lanes.
+/// Sum, with sixteen accumulators.
 pub fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 16];
     let (pieces, rest) = values.as_chunks::<16>();
@@ -92,45 +92,45 @@ pub fn sum(values: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
-/// A part of a matrix that is read, perhaps transposed.
+/// A read-only view of a matrix, optionally transposed.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     pub(crate) values: &'a [f32],
-    /// Rows.
+    /// Number of rows.
     pub n_rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub n_cols: usize,
     pub(crate) row_step: usize,
     pub(crate) col_step: usize,
 }
 
 impl<'a> View<'a> {
-    /// The first `n_rows * n_cols` values of a buffer.
+    /// View of the first `n_rows * n_cols` values of a buffer.
     pub fn of(values: &'a [f32], n_rows: usize, n_cols: usize) -> View<'a> {
         assert!(values.len() >= n_rows * n_cols, "a view of {n_rows} x {n_cols} on {} values", values.len());
         View { values, n_rows, n_cols, row_step: n_cols, col_step: 1 }
     }
 
-    /// Rows as columns.
+    /// The transpose.
     pub fn transposed(self) -> View<'a> {
         let View { values, n_rows, n_cols, row_step, col_step } = self;
         View { values, n_rows: n_cols, n_cols: n_rows, row_step: col_step, col_step: row_step }
     }
 
-    /// `n_cols` columns from `first` on.
+    /// `n_cols` columns from `first`.
     pub fn columns(self, first: usize, n_cols: usize) -> View<'a> {
         assert!(first + n_cols <= self.n_cols, "columns {first}..{} of {}", first + n_cols, self.n_cols);
         View { values: self.values.get(first * self.col_step..).unwrap_or_default(), n_cols, ..self }
     }
 
-    /// `n_rows` rows from `first` on.
+    /// `n_rows` rows from `first`.
     pub fn rows(self, first: usize, n_rows: usize) -> View<'a> {
         assert!(first + n_rows <= self.n_rows, "rows {first}..{} of {}", first + n_rows, self.n_rows);
         View { values: self.values.get(first * self.row_step..).unwrap_or_default(), n_rows, ..self }
     }
 
     /// # Panics
-    /// If the last element is beyond the values.
+    /// If the last element lies outside of the values.
     pub(crate) fn check(&self) {
         let last = |last_row: usize, last_col: usize| last_row * self.row_step + last_col * self.col_step;
         let last = self.n_rows.checked_sub(1).zip(self.n_cols.checked_sub(1)).map(|(row, col)| last(row, col));
@@ -138,7 +138,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A part of a matrix that is written.
+/// A mutable view of a matrix.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     pub(crate) values: &'a mut [f32],
@@ -148,61 +148,60 @@ pub struct ViewMut<'a> {
 }
 
 impl<'a> ViewMut<'a> {
-    /// The first `n_rows * n_cols` values of a buffer.
+    /// View of the first `n_rows * n_cols` values of a buffer.
     pub fn of(values: &'a mut [f32], n_rows: usize, n_cols: usize) -> ViewMut<'a> {
         assert!(values.len() >= n_rows * n_cols, "a view of {n_rows} x {n_cols} on {} values", values.len());
         ViewMut { values, n_rows, n_cols, row_step: n_cols }
     }
 
-    /// `n_cols` columns from `first` on.
+    /// `n_cols` columns from `first`.
     pub fn columns(self, first: usize, n_cols: usize) -> ViewMut<'a> {
         assert!(first + n_cols <= self.n_cols, "columns {first}..{} of {}", first + n_cols, self.n_cols);
         ViewMut { values: self.values.get_mut(first..).unwrap_or_default(), n_cols, ..self }
     }
 }
 
-/// Who computes a product.
+/// Threading of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
-    /// The calling thread: others work on other batches.
+    /// Calling thread only, while others work on other batches.
     One,
-    /// All of them, where the product is large.
+    /// All threads, if the product is large enough.
     All,
 }
 
-/// In what products are computed. Weights, sums and all else have 32 bits.
+/// Precision of the factors of matrix products. Weights, sums and everything else are `f32`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compute {
-    /// 32 bits.
+    /// Single precision.
     #[default]
     F32,
-    /// Both sides are rounded to 16 bits ("bfloat16": 8 of them for the value) where the processor has units for that ([`tiles`]); elsewhere as
-    /// `F32`.
+    /// Factors rounded to bfloat16 on processors with tile units ([`tiles`]); otherwise like `F32`.
     Bf16,
 }
 
 impl Compute {
-    /// Whether it is the usual one.
+    /// Whether this is the default.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
     pub fn is_f32(&self) -> bool {
         *self == Compute::F32
     }
 }
 
-/// What happens to the values that a product is written over.
+/// Whether a product overwrites its output or is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Into {
-    /// They are replaced.
+    /// Overwrite.
     Replace,
-    /// The product is added to them.
+    /// Add.
     Add,
 }
 
 /// `out = left · right`, or `out += left · right`.
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// If the shapes do not match.
 pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
     assert_eq!(
         (left.n_rows, right.n_cols, left.n_cols),
@@ -224,8 +223,8 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
     assert!((n_rows - 1) * out.row_step + n_cols <= out.values.len(), "a view inside its values");
     let worth = threads == Threads::All && n_rows * n_cols * depth >= WORTH_THREADS;
     let parallelism = if worth { Parallelism::Rayon(0) } else { Parallelism::None };
-    // SAFETY: the asserts above keep the last element of each view inside its slice, steps are not negative, `out` is borrowed
-    // alone, and its rows do not overlap because a row of it is no longer than its step.
+    // SAFETY: the asserts above keep the last element of each view inside its slice, strides are not negative, `out` is borrowed
+    // exclusively, and its rows do not overlap because a row is no longer than its stride.
     unsafe {
         gemm::gemm(
             n_rows,
@@ -251,10 +250,10 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
     }
 }
 
-/// As [`multiply`], in that arithmetic.
+/// As [`multiply`], with the given precision.
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// If the shapes do not match.
 pub fn multiply_in(compute: Compute, out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
     if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) {
         tiles::multiply(out, left, right, into, threads);
@@ -263,17 +262,17 @@ pub fn multiply_in(compute: Compute, out: ViewMut<'_>, left: View<'_>, right: Vi
     }
 }
 
-/// Work on values that [`vectorised`] runs. `run` has to be `#[inline(always)]` down to its loops: what is called is compiled for any
-/// machine.
+/// A loop for [`vectorised`]. `run` and everything it calls must be `#[inline(always)]`; other calls are compiled for the baseline.
 pub trait Vectorised {
-    /// What it gives.
+    /// Result type.
     type Output;
 
-    /// Does the work.
+    /// Runs the loop.
     fn run(self) -> Self::Output;
 }
 
-/// Runs work that is compiled for the widest vectors that the machine has. Nothing is contracted, so the width does not change results.
+/// Runs a loop compiled for the widest vector registers of the machine. There is no fused multiply-add, so results do not depend on the
+/// width.
 pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     {
@@ -292,11 +291,11 @@ pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
         {
-            // SAFETY: the machine has each of the features, as was just asked.
+            // SAFETY: these features were detected above.
             return unsafe { with_avx512(work) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the machine has the feature, as was just asked.
+            // SAFETY: the feature was detected above.
             return unsafe { with_avx2(work) };
         }
     }

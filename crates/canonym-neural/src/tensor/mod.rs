@@ -1,4 +1,4 @@
-//! Numbers: row-major matrices and their products, elementwise functions, packed sequences, and seeded random numbers.
+//! Row-major matrices and their products, elementwise functions, packed sequences, and seeded random numbers.
 
 pub mod elementwise;
 pub mod matrix;

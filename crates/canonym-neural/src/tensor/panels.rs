@@ -1,24 +1,24 @@
-//! Weights that many inputs are multiplied with, kept so that a product reads them from front to back.
+//! Weights in a layout for repeated multiplication, read sequentially.
 //!
-//! A weight is divided into panels of neighbouring columns, each row by row. A product takes panel after panel, which is what makes it fast for
-//! few rows: read as a whole matrix, each row of the weight would be a place of its own in memory. On several threads the panels are divided
-//! among them, so the numbers do not depend on their count.
+//! A weight is split into panels of adjacent columns, each stored row by row. This is fast for inputs with few rows, where reading the
+//! weight row by row would jump in memory. With several threads the panels are distributed, so results do not depend on the number of
+//! threads.
 
 use rayon::prelude::*;
 
 use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply};
 use crate::tensor::tiles::{self, Packed};
 
-/// Columns of a panel: a few registers wide.
+/// Columns per panel: a few registers.
 const PANEL: usize = 48;
 
-/// Products below this many multiplications are computed by the calling thread alone.
+/// Products with fewer multiplications run on the calling thread.
 const WORTH_THREADS: usize = 1 << 20;
 
 /// A weight in panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panels {
-    // Private: they depend on each other.
+    // Private: the length of `values` follows from the other fields.
     values: Values,
     n_in: usize,
     n_out: usize,
@@ -26,14 +26,14 @@ pub struct Panels {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
-    /// Panel after panel, of `PANEL` columns each but for the last.
+    /// Concatenated panels of `PANEL` columns; the last may be narrower.
     Single(Vec<f32>),
-    /// Half as large, for the tile units of the processor.
+    /// bfloat16, for the tile units of the processor.
     Tiles(Packed),
 }
 
 impl Panels {
-    /// The panels of a weight, `[in, out]`, for products in that arithmetic.
+    /// Packs a weight, `[in, out]`, for products of the given precision.
     pub fn of(weight: &Matrix, compute: Compute) -> Panels {
         let values = match compute {
             Compute::Bf16 if tiles::available() => Values::Tiles(Packed::of(weight.view())),
@@ -51,12 +51,12 @@ impl Panels {
         values
     }
 
-    /// Rows of the weight.
+    /// Number of rows of the weight.
     pub fn n_in(&self) -> usize {
         self.n_in
     }
 
-    /// Columns of the weight.
+    /// Number of columns of the weight.
     pub fn n_out(&self) -> usize {
         self.n_out
     }
@@ -64,7 +64,7 @@ impl Panels {
     /// `to = input · weight`: `[rows, in]` to `[rows, out]`.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not match.
     pub fn multiply(&self, input: View<'_>, to: &mut [f32], threads: Threads) {
         let n_rows = input.n_rows;
         assert_eq!((input.n_cols, to.len()), (self.n_in, n_rows * self.n_out), "depth and values of a product");
@@ -95,7 +95,7 @@ impl Panels {
         }
     }
 
-    /// The first column and the values of each panel.
+    /// First column and values of each panel.
     fn panels<'a>(&self, values: &'a [f32]) -> impl Iterator<Item = (usize, View<'a>)> {
         let Panels { n_in, n_out, .. } = *self;
         (0..n_out).step_by(PANEL).map(move |first| {

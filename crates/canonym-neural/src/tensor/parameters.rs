@@ -1,4 +1,4 @@
-//! Named weights, and the safetensors files that hold them.
+//! Named weights, and their safetensors files.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,16 +13,16 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::random::{self, SplitMix64};
 
-/// The entry of a safetensors file that holds all metadata of ours, as JSON.
+/// Key of our metadata in a safetensors file; the value is JSON.
 const METADATA: &str = "canonym";
 
-/// The entry of our metadata that holds the checksum of the others and of all tensors.
+/// Key of the checksum over all tensors and other metadata.
 const CHECKSUM: &str = "checksum";
 
-/// The weights of a model, in the order in which they were added. Every weight is a matrix; a bias is one row.
+/// The weights of a model, in insertion order. Every weight is a matrix; a bias is a single row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parameters {
-    // Private: `row_of` finds each entry by its name.
+    // Private: `row_of` maps names to entries.
     entries: Vec<Entry>,
     row_of: BTreeMap<String, usize>,
     tables: BTreeMap<String, Vec<u8>>,
@@ -33,33 +33,33 @@ struct Entry {
     name: String,
     value: Matrix,
     frozen: bool,
-    /// What the size of its steps is multiplied with.
-    pace: f32,
+    /// Learning-rate multiplier.
+    lr_multiplier: f32,
 }
 
-/// How weights are written.
+/// Number format of weights on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// 32 bits: nothing is lost.
+    /// f32, lossless.
     Single,
-    /// 16 bits (IEEE half).
+    /// f16.
     Half,
 }
 
 impl Parameters {
-    /// Adds a weight, or replaces the one of that name.
+    /// Adds or replaces a weight.
     pub fn add(&mut self, name: impl std::convert::Into<String>, value: Matrix) {
         let name = name.into();
         match self.row_of.get(&name) {
             Some(row) => self.entries[*row].value = value,
             None => {
                 self.row_of.insert(name.clone(), self.entries.len());
-                self.entries.push(Entry { name, value, frozen: false, pace: 1.0 });
+                self.entries.push(Entry { name, value, frozen: false, lr_multiplier: 1.0 });
             }
         }
     }
 
-    /// Adds the weight and bias of a linear layer, uniform within `1 / sqrt(n_in)`.
+    /// Adds weight and bias of a linear layer, initialised uniformly within `±1 / sqrt(n_in)`.
     pub fn add_linear(&mut self, name: &str, n_in: usize, n_out: usize, rng: &mut SplitMix64) {
         let bound = 1.0 / (n_in as f32).sqrt();
         let mut uniform = |n| (0..n).map(|_| (2.0 * random::unit(rng) - 1.0) * bound).collect::<Vec<f32>>();
@@ -69,24 +69,24 @@ impl Parameters {
         self.add(format!("{name}.bias"), bias);
     }
 
-    /// Adds bytes that stand beside the weights, or replaces those of that name.
+    /// Adds or replaces a named byte table, stored beside the weights.
     pub fn add_table(&mut self, name: impl std::convert::Into<String>, bytes: Vec<u8>) {
         self.tables.insert(name.into(), bytes);
     }
 
-    /// The bytes of that name.
+    /// A byte table by name.
     pub fn table(&self, name: &str) -> Result<&[u8]> {
         let missing = || Error::invalid(format!("the model has no table `{name}`"));
         let table = self.tables.get(name).map(Vec::as_slice);
         table.ok_or_else(|| missing().with_hint("the bundle contains another kind of model"))
     }
 
-    /// Names and bytes of what stands beside the weights, by name.
+    /// Names and bytes of all tables, sorted by name.
     pub fn tables(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.tables.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
-    /// The weights whose names begin with `prefix`, under the rest of their names.
+    /// The weights whose names start with `prefix`, with the prefix removed.
     pub fn under(&self, prefix: &str) -> Parameters {
         let mut part = Parameters::default();
         for entry in &self.entries {
@@ -97,17 +97,17 @@ impl Parameters {
         part
     }
 
-    /// The number of weights.
+    /// Number of weights.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no weights.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The row of a name.
+    /// The row of a weight by name.
     pub fn find(&self, name: &str) -> Result<usize> {
         let missing = || Error::invalid(format!("the model has no weight `{name}`"));
         self.row_of.get(name).copied().ok_or_else(|| missing().with_hint("the bundle contains another kind of model"))
@@ -118,17 +118,17 @@ impl Parameters {
         &self.entries[row].value
     }
 
-    /// The weight of a row, to be changed.
+    /// The mutable weight of a row.
     pub fn at_mut(&mut self, row: usize) -> &mut Matrix {
         &mut self.entries[row].value
     }
 
-    /// The weight of a name.
+    /// A weight by name.
     pub fn get(&self, name: &str) -> Result<&Matrix> {
         Ok(self.at(self.find(name)?))
     }
 
-    /// The weight of a name, which has to have this shape.
+    /// A weight by name; an error if its shape differs.
     pub fn shaped(&self, name: &str, n_rows: usize, n_cols: usize) -> Result<&Matrix> {
         let value = self.get(name)?;
         if (value.n_rows, value.n_cols) != (n_rows, n_cols) {
@@ -144,38 +144,38 @@ impl Parameters {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.value))
     }
 
-    /// Keeps a weight as it is while the others are trained.
+    /// Excludes a weight from training.
     pub fn freeze(&mut self, name: &str) -> Result<()> {
         let row = self.find(name)?;
         self.entries[row].frozen = true;
         Ok(())
     }
 
-    /// Rounds a weight to the 16 bits that it is written with.
+    /// Rounds a weight to f16, as it is written.
     pub fn round(&mut self, name: &str) -> Result<()> {
         let row = self.find(name)?;
         self.at_mut(row).values.iter_mut().for_each(|value| *value = f16::from_f32(*value).to_f32());
         Ok(())
     }
 
-    /// Whether a weight is kept as it is.
+    /// Whether a weight is frozen.
     pub fn is_frozen(&self, row: usize) -> bool {
         self.entries[row].frozen
     }
 
-    /// Multiplies the size of the steps of a weight.
-    pub fn pace(&mut self, name: &str, factor: f32) -> Result<()> {
+    /// Sets the learning-rate multiplier of a weight.
+    pub fn lr_multiplier(&mut self, name: &str, factor: f32) -> Result<()> {
         let row = self.find(name)?;
-        self.entries[row].pace = factor;
+        self.entries[row].lr_multiplier = factor;
         Ok(())
     }
 
-    /// What the size of the steps of a weight is multiplied with; 1 where nothing was said.
+    /// The learning-rate multiplier of a weight; 1 by default.
     pub fn pace_of(&self, row: usize) -> f32 {
-        self.entries[row].pace
+        self.entries[row].lr_multiplier
     }
 
-    /// The same without the weight of a name.
+    /// Removes a weight.
     #[must_use]
     pub fn without(self, name: &str) -> Parameters {
         let entries: Vec<Entry> = self.entries.into_iter().filter(|entry| entry.name != name).collect();
@@ -183,14 +183,14 @@ impl Parameters {
         Parameters { entries, row_of, tables: self.tables.clone() }
     }
 
-    /// Numbers that are trained, and all numbers.
+    /// Number of trained values, and of all values.
     pub fn counts(&self) -> (usize, usize) {
         let count = |entry: &Entry| entry.value.values.len();
         let trained = self.entries.iter().filter(|entry| !entry.frozen).map(count).sum();
         (trained, self.entries.iter().map(count).sum())
     }
 
-    /// The content of a safetensors file.
+    /// Serialises to the safetensors format.
     pub fn to_bytes(&self, precision: Precision, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
         let (dtype, bytes): (Dtype, Vec<Vec<u8>>) = match precision {
             Precision::Single => (Dtype::F32, self.entries.iter().map(|entry| single_bytes(&entry.value)).collect()),
@@ -208,13 +208,13 @@ impl Parameters {
         let mut metadata = metadata.clone();
         let sum = checksum(&metadata, views.iter().map(|(name, view)| (*name, view)).collect());
         metadata.insert(CHECKSUM.to_owned(), sum);
-        // All of it in one entry: the library writes several in random order.
+        // A single entry, since the library writes several in random order.
         let metadata = serde_json::to_string(&metadata)
             .map_err(|error| Error::invalid(format!("cannot write the metadata: {error}")))?;
         safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
     }
 
-    /// Writes a safetensors file, complete or not at all.
+    /// Writes a safetensors file atomically.
     pub fn write(&self, path: &Path, precision: Precision, metadata: &BTreeMap<String, String>) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
         let bytes = self.to_bytes(precision, metadata)?;
@@ -222,20 +222,20 @@ impl Parameters {
         file.commit()
     }
 
-    /// Reads a safetensors file and its metadata.
+    /// Reads a safetensors file with its metadata.
     pub fn read(path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
         let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
         Parameters::from_bytes(&bytes, path)
     }
 
-    /// Reads those tensors of a safetensors file whose names are `wanted`; of the others the content does not matter.
+    /// Reads the tensors with `wanted` names; the content of others is not checked.
     pub fn read_some(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Parameters> {
         let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
         Ok(Parameters::some_from_bytes(&bytes, path, wanted)?.0)
     }
 
-    /// The weights in the content of a safetensors file; `path` is for messages. A tensor of one dimension becomes one row, of more than
-    /// two dimensions rows of its first.
+    /// Deserialises a safetensors file; `path` is used in error messages. One-dimensional tensors become a single row; those with more than
+    /// two dimensions are flattened to rows of the first.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<(Parameters, BTreeMap<String, String>)> {
         Parameters::some_from_bytes(bytes, path, |_| true)
     }
@@ -253,14 +253,14 @@ impl Parameters {
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
         let mut metadata = own_metadata(&header);
         let mut named = tensors.tensors();
-        // Files of other programs, and those of before, have none.
+        // Files of other programs and older versions have no checksum.
         if let Some(told) = metadata.remove(CHECKSUM)
             && told != checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect())
         {
             return Err(refused("it is damaged: checksum mismatch".to_owned()));
         }
         let mut parameters = Parameters::default();
-        // Files of equal content give equal models, in whatever order the names stand.
+        // Sorted by name, so that files of equal content give equal models.
         named.sort_by(|left, right| left.0.cmp(&right.0));
         for (name, tensor) in named.into_iter().filter(|(name, _)| wanted(name)) {
             if tensor.dtype() == Dtype::U8 {
@@ -282,7 +282,7 @@ impl Parameters {
         Ok((parameters, metadata))
     }
 
-    /// The metadata in the content of a safetensors file; `path` is for messages.
+    /// The metadata of a safetensors file; `path` is used in error messages.
     pub fn metadata(bytes: &[u8], path: &Path) -> Result<BTreeMap<String, String>> {
         let damaged = |error| {
             let error = Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));
@@ -291,7 +291,7 @@ impl Parameters {
         Ok(own_metadata(&SafeTensors::read_metadata(bytes).map_err(damaged)?.1))
     }
 
-    /// The content of a safetensors file with other metadata; every tensor keeps its bytes.
+    /// Replaces the metadata of a safetensors file; tensors stay identical to the byte.
     pub fn with_metadata(bytes: &[u8], path: &Path, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
         let damaged = |error| Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
@@ -307,13 +307,13 @@ impl Parameters {
     }
 }
 
-/// Files of other programs have none of ours.
+/// Our metadata; empty for files of other programs.
 fn own_metadata(header: &Metadata) -> BTreeMap<String, String> {
     let json = header.metadata().as_ref().and_then(|entries| entries.get(METADATA));
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
-/// A number that differs for different metadata, names, types, shapes and numbers, in hexadecimal; the order of the tensors does not matter.
+/// Hash of metadata, names, types, shapes and values, in hexadecimal; independent of the order of tensors.
 fn checksum(metadata: &BTreeMap<String, String>, mut tensors: Vec<(&str, &TensorView<'_>)>) -> String {
     tensors.sort_by_key(|(name, _)| *name);
     let mut hasher = Xxh3::new();
@@ -378,7 +378,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             match read(&damaged) {
-                // Without the word `checksum` it is a file of before, and without settings no bundle.
+                // Without the `checksum` key it is an older file, and without settings no bundle.
                 Ok((back, told)) => {
                     assert!(back == parameters, "bit {bit}");
                     assert!(told.get("settings").is_none_or(|told| *told == metadata["settings"]), "bit {bit}");

@@ -1,11 +1,11 @@
-//! Where the sequences of a packed batch begin and end.
+//! Boundaries of the sequences in a packed batch.
 
 use std::ops::Range;
 
-/// The borders of sequences that stand one below the other in the rows of a matrix. Sequences are never empty.
+/// Row ranges of sequences that are concatenated in the rows of a matrix. Sequences are never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segments {
-    // Private: starts with 0 and grows strictly.
+    // Private: starts with 0 and is strictly increasing.
     borders: Vec<usize>,
 }
 
@@ -16,7 +16,7 @@ impl Default for Segments {
 }
 
 impl Segments {
-    /// Sequences of these lengths; a length of 0 counts as 1.
+    /// Sequences of the given lengths; a length of 0 counts as 1.
     pub fn of_lengths(lengths: impl IntoIterator<Item = usize>) -> Segments {
         let mut segments = Segments::default();
         for length in lengths {
@@ -25,32 +25,32 @@ impl Segments {
         segments
     }
 
-    /// Adds a sequence behind the others; a length of 0 counts as 1.
+    /// Appends a sequence; a length of 0 counts as 1.
     pub fn push(&mut self, length: usize) {
         self.borders.push(self.n_rows() + length.max(1));
     }
 
-    /// The number of sequences.
+    /// Number of sequences.
     pub fn len(&self) -> usize {
         self.borders.len() - 1
     }
 
-    /// Whether there is no sequence.
+    /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The rows of all sequences together.
+    /// Total number of rows.
     pub fn n_rows(&self) -> usize {
         self.borders[self.borders.len() - 1]
     }
 
-    /// The rows of one sequence.
+    /// Rows of a sequence.
     pub fn rows(&self, segment: usize) -> Range<usize> {
         self.borders[segment]..self.borders[segment + 1]
     }
 
-    /// The rows of each sequence, in order.
+    /// Rows of each sequence, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
         self.borders.windows(2).map(|pair| pair[0]..pair[1])
     }

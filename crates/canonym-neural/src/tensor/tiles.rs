@@ -1,9 +1,9 @@
-//! Products of 16-bit values by the tile units of the processor (Intel AMX), where it has them and the system lends them.
+//! bfloat16 matrix products on tile units (Intel AMX), if the processor has them and the operating system permits their use.
 //!
-//! A tile holds 16 rows of 64 bytes: 16 x 32 values of 16 bits (the upper half of an `f32`, "bfloat16") of the left side, as many of the right
-//! side with two neighbours of the depth beside each other, or 16 x 16 sums of 32 bits. One instruction multiplies two tiles and adds to a
-//! third. Both sides are rounded to nearest and packed into strips of two tiles, in the order in which they are needed; sums are exact to
-//! 32 bits. A product is computed strip by strip, so the numbers depend on neither the count of threads nor the place of a row.
+//! A tile holds 16 rows of 64 bytes: 16 x 32 bfloat16 values of the left factor, as many of the right factor with adjacent depth values
+//! interleaved, or 16 x 16 single-precision sums. One instruction multiplies two tiles and accumulates into a third. Both factors are
+//! rounded to nearest and packed into strips of two tiles, in the order in which they are read; sums are in single precision. Results
+//! depend neither on the number of threads nor on the position of a row.
 
 use std::cell::Cell;
 
@@ -12,38 +12,38 @@ use crate::tensor::matrix::{Into, Threads, View, ViewMut};
 /// Rows or columns of a strip: two tiles.
 const STRIP: usize = 32;
 
-/// Values of a tile along the depth.
+/// Depth of a tile.
 const DEPTH: usize = 32;
 
-/// Lines of a tile.
+/// Rows of a tile.
 const LINES: usize = 16;
 
-/// Products below this many multiplications are not worth packing.
+/// Products with fewer multiplications are not worth packing.
 const WORTH: usize = 1 << 15;
 
-/// Whether products can be computed here.
+/// Whether tile units are available.
 pub fn available() -> bool {
     machine::available()
 }
 
-/// Whether a product of this shape is faster here than in 32 bits, packing included.
+/// Whether a product of this shape is faster with tile units, including packing.
 pub fn worth(n_rows: usize, n_cols: usize, depth: usize) -> bool {
     n_rows * n_cols * depth >= WORTH && depth >= LINES && n_cols >= LINES && available()
 }
 
-/// 64 bytes: one line of a tile.
+/// 64 bytes: one row of a tile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
 struct Line([u16; 32]);
 
-/// Memory for a packed matrix.
+/// Reusable memory of a packed matrix.
 #[derive(Debug, Default)]
 pub struct Room(Vec<Line>);
 
-/// The right side of products, packed once.
+/// A packed right factor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packed {
-    // Private: strip after strip of columns, tiles along the depth, two tiles beside each other.
+    // Private: strips of columns, tiles along the depth, two tiles side by side.
     lines: Vec<Line>,
     depth: usize,
     n_cols: usize,
@@ -53,12 +53,12 @@ impl Packed {
     /// Packs a matrix, `[depth, columns]`.
     ///
     /// # Panics
-    /// If the machine has no such units: ask [`available`] before.
+    /// If there are no tile units; check [`available`] first.
     pub fn of(right: View<'_>) -> Packed {
         Packed::in_room(right, Room::default())
     }
 
-    /// As [`Packed::of`], into memory that a matrix of this shape was packed in before.
+    /// As [`Packed::of`], into the memory of an earlier matrix of the same shape.
     pub fn in_room(right: View<'_>, room: Room) -> Packed {
         let Room(mut lines) = room;
         let n_lines = machine::pack(right.transposed(), machine::Side::Right, &mut lines).len();
@@ -66,7 +66,7 @@ impl Packed {
         Packed { lines, depth: right.n_rows, n_cols: right.n_cols }
     }
 
-    /// The memory that it takes, for another matrix.
+    /// Releases its memory for another matrix.
     pub fn into_room(self) -> Room {
         Room(self.lines)
     }
@@ -75,26 +75,26 @@ impl Packed {
         Right { lines: &self.lines, depth: self.depth, n_cols: self.n_cols }
     }
 
-    /// Rows of the matrix.
+    /// Number of rows of the matrix.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Columns of the matrix.
+    /// Number of columns of the matrix.
     pub fn n_cols(&self) -> usize {
         self.n_cols
     }
 
-    /// `out = left · this`, or `out += left · this`.
+    /// `out = left · self`, or `out += left · self`.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not match.
     pub fn multiply(&self, out: ViewMut<'_>, left: View<'_>, into: Into, threads: Threads) {
         self.right().multiply(out, left, into, threads);
     }
 }
 
-/// The right side of a product, packed.
+/// A borrowed packed right factor.
 #[derive(Clone, Copy)]
 struct Right<'a> {
     lines: &'a [Line],
@@ -113,14 +113,14 @@ impl Right<'_> {
 }
 
 thread_local! {
-    /// Where a right side is packed that is used once. It is taken while it is in use: a thread that waits may begin another product.
+    /// Buffer of a right factor that is used once. It is taken while in use, since a waiting thread may start another product.
     static ONCE: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// `out = left · right`, or `out += left · right`, both rounded to 16 bits.
+/// `out = left · right`, or `out += left · right`, with factors rounded to bfloat16.
 ///
 /// # Panics
-/// If the shapes do not fit, or the machine has no such units.
+/// If the shapes do not match, or there are no tile units.
 pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
     let mut room = ONCE.take();
     let lines = machine::pack(right.transposed(), machine::Side::Right, &mut room);
@@ -167,7 +167,7 @@ mod tests {
         Matrix::new(matrix.n_rows, matrix.n_cols, values)
     }
 
-    /// The product of rounded values, in 64 bits.
+    /// The product of the rounded factors, in double precision.
     fn expected(left: &Matrix, right: &Matrix) -> Vec<f64> {
         let (left, right) = (rounded(left), rounded(right));
         let cell = |row: usize, col: usize| {
@@ -197,7 +197,7 @@ mod tests {
             let rights = [right.view(), right_flipped.view().transposed()];
             for (left, right) in lefts.into_iter().flat_map(|left| rights.map(|right| (left, right))) {
                 for threads in [Threads::One, Threads::All] {
-                    // The columns beside the product stay as they are.
+                    // Columns outside of the product do not change.
                     let mut out = Matrix::new(n_rows, n_cols + 3, vec![0.5; n_rows * (n_cols + 3)]);
                     multiply(out.view_mut().columns(2, n_cols), left, right, Into::Add, threads);
                     let near = |(made, expected): (&f32, &f64)| (f64::from(*made) - 0.5 - expected).abs() < 1e-3;

@@ -1,24 +1,24 @@
-//! A vocabulary from the words of a text: the most frequent pair of neighbours becomes a piece, again and again.
+//! Learns a wordpiece vocabulary by byte-pair encoding: repeatedly merges the most frequent pair of adjacent wordpieces.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use super::{INSIDE, LONGEST_WORD};
 
-/// Letters of a language that is written with many; rarer ones are unknown.
+/// Maximum number of distinct characters; rarer ones are unknown.
 const MOST_LETTERS: usize = 1000;
 
 type Pair = (u32, u32);
 
-/// Words as rows of pieces, and what stands beside what.
+/// Words as wordpieces, and counts of adjacent pairs.
 struct Text {
     words: Vec<(Vec<u32>, u64)>,
     counts: HashMap<Pair, u64>,
-    /// Words that a pair stood in at some time.
+    /// Words in which a pair occurs or has occurred.
     words_of: HashMap<Pair, BTreeSet<u32>>,
 }
 
-/// At most `size` pieces, `special` ones first, then letters, then what was joined, in the order in which it was.
+/// Learns at most `size` wordpieces: `special` ones, then characters, then merges in order.
 pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec<String> {
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().filter(|(word, _)| word.chars().count() <= LONGEST_WORD).collect();
@@ -41,7 +41,7 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
         if pieces.len() >= size || count < 2 {
             break;
         }
-        // What was counted before may have been joined to others since.
+        // The count may be outdated because of other merges.
         let now = text.counts.get(&pair).copied().unwrap_or(0);
         if now != count {
             if now > 0 {
@@ -56,7 +56,7 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
         if known.insert(joined.clone()) {
             pieces.push(joined);
         } else {
-            // Two pairs may spell one piece; the second is written with the row of the first.
+            // Two pairs may spell the same wordpiece; the second merge reuses its row.
             let first = pieces.iter().position(|piece| *piece == joined).unwrap_or(0) as u32;
             let moved = text.rename(row, first, &changed);
             queue.extend(moved.into_iter().map(|pair| (text.counts[&pair], Reverse(pair))));
@@ -67,12 +67,12 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
     pieces
 }
 
-/// A word letter by letter, those inside marked.
+/// The characters of a word, with continuation markers.
 fn spelled(word: &str) -> impl Iterator<Item = String> + '_ {
     word.char_indices().map(|(at, letter)| if at == 0 { letter.to_string() } else { format!("{INSIDE}{letter}") })
 }
 
-/// The most frequent letters, in order of the alphabet.
+/// The most frequent characters, sorted.
 fn letters_of(counts: &[(String, u64)], most: usize) -> Vec<String> {
     let mut letters: HashMap<String, u64> = HashMap::new();
     for (word, count) in counts {
@@ -101,7 +101,7 @@ impl Text {
         self.words.push((rows, count));
     }
 
-    /// Writes `row` for `pair` everywhere; gives the pairs that came.
+    /// Merges `pair` into `row` everywhere; returns the new pairs.
     fn join(&mut self, pair: Pair, row: u32) -> Vec<Pair> {
         let mut came = BTreeSet::new();
         for word in self.words_of.remove(&pair).unwrap_or_default() {
@@ -120,7 +120,7 @@ impl Text {
         came.into_iter().collect()
     }
 
-    /// Writes `to` for `from` in the words of these pairs; gives the pairs that came.
+    /// Replaces `from` by `to` in the words of these pairs; returns the new pairs.
     fn rename(&mut self, from: u32, to: u32, changed: &[Pair]) -> Vec<Pair> {
         let words: BTreeSet<u32> =
             changed.iter().filter_map(|pair| self.words_of.get(pair)).flatten().copied().collect();
@@ -158,7 +158,7 @@ mod tests {
         let counts = [("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5)];
         let counts: HashMap<String, u64> = counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
         let learned = learn(counts, &["[UNK]"], 14);
-        // Letters: b h p ##g ##n ##s ##u; then ug (20), hug (15), un (16) in the order of their counts.
+        // Characters: b h p ##g ##n ##s ##u; then the merges ug (20), hug (15), un (16) by their counts.
         assert_eq!(learned[..8], ["[UNK]", "##g", "##n", "##s", "##u", "b", "h", "p"]);
         assert_eq!(learned[8..], ["##ug", "##un", "hug", "pun", "pug", "hugs"]);
     }

@@ -1,9 +1,9 @@
-//! Pieces of words: the vocabulary that a BERT checkpoint brings along, or one that is learned from names and text.
+//! WordPiece tokenizer, with the vocabulary of a BERT checkpoint or one learned from names and text.
 //!
-//! Text is divided as BERT divides it (Devlin et al. 2019; in detail as the `tokenizers` library of Hugging Face does): punctuation apart,
-//! lower case and no accents unless the model is cased, then the longest pieces that the vocabulary holds, from the left. Special pieces
-//! such as `[SEP]` are never read off a text: there they are brackets around letters. A vocabulary is learned by joining the most frequent pair of neighbours again and again (Sennrich et
-//! al. 2016); of equally frequent pairs the one of earlier pieces is joined, so equal texts give equal vocabularies.
+//! Tokenisation follows BERT (Devlin et al. 2019), in detail as implemented by Hugging Face `tokenizers`: punctuation is split off, text is
+//! lower-cased and accents are stripped unless the model is cased, then the longest wordpieces are matched from the left. Special tokens
+//! such as `[SEP]` are never recognised in text; there they are brackets around letters. A vocabulary is learned by merging the most
+//! frequent adjacent pair (Sennrich et al. 2016); ties are broken by wordpiece order, so equal texts give equal vocabularies.
 //!
 //! ```
 //! let pieces = canonym_neural::tokenizer::Pieces::of(["[UNK]", "liver", "##wort"].map(str::to_owned).to_vec()).unwrap();
@@ -22,48 +22,48 @@ use canonym_core::{Error, Result};
 pub use words::BertNormalizer;
 use words::{Word, words};
 
-/// The piece that stands for what the vocabulary does not hold.
+/// The token for unknown words.
 pub const UNKNOWN: &str = "[UNK]";
 
-/// The piece before the text of each sequence of a BERT.
+/// The first token of each BERT sequence.
 pub const FIRST: &str = "[CLS]";
 
-/// The piece behind each part of a sequence of a BERT.
+/// The token after each part of a BERT sequence.
 pub const BEHIND: &str = "[SEP]";
 
-/// What the pieces inside a word begin with.
+/// Prefix of continuation wordpieces.
 const INSIDE: &str = "##";
 
-/// Longer words are unknown, as in BERT.
+/// Maximum word length in characters, as in BERT; longer words are unknown.
 const LONGEST_WORD: usize = 100;
 
-/// A vocabulary.
+/// A wordpiece vocabulary with its normalisation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pieces {
-    // Private: `row_of` holds each of them at its place.
+    // Private: `row_of` is the inverse of `pieces`.
     pieces: Vec<String>,
     row_of: HashMap<String, u32>,
-    /// The row of [`UNKNOWN`].
+    /// Row of [`UNKNOWN`].
     pub unknown: u32,
-    /// What is done to letters first.
+    /// Normalisation before tokenisation.
     pub normalizer: BertNormalizer,
-    /// Words of more letters are unknown.
+    /// Maximum word length in characters; longer words are unknown.
     pub longest_word: usize,
 }
 
-/// One piece of a text.
+/// A wordpiece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Its row in the vocabulary.
+    /// Row in the vocabulary.
     pub row: u32,
-    /// Its first byte in the text.
+    /// Start in the text, in bytes.
     pub start: usize,
-    /// The byte behind it.
+    /// End in the text, in bytes, exclusive.
     pub end: usize,
 }
 
 impl Pieces {
-    /// An uncased vocabulary of these pieces, which has to hold [`UNKNOWN`].
+    /// An uncased vocabulary, which must contain [`UNKNOWN`].
     pub fn of(pieces: Vec<String>) -> Result<Pieces> {
         let row_of: HashMap<String, u32> = pieces.iter().cloned().zip(0..).collect();
         let missing = || Error::invalid(format!("the vocabulary lacks the token {UNKNOWN}"));
@@ -74,7 +74,7 @@ impl Pieces {
         Ok(Pieces { pieces, row_of, unknown, normalizer: BertNormalizer::UNCASED, longest_word: LONGEST_WORD })
     }
 
-    /// Learns a vocabulary of at most `size` pieces; what comes only once is not joined.
+    /// Learns a vocabulary of at most `size` wordpieces; pairs that occur only once are not merged.
     pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Pieces {
         let mut counts: HashMap<String, u64> = HashMap::new();
         for text in texts {
@@ -85,32 +85,32 @@ impl Pieces {
         Pieces::of(pieces).expect("the unknown piece was given and pieces differ")
     }
 
-    /// The vocabulary that stands in a text, one piece a line.
+    /// Reads one wordpiece per line.
     pub fn from_lines(text: &str) -> Result<Pieces> {
         Pieces::of(text.lines().map(str::to_owned).collect())
     }
 
-    /// The vocabulary as a text, one piece a line.
+    /// Writes one wordpiece per line.
     pub fn to_lines(&self) -> String {
         self.pieces.iter().flat_map(|piece| [piece, "\n"]).collect()
     }
 
-    /// The number of pieces.
+    /// Number of wordpieces.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no wordpieces.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The row of a piece.
+    /// The row of a wordpiece.
     pub fn find(&self, piece: &str) -> Option<u32> {
         self.row_of.get(piece).copied()
     }
 
-    /// Appends a piece and gives its row; one that is there already stays where it is.
+    /// Appends a wordpiece, unless it exists, and returns its row.
     pub fn add(&mut self, piece: &str) -> u32 {
         let next = self.pieces.len() as u32;
         let row = *self.row_of.entry(piece.to_owned()).or_insert(next);
@@ -120,18 +120,18 @@ impl Pieces {
         row
     }
 
-    /// The row of a piece that a model cannot do without, such as [`FIRST`].
+    /// The row of a token that the model requires, such as [`FIRST`].
     pub fn require(&self, piece: &str) -> Result<u32> {
         let missing = || Error::invalid(format!("the vocabulary lacks the token {piece}"));
         self.find(piece).ok_or_else(|| missing().with_hint("use the vocabulary that the model was trained with"))
     }
 
-    /// The rows of the pieces of a text.
+    /// `input_ids` of a text, without special tokens.
     pub fn rows(&self, text: &str) -> Vec<u32> {
         self.pieces(text).into_iter().map(|piece| piece.row).collect()
     }
 
-    /// The text that pieces make, words apart by blanks. A word that has no pieces is left out.
+    /// Decodes wordpieces to text, with spaces between words. Unknown words are left out.
     pub fn text(&self, rows: &[u32]) -> String {
         let mut text = String::new();
         for row in rows.iter().filter(|row| **row != self.unknown) {
@@ -147,7 +147,7 @@ impl Pieces {
         text
     }
 
-    /// The pieces of a text and where they stand.
+    /// The wordpieces of a text with their byte offsets.
     pub fn pieces(&self, text: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut key = String::new();
@@ -162,7 +162,7 @@ impl Pieces {
         pieces
     }
 
-    /// Adds the longest pieces from the left; false where there is none for what is left.
+    /// Greedy longest match from the left; false if a rest does not match.
     fn divide(&self, word: &Word, key: &mut String, pieces: &mut Vec<Piece>) -> bool {
         let places = &word.places;
         if places.len() > self.longest_word {

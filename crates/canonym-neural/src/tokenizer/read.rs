@@ -1,4 +1,4 @@
-//! Vocabularies in the folders of checkpoints: `vocab.txt` or `tokenizer.json`, and the settings beside them.
+//! Reads vocabularies from checkpoint folders: `vocab.txt` or `tokenizer.json`, and `tokenizer_config.json`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const LINES: &str = "vocab.txt";
 const TOKENIZER: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";
 
-/// What is read of a `tokenizer.json`.
+/// The fields read from `tokenizer.json`.
 #[derive(Deserialize)]
 struct Tokenizer {
     normalizer: Option<Normalizer>,
@@ -76,7 +76,7 @@ fn longest_word() -> usize {
     LONGEST_WORD
 }
 
-/// What is read of a `tokenizer_config.json`.
+/// The fields read from `tokenizer_config.json`.
 #[derive(Default, Deserialize)]
 struct Settings {
     do_lower_case: Option<bool>,
@@ -85,8 +85,8 @@ struct Settings {
 }
 
 impl Pieces {
-    /// The vocabulary of a BERT: `vocab.txt`, else `tokenizer.json`. What is done to letters stands in `tokenizer_config.json`, else in
-    /// `tokenizer.json`; where neither tells, a vocabulary with capitals is of a cased model.
+    /// Reads a BERT vocabulary from `vocab.txt`, or else from `tokenizer.json`. Normalisation is read from `tokenizer_config.json`, or else
+    /// from `tokenizer.json`; without either, a vocabulary with capitals is taken as cased.
     pub fn read(folder: &Path) -> Result<Pieces> {
         let lines = folder.join(LINES);
         let path = folder.join(TOKENIZER);
@@ -123,7 +123,7 @@ impl Pieces {
 }
 
 impl Tokenizer {
-    /// Refuses what would divide texts in another way.
+    /// Rejects tokenizers that would split texts differently.
     fn check(&self) -> std::result::Result<(), String> {
         let normalizer = self.normalizer.as_ref().map_or("BertNormalizer", |normalizer| &normalizer.kind);
         let before = self.pre_tokenizer.as_ref().map_or("BertPreTokenizer", |before| &before.kind);
@@ -140,7 +140,7 @@ impl Tokenizer {
         }
     }
 
-    /// The pieces in order, those that were added included.
+    /// All wordpieces in order, including added tokens.
     fn pieces(self) -> std::result::Result<Vec<String>, String> {
         let mut vocab = self.model.vocab;
         for Added { id, content } in self.added_tokens {
@@ -162,7 +162,7 @@ fn has_capitals(pieces: &Pieces) -> bool {
     pieces.pieces.iter().any(|piece| !special(piece) && piece.chars().any(char::is_uppercase))
 }
 
-/// What a file holds, `None` where there is no file.
+/// Parses a JSON file; `None` if it does not exist.
 fn read_json<T: DeserializeOwned>(path: &PathBuf, wrong: &str) -> Result<Option<T>> {
     match std::fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| refused(path, format!("{wrong}: {error}"))),

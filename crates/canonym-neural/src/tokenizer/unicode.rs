@@ -1,27 +1,27 @@
-//! Kinds of letters, as the `tokenizers` library of Hugging Face divides them (Unicode 8.0, with its additions and omissions).
+//! Character classes of Hugging Face `tokenizers` (Unicode 8.0, with its additions and omissions).
 //!
-//! Models were trained on pieces that these tables made, so newer versions of Unicode are not followed. Each table was read off the
-//! library by asking it about every code point; `benches/peers/bert_reference.py` compares the two again.
+//! Models were trained on tokens that these tables produced, so newer versions of Unicode are not followed. The tables were extracted from
+//! the library by testing every code point; `benches/peers/bert_reference.py` checks that they still agree.
 
-/// First and last code points of ranges, sorted.
+/// Sorted ranges of code points, both ends included.
 type Ranges = [(u32, u32)];
 
-/// Whether BERT takes a letter out of the text: control, format and private letters, and the sign for what could not be read.
+/// Whether BERT removes a character: control, format and private-use characters, and the replacement character.
 pub fn is_removed(letter: char) -> bool {
     is_in(REMOVED, letter)
 }
 
-/// Whether a letter is a word of its own: punctuation, and every ASCII sign that is no letter, digit or blank.
+/// Whether a character is a word of its own: punctuation, including all ASCII symbols.
 pub fn is_punctuation(letter: char) -> bool {
     is_in(PUNCTUATION, letter)
 }
 
-/// Whether a letter is a mark on the one before it, such as an accent that stands alone.
+/// Whether a character is a combining mark, such as an accent.
 pub fn is_mark(letter: char) -> bool {
     is_in(MARKS, letter)
 }
 
-/// Whether a letter is a Chinese sign, and so a word of its own.
+/// Whether a character is a CJK ideograph, and therefore a word of its own.
 pub fn is_chinese(letter: char) -> bool {
     is_in(CHINESE, letter)
 }

@@ -1,23 +1,23 @@
-//! The words of a text as BERT divides it before it looks for pieces, each letter with its place in the text.
+//! Pre-tokenisation of BERT: normalised words, each character with its offsets in the text.
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use super::unicode::{is_chinese, is_mark, is_punctuation, is_removed};
 
-/// What is done to letters before words are divided into pieces, under the names that `tokenizer.json` has.
+/// Normalisation settings, with the field names of `tokenizer.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BertNormalizer {
-    /// Takes control letters out.
+    /// Whether control characters are removed.
     #[serde(default = "yes")]
     pub clean_text: bool,
-    /// Makes a word of each Chinese sign.
+    /// Whether each CJK ideograph is a word of its own.
     #[serde(default = "yes")]
     pub handle_chinese_chars: bool,
-    /// Takes accents off; `None` does it where letters are made lower case.
+    /// Whether accents are stripped; `None` means that they are if text is lower-cased.
     #[serde(default)]
     pub strip_accents: Option<bool>,
-    /// Makes letters lower case.
+    /// Whether text is lower-cased.
     #[serde(default)]
     pub lowercase: bool,
 }
@@ -27,30 +27,30 @@ fn yes() -> bool {
 }
 
 impl BertNormalizer {
-    /// That of uncased models.
+    /// Normalisation of uncased models.
     pub const UNCASED: BertNormalizer =
         BertNormalizer { clean_text: true, handle_chinese_chars: true, strip_accents: None, lowercase: true };
 
-    /// That of cased models, such as BioBERT.
+    /// Normalisation of cased models, such as BioBERT.
     pub const CASED: BertNormalizer = BertNormalizer { lowercase: false, ..BertNormalizer::UNCASED };
 
-    /// Whether it takes accents off.
+    /// Whether accents are stripped.
     pub fn strips_accents(&self) -> bool {
         self.strip_accents.unwrap_or(self.lowercase)
     }
 
-    /// Whether it does what [`BertNormalizer::UNCASED`] does.
+    /// Whether it is equivalent to [`BertNormalizer::UNCASED`].
     pub fn is_uncased(&self) -> bool {
         BertNormalizer { strip_accents: None, ..*self } == BertNormalizer::UNCASED && self.strips_accents()
     }
 }
 
-/// A word as the vocabulary sees it: its letters, and where each stands in the text.
+/// A normalised word with the position of each character in the text.
 #[derive(Debug, Default)]
 pub struct Word {
-    /// Normal letters.
+    /// Normalised characters.
     pub letters: String,
-    /// For each letter its byte in `letters`, and the bytes in the text that it was made of.
+    /// For each character its byte in `letters`, and the byte range in the text it comes from.
     pub places: Vec<(usize, usize, usize)>,
 }
 
@@ -69,7 +69,7 @@ impl Word {
     }
 }
 
-/// The words of a text; a mark of punctuation is a word of its own. No word is empty.
+/// The words of a text; punctuation characters are words of their own. No word is empty.
 pub fn words(text: &str, normalizer: &BertNormalizer) -> Vec<Word> {
     let BertNormalizer { clean_text, handle_chinese_chars, lowercase, .. } = *normalizer;
     let strips = normalizer.strips_accents();
@@ -99,7 +99,7 @@ pub fn words(text: &str, normalizer: &BertNormalizer) -> Vec<Word> {
         } else {
             plain.push(letter);
         }
-        // Punctuation is looked for behind the accents: a sign such as `≮` becomes `<`, a word of its own.
+        // Punctuation is detected after accents are stripped: `≮` becomes `<`, which is a word of its own.
         for letter in plain.drain(..) {
             let apart = is_punctuation(letter);
             if apart {
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(shown("5µg ±2 Sjögren’s 中文", uncased), ["5µg", "±2", "sjogren", "’", "s", "中", "文"]);
         assert_eq!(shown("a≮b", uncased), ["a", "<", "b"]);
         assert_eq!(shown("a≮b", &BertNormalizer::CASED), ["a≮b"]);
-        // A form feed is a control letter before it is a blank, so words on its sides become one; a tabulator is a blank.
+        // A form feed counts as a control character, so the words around it are joined; a tab counts as white space.
         assert_eq!(shown("a\u{c}b\tc\u{200b}d\u{fffd}e", uncased), ["ab", "cde"]);
     }
 

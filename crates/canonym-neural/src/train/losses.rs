@@ -1,4 +1,4 @@
-//! Losses over batches of representations, each with its gradient.
+//! Losses over batches of embeddings, each with its gradient.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensor::matrix::{Into, Matrix, Threads, dot, multiply};
 
-/// A loss and the gradient of what it was computed from.
+/// A loss, and its gradient with respect to the input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// The mean over the batch.
+    /// Mean over the batch.
     pub value: f64,
-    /// Of the shape of the input.
+    /// Same shape as the input.
     pub gradient: Matrix,
 }
 
-/// The multi-similarity loss and its miner (Wang et al. 2019), as ResCNN is trained with (Lai et al. 2021, their code).
+/// Multi-similarity loss and its miner (Wang et al. 2019), as used for ResCNN (Lai et al. 2021, published code).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MultiSimilarityConfig {
-    /// The sharpness of positives.
+    /// Scale of positive pairs.
     pub alpha: f32,
-    /// The sharpness of negatives.
+    /// Scale of negative pairs.
     pub beta: f32,
-    /// The similarity at which both turn.
+    /// Similarity threshold λ.
     pub base: f32,
-    /// How near a pair has to come to the hardest of the other kind.
+    /// Margin of the miner: how close a pair has to be to the hardest pair of the other kind.
     pub epsilon: f32,
 }
 
@@ -36,7 +36,7 @@ impl Default for MultiSimilarityConfig {
     }
 }
 
-/// The rows that share a label with each row, itself left out, in order.
+/// For each row the other rows that share a label with it, in order.
 pub fn positives(labels: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let mut rows_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (row, labels) in labels.iter().enumerate() {
@@ -52,8 +52,8 @@ pub fn positives(labels: &[Vec<u32>]) -> Vec<Vec<u32>> {
     labels.iter().enumerate().map(same).collect()
 }
 
-/// The multi-similarity loss of representations, `[rows, dim]`, that need not be normalised. Two rows are positives of each other where
-/// their labels intersect. The mean is over all rows, those without a pair that is kept included.
+/// Multi-similarity loss of embeddings, `[rows, dim]`, which need not be normalised. Rows with intersecting labels are positives. The mean
+/// is over all rows, including those without a mined pair.
 pub fn multi_similarity(rows: &Matrix, labels: &[Vec<u32>], config: &MultiSimilarityConfig) -> Loss {
     let mut normal = rows.clone();
     normal.normalise_rows();
@@ -61,7 +61,7 @@ pub fn multi_similarity(rows: &Matrix, labels: &[Vec<u32>], config: &MultiSimila
     let mut similarity = Matrix::zeros(n, n);
     multiply(similarity.view_mut(), normal.view(), normal.view().transposed(), Into::Replace, Threads::All);
     let positives = positives(labels);
-    // The gradient of each similarity takes the place of the similarity.
+    // Similarities are overwritten with their gradients.
     let losses: Vec<f64> = (similarity.values.par_chunks_mut(n.max(1)), &positives)
         .into_par_iter()
         .enumerate()
@@ -75,7 +75,7 @@ pub fn multi_similarity(rows: &Matrix, labels: &[Vec<u32>], config: &MultiSimila
     Loss { value: losses.iter().sum::<f64>() / n.max(1) as f64, gradient }
 }
 
-/// The loss of one anchor; its similarities become their gradients.
+/// Loss of one anchor; overwrites its similarities with their gradients.
 fn anchor(row: usize, similarity: &mut [f32], positives: &[u32], config: &MultiSimilarityConfig) -> f64 {
     let MultiSimilarityConfig { alpha, beta, base, epsilon } = *config;
     let mut is_negative = vec![true; similarity.len()];
@@ -98,7 +98,7 @@ fn anchor(row: usize, similarity: &mut [f32], positives: &[u32], config: &MultiS
     }
     for (other, negative) in is_negative.iter().enumerate() {
         if *negative && similarity[other] + epsilon > hardest_positive {
-            // A cosine is at most 1, so the exponent is at most beta / 2.
+            // Cosines are at most 1, so the exponent is at most beta / 2.
             kept[other] = (beta * (similarity[other] - base)).exp();
             sum_negative += f64::from(kept[other]);
         }
@@ -110,7 +110,7 @@ fn anchor(row: usize, similarity: &mut [f32], positives: &[u32], config: &MultiS
     sum_positive.ln() / f64::from(alpha) + sum_negative.ln() / f64::from(beta)
 }
 
-/// Makes the gradient of normalised rows, times `share`, that of the rows themselves.
+/// Backward pass of L2 normalisation: converts the gradient of normalised rows, times `share`, to that of the rows.
 pub fn through_normalisation(gradient: &mut Matrix, rows: &Matrix, normal: &Matrix, share: f32) {
     for row in 0..rows.n_rows {
         let length = dot(rows.row(row), rows.row(row)).sqrt();
@@ -122,8 +122,8 @@ pub fn through_normalisation(gradient: &mut Matrix, rows: &Matrix, normal: &Matr
     }
 }
 
-/// The marginal likelihood of BioSyn (Sung et al. 2020): `−ln Σ P` over the candidates that are right, `[queries, candidates]`. Queries
-/// without a right candidate are skipped; the mean is over the others.
+/// Marginal likelihood of BioSyn (Sung et al. 2020): `−ln Σ P` over the correct candidates, `[queries, candidates]`. Queries without a
+/// correct candidate are skipped; the mean is over the others.
 pub fn marginal_likelihood(scores: &Matrix, right: &[Vec<bool>]) -> Loss {
     let mut gradient = Matrix::zeros(scores.n_rows, scores.n_cols);
     let mut value = 0.0;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn miner_and_loss_give_the_figures_of_the_specification() {
-        // Neither is near enough: both comparisons are strict.
+        // Neither pair is mined: both comparisons are strict.
         assert_eq!(one_anchor(0.599_99), 0.0);
         let expected = 0.5 * (1.0f64 + (-2.0f64 * 0.3).exp()).ln() + (1.0f64 + (50.0f64 * 0.15).exp()).ln() / 50.0;
         assert!((one_anchor(0.65) - expected).abs() < 1e-5, "{}", one_anchor(0.65));
@@ -174,7 +174,7 @@ mod tests {
         let mut rng = SplitMix64::new(3);
         let rows = Matrix::new(8, 5, (0..40).map(|_| random::normal(&mut rng)).collect());
         let labels: Vec<Vec<u32>> = [0, 0, 1, 1, 2, 2, 0, 1].into_iter().map(|label| vec![label]).collect();
-        // A wide margin keeps every pair, so that no pair comes or goes with the difference; flat slopes keep it exact.
+        // A wide margin keeps every pair, so the set of pairs is constant under the differences; the small beta keeps these accurate.
         let config = MultiSimilarityConfig { epsilon: 4.0, beta: 5.0, ..Default::default() };
         let loss = multi_similarity(&rows, &labels, &config);
         for at in 0..40 {

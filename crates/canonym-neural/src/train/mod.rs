@@ -1,4 +1,4 @@
-//! Training: the loop with checkpoints, the optimiser, and losses. It knows an [`Objective`], never a model.
+//! Training: the loop with checkpoints, the optimiser, and losses. Knows an [`Objective`], never a model.
 
 pub mod losses;
 pub mod optimise;

@@ -1,4 +1,4 @@
-//! Adam, and the schedule of its steps.
+//! Adam and learning-rate schedules.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,28 @@ use crate::autograd::Gradients;
 use crate::tensor::matrix::{Matrix, Vectorised, vectorised};
 use crate::tensor::parameters::Parameters;
 
-/// Values that one thread changes at a time.
+/// Values per thread in an update.
 const PIECE: usize = 1 << 14;
 
-/// How weights follow their gradients: Adam (Kingma and Ba 2015) with decoupled decay (Loshchilov and Hutter 2019).
+/// Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamConfig {
-    /// The size of a step at its greatest.
+    /// Peak learning rate.
     pub learning_rate: f32,
-    /// The memory of gradients.
+    /// Decay rate of the first moment.
     pub beta_1: f32,
-    /// The memory of their squares.
+    /// Decay rate of the second moment.
     pub beta_2: f32,
-    /// Added to roots before they divide.
+    /// Added to the denominator.
     pub epsilon: f32,
-    /// What weights of more than one row lose a step, as a share, times the size of the step.
+    /// Weight decay, multiplied by the learning rate; not applied to weights of a single row.
     pub weight_decay: f32,
-    /// Gradients are scaled so that they are together no longer than this.
+    /// Maximum global norm of the gradients.
     pub clip: f32,
-    /// The share of steps in which the size grows from 0.
+    /// Fraction of steps with linear warm-up.
     pub warm_up: f32,
-    /// How the size falls after.
+    /// Decay of the learning rate after the warm-up.
     pub schedule: Schedule,
 }
 
@@ -47,20 +47,20 @@ impl Default for AdamConfig {
     }
 }
 
-/// How the size of steps falls.
+/// Decay of the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// It does not.
+    /// No decay.
     Constant,
-    /// In a straight line to 0 at the last step.
+    /// Linear to 0 at the last step.
     Linear,
-    /// Along half a cosine to 0 at the last step.
+    /// Half a cosine, to 0 at the last step.
     Cosine,
 }
 
 impl AdamConfig {
-    /// The size of a step, counted from 0, of a run of `n_steps`.
+    /// Learning rate of a step, counted from 0, of `n_steps`.
     pub fn rate_at(&self, step: u64, n_steps: u64) -> f32 {
         let warm = (self.warm_up * n_steps as f32).floor();
         let step = step as f32;
@@ -77,21 +77,21 @@ impl AdamConfig {
     }
 }
 
-/// The optimiser: two memories a weight.
+/// The optimiser with its moment estimates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adam {
-    /// Its settings.
+    /// Settings.
     pub config: AdamConfig,
-    /// Steps that were made.
+    /// Number of steps made.
     pub n_made: u64,
-    /// Means of gradients, by the row of their weight; empty where it has not moved yet.
+    /// First moments by weight row; empty before its first update.
     pub first: Vec<Matrix>,
-    /// Means of their squares.
+    /// Second moments.
     pub second: Vec<Matrix>,
 }
 
 impl Adam {
-    /// An optimiser of that many weights.
+    /// An optimiser of `n_parameters` weights.
     pub fn new(config: AdamConfig, n_parameters: usize) -> Adam {
         Adam {
             config,
@@ -101,8 +101,8 @@ impl Adam {
         }
     }
 
-    /// Makes one step of the given size, and gives the length of the gradient before it was clipped. A row of a table whose gradient is zero
-    /// still follows its memories, as in the published optimiser.
+    /// Makes one step with learning rate `rate`, and returns the gradient norm before clipping. Table rows with a zero gradient still
+    /// follow their moments, as in the published optimiser.
     pub fn step(&mut self, parameters: &mut Parameters, gradients: &Gradients, rate: f32) -> f32 {
         self.n_made += 1;
         let norm = gradients.norm();
@@ -117,11 +117,13 @@ impl Adam {
                 *first = Matrix::zeros(weight.n_rows, weight.n_cols);
                 *second = Matrix::zeros(weight.n_rows, weight.n_cols);
             }
-            let slopes = &gradient.slopes().values;
+            let gradients = &gradient.matrix().values;
             let Some(rows) = gradient.rows() else {
-                let values = weight.values.par_chunks_mut(PIECE).zip(slopes.par_chunks(PIECE));
+                let values = weight.values.par_chunks_mut(PIECE).zip(gradients.par_chunks(PIECE));
                 let memories = first.values.par_chunks_mut(PIECE).zip(second.values.par_chunks_mut(PIECE));
-                values.zip(memories).for_each(|((values, slopes), memories)| change.make(values, slopes, memories));
+                values
+                    .zip(memories)
+                    .for_each(|((values, gradients), memories)| change.make(values, gradients, memories));
                 continue;
             };
             let (n_cols, still) = (weight.n_cols, vec![0.0; weight.n_cols]);
@@ -129,8 +131,8 @@ impl Adam {
             let memories = first.values.par_chunks_mut(n_cols).zip(second.values.par_chunks_mut(n_cols));
             values.zip(memories).for_each(|((row, values), (first, second))| {
                 match rows.binary_search(&(row as u32)) {
-                    Ok(at) => change.make(values, &slopes[at * n_cols..][..n_cols], (first, second)),
-                    // What never moved stays where it is.
+                    Ok(at) => change.make(values, &gradients[at * n_cols..][..n_cols], (first, second)),
+                    // Rows that never had a gradient do not change.
                     Err(_) if change.decay == 1.0 && is_zero(first) && is_zero(second) => {}
                     Err(_) => change.make(values, &still, (first, second)),
                 }
@@ -140,12 +142,12 @@ impl Adam {
     }
 }
 
-/// Whether each value is 0 (and not -0); all are read, which is faster than to stop early.
+/// Whether every value is +0. Reads all values, which is faster than stopping early.
 fn is_zero(values: &[f32]) -> bool {
     values.iter().fold(0, |bits, value| bits | value.to_bits()) == 0
 }
 
-/// What a step does to each value.
+/// Coefficients of one update.
 struct Change {
     beta_1: f32,
     beta_2: f32,
@@ -154,7 +156,7 @@ struct Change {
     epsilon: f32,
     decay: f32,
     rate: f32,
-    /// What slopes are multiplied with.
+    /// Clipping factor of the gradients.
     factor: f32,
 }
 
@@ -167,16 +169,16 @@ impl Change {
         Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, rate, factor: 1.0 }
     }
 
-    /// Changes values and both memories by their slopes.
-    fn make(&self, values: &mut [f32], slopes: &[f32], (firsts, seconds): (&mut [f32], &mut [f32])) {
-        vectorised(Moved { change: self, values, slopes, firsts, seconds });
+    /// Updates values and both moments.
+    fn make(&self, values: &mut [f32], gradients: &[f32], (firsts, seconds): (&mut [f32], &mut [f32])) {
+        vectorised(Moved { change: self, values, gradients, firsts, seconds });
     }
 }
 
 struct Moved<'a> {
     change: &'a Change,
     values: &'a mut [f32],
-    slopes: &'a [f32],
+    gradients: &'a [f32],
     firsts: &'a mut [f32],
     seconds: &'a mut [f32],
 }
@@ -188,7 +190,7 @@ impl Vectorised for Moved<'_> {
     fn run(self) {
         let Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, rate, factor } = *self.change;
         let memories = self.firsts.iter_mut().zip(self.seconds);
-        for ((value, slope), (first, second)) in self.values.iter_mut().zip(self.slopes).zip(memories) {
+        for ((value, slope), (first, second)) in self.values.iter_mut().zip(self.gradients).zip(memories) {
             let slope = slope * factor;
             *first = beta_1 * *first + (1.0 - beta_1) * slope;
             *second = beta_2 * *second + (1.0 - beta_2) * slope * slope;
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(rates(&config), [0.5, 1.0, 1.0, 0.5, 0.125]);
         assert_eq!(rates(&AdamConfig { schedule: Schedule::Cosine, ..config }), [0.5, 1.0, 1.0, 0.5, 0.038]);
         assert_eq!(rates(&AdamConfig { schedule: Schedule::Constant, ..config }), [0.5, 1.0, 1.0, 1.0, 1.0]);
-        // As the published code has it: no warm-up, and the first step is the greatest.
+        // As in the published code: no warm-up, and the first step is the largest.
         let published = AdamConfig { learning_rate: 1.0, ..Default::default() };
         assert_eq!(rates(&published), [1.0, 0.9, 0.8, 0.4, 0.1]);
     }
@@ -231,7 +233,7 @@ mod tests {
                 let output = tape.gather(weight, read.to_vec());
                 let gradients = tape.backward(output, Matrix::new(read.len(), 2, vec![0.25; 2 * read.len()]));
                 assert!(gradients.of(0).unwrap().rows().is_some());
-                // The same from a product with the table, which gives all rows.
+                // The same via a product with the table, which gives a dense gradient.
                 let mut tape = Tape::new(&all);
                 let weight = tape.parameter("table").unwrap();
                 let chosen = read.iter().flat_map(|row| (0..4).map(move |at| f32::from(at == *row))).collect();
@@ -243,7 +245,7 @@ mod tests {
                 assert!((norms.0 - norms.1).abs() < 1e-6, "{norms:?}");
             }
             assert_eq!(rows, all);
-            // The row that was never read stays, but for the decay.
+            // The row that was never read changes only by weight decay.
             assert_eq!(rows.at(0).row(2) == table.row(2), config.weight_decay == 0.0);
         }
     }

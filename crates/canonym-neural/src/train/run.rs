@@ -1,7 +1,7 @@
-//! The loop: batches, steps, rounds, checkpoints, early stopping.
+//! The training loop: batches, steps, mining intervals, checkpoints, early stopping.
 //!
-//! Everything random in a step depends on the seed and the number of the step alone, and a checkpoint is taken between rounds. So a run
-//! that was killed and resumed ends with the same weights as one that was not.
+//! All randomness in a step depends only on the seed and the number of the step, and checkpoints are taken between mining intervals (called
+//! rounds in the code). A run that was interrupted and resumed therefore ends with the same weights.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,66 +18,66 @@ use crate::tensor::random::{self, SplitMix64};
 use crate::train::losses::Loss;
 use crate::train::optimise::{Adam, AdamConfig};
 
-/// Where a checkpoint keeps what the objective has gathered.
+/// Key of the objective's state in a checkpoint.
 const MEMORY: &str = "memory";
 
-/// Batches that are prepared while a step is made.
+/// Number of batches prepared ahead of the current step.
 const AHEAD: usize = 2;
 
-/// What is trained for.
+/// A training objective.
 pub trait Objective: Sync {
-    /// What a step learns from.
+    /// Inputs and targets of a step.
     type Batch: Send + Sync;
 
-    /// Called before the steps of a round, with the weights so far: the place to look for hard examples.
+    /// Called at the start of each mining interval with the current weights, for example to mine hard negatives.
     fn begin_round(&mut self, parameters: &Parameters, round: u64) -> Result<()>;
 
-    /// The batch of a step. It depends on the arguments and on the last [`Objective::begin_round`] alone, and is prepared beside a step.
+    /// The batch of a step. It depends only on the arguments and the last [`Objective::begin_round`], and is prepared in the background.
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> Self::Batch;
 
-    /// The parts of a batch whose forward passes do not need each other; they are computed side by side. The number must not depend on the
-    /// machine, because sums are taken part by part.
+    /// Number of parts of a batch with independent forward passes, which run in parallel. It must not depend on the machine, because
+    /// gradients are summed part by part.
     fn n_parts(&self, batch: &Self::Batch) -> usize;
 
-    /// Records the forward pass of a part and gives its last value.
+    /// Records the forward pass of a part and returns its output.
     fn forward(&self, tape: &mut Tape<'_>, batch: &Self::Batch, part: usize, rng: &mut SplitMix64) -> Result<Var>;
 
-    /// The loss of a batch and its gradient, from the values of all parts below each other.
+    /// Loss of a batch and its gradient, from the concatenated outputs of all parts.
     fn loss(&self, batch: &Self::Batch, values: &Matrix) -> Loss;
 
-    /// A score on held-out data, the greater the better; `None` where there is none.
+    /// Score on held-out data, higher is better; `None` without held-out data.
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>>;
 
-    /// What [`Objective::begin_round`] has gathered so far and cannot make again from the weights; it is kept in checkpoints.
+    /// State gathered by [`Objective::begin_round`] that cannot be recomputed from the weights; saved in checkpoints.
     fn memory(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Takes over what an objective with the same data has gathered.
+    /// Restores the state of an objective over the same data.
     fn recall(&mut self, _memory: &[u8]) -> Result<()> {
         Ok(())
     }
 }
 
-/// How a run goes.
+/// Settings of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
-    /// Steps in all.
+    /// Total number of steps.
     pub n_steps: u64,
-    /// Steps of a round; after each one hard examples are looked for, and a checkpoint is taken.
+    /// Steps per mining interval; after each, hard negatives are mined and a checkpoint is taken.
     pub steps_per_round: u64,
-    /// Rounds between two evaluations; 0 evaluates never.
+    /// Mining intervals between evaluations; 0 for no evaluation.
     pub evaluate_every: u64,
-    /// Evaluations without a better score after which the run ends; 0 never ends it.
+    /// Evaluations without improvement before the run stops early; 0 for no early stopping.
     pub patience: u64,
     /// Which weights are kept.
     pub select: Select,
-    /// Whether what a forward pass leaves behind is thrown away and made again for the gradient, a part of the batch a thread at a time: a batch
-    /// of any size takes the memory of a few parts, and a third more time. Weights are the same.
+    /// Gradient checkpointing: activations are recomputed in the backward pass, one part of the batch per thread. Memory is limited to a
+    /// few parts whatever the batch size, at a third more time. Weights are the same.
     #[serde(skip_serializing_if = "is_off")]
     pub recompute: bool,
-    /// How weights follow their gradients.
+    /// Optimiser settings.
     pub adam: AdamConfig,
 }
 
@@ -110,73 +110,73 @@ pub enum Select {
     Best,
 }
 
-/// A run: the weights, the optimiser, and how far it is.
+/// State of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// How it goes.
+    /// Settings.
     pub config: RunConfig,
-    /// What everything random begins with.
+    /// Random seed.
     pub seed: u64,
-    /// The weights so far.
+    /// Current weights.
     pub parameters: Parameters,
     /// The optimiser.
     pub adam: Adam,
-    /// Steps that were made.
+    /// Number of steps made.
     pub n_made: u64,
     /// The best evaluation so far.
     pub best: Option<Scored>,
-    /// Evaluations since the best.
+    /// Evaluations since the best one.
     pub n_worse: u64,
-    /// What the objective has gathered.
+    /// State of the objective.
     pub memory: Vec<u8>,
 }
 
 /// Weights and their score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scored {
-    /// The score of an evaluation.
+    /// Evaluation score.
     pub score: f64,
-    /// The weights that it is of.
+    /// The evaluated weights.
     pub parameters: Parameters,
 }
 
-/// What is told while a run goes on.
+/// Progress events of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
     /// A step was made.
     Step {
-        /// Counted from 1.
+        /// Number of the step, from 1.
         step: u64,
-        /// Of its batch.
+        /// Loss of its batch.
         loss: f64,
-        /// The size of the step.
+        /// Learning rate.
         rate: f32,
-        /// The length of the gradient before it was clipped.
+        /// Gradient norm before clipping.
         norm: f32,
     },
-    /// A round ended; this is the time for a checkpoint.
+    /// A mining interval ended; the time to save a checkpoint.
     Round {
         /// Steps so far.
         step: u64,
-        /// The score, where the run was evaluated.
+        /// Evaluation score, if the run was evaluated.
         score: Option<f64>,
     },
 }
 
 impl Run {
-    /// A run that has not begun.
+    /// A new run.
     pub fn new(config: RunConfig, seed: u64, parameters: Parameters) -> Run {
         let adam = Adam::new(config.adam, parameters.len());
         Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0, memory: Vec::new() }
     }
 
-    /// Whether there is nothing more to do.
+    /// Whether the run is complete or has stopped early.
     pub fn is_over(&self) -> bool {
         let patience = self.config.patience;
         self.n_made >= self.config.n_steps || (patience > 0 && self.n_worse >= patience)
     }
 
-    /// Goes on to the end. `observe` is told of each step and round and stops the run by an error.
+    /// Trains to the end. `observe` receives progress events and can stop the run by returning an error.
     pub fn train<O: Objective>(
         &mut self,
         objective: &mut O,
@@ -245,7 +245,7 @@ impl Run {
         })
     }
 
-    /// The loss of a batch and the gradients of the weights, part by part.
+    /// Loss of a batch and gradients of the weights, summed over its parts.
     fn gradients<O: Objective>(
         &self,
         objective: &O,
@@ -275,19 +275,19 @@ impl Run {
             return Err(Error::invalid(message).with_hint("try a smaller `learning_rate`"));
         }
         let mut at = 0;
-        let mut slopes = Vec::with_capacity(n_parts);
+        let mut gradients = Vec::with_capacity(n_parts);
         for (value, kept) in parts {
             let end = at + value.values.len();
-            slopes.push((Matrix::new(value.n_rows, n_cols, loss.gradient.values[at..end].to_vec()), kept));
+            gradients.push((Matrix::new(value.n_rows, n_cols, loss.gradient.values[at..end].to_vec()), kept));
             at = end;
         }
-        let backward = |(part, (slopes, kept)): (usize, (Matrix, Option<(Tape<'_>, Var)>))| {
+        let backward = |(part, (gradients, kept)): (usize, (Matrix, Option<(Tape<'_>, Var)>))| {
             let (tape, output) = kept.map_or_else(|| forward(part), Ok)?;
-            Ok(tape.backward(output, slopes))
+            Ok(tape.backward(output, gradients))
         };
-        // Parts are added in their order, so that it does not matter how many are walked at once.
+        // Gradients are summed in the order of parts, so the result does not depend on how many run at once.
         let at_once = if self.config.recompute { rayon::current_num_threads() } else { n_parts.max(1) };
-        let mut left = slopes.into_iter().enumerate();
+        let mut left = gradients.into_iter().enumerate();
         let mut sum = Gradients::default();
         loop {
             let some: Vec<_> = left.by_ref().take(at_once).collect();
@@ -299,7 +299,7 @@ impl Run {
         }
     }
 
-    /// The weights that the run is for.
+    /// The resulting weights, according to [`RunConfig::select`].
     pub fn finish(self) -> Parameters {
         match (self.config.select, self.best) {
             (Select::Best, Some(best)) => best.parameters,
@@ -307,7 +307,7 @@ impl Run {
         }
     }
 
-    /// Writes all that is needed to go on; `of` names what the run is of, such as a fingerprint of its config and data.
+    /// Writes a checkpoint; `of` identifies the run, for example by a fingerprint of its config and data.
     pub fn save(&self, path: &Path, of: &str) -> Result<()> {
         let mut all = Parameters::default();
         for (row, (name, value)) in self.parameters.iter().enumerate() {
@@ -324,7 +324,7 @@ impl Run {
             of: of.to_owned(),
             n_made: self.n_made,
             n_worse: self.n_worse,
-            // As bits: a checkpoint gives back exactly what it was given.
+            // As bits, so that a checkpoint restores the exact value.
             best_score: self.best.as_ref().map(|best| best.score.to_bits()),
         };
         if !self.memory.is_empty() {
@@ -335,7 +335,7 @@ impl Run {
         all.write(path, Precision::Single, &BTreeMap::from([("run".to_owned(), state)]))
     }
 
-    /// Takes over from a checkpoint of a run with the same config.
+    /// Restores a checkpoint of a run with the same identity `of`.
     pub fn resume(&mut self, path: &Path, of: &str) -> Result<()> {
         let (all, metadata) = Parameters::read(path)?;
         let state = metadata.get("run").and_then(|state| serde_json::from_str::<State>(state).ok());
@@ -387,7 +387,7 @@ mod tests {
         let mut rng = SplitMix64::new(8);
         let mut names = Names::default();
         for concept in 0..30u32 {
-            // The names of a concept share a piece.
+            // The names of a concept share a wordpiece.
             for _ in 0..3 {
                 names.pieces.push(vec![concept, 30 + rng.below(10) as u32, 30 + rng.below(10) as u32]);
                 names.concepts.push(vec![concept]);
@@ -447,7 +447,7 @@ mod tests {
         let mut killed = begin();
         let stopped = train(&mut killed, &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
-            // In the middle of a round.
+            // Inside a mining interval.
             Progress::Step { step: 15, .. } => Err(Error::invalid("killed")),
             Progress::Step { .. } => Ok(()),
         });
@@ -483,7 +483,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        // Every name finds itself; what is left to learn is small, so the loss is what falls.
+        // Every name finds itself from the start, so only the loss can improve.
         assert_eq!(scores.len(), 2);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut alone = begin();
@@ -507,7 +507,7 @@ mod tests {
         let mut run = begin();
         run.config.patience = 1;
         run.config.evaluate_every = 1;
-        // Every name finds itself from the start, so no evaluation is better than the first.
+        // Every name finds itself from the start, so no later evaluation is better than the first.
         train(&mut run, &mut |_, _| Ok(())).unwrap();
         assert!(run.n_made < 24, "{}", run.n_made);
     }

@@ -139,7 +139,7 @@ fn gradients_are_as_long_as_those_of_pytorch() {
     let gradients = tape.backward(output, gradient);
     let ours = |name: &str| {
         let gradient = gradients.of(parameters.find(name).unwrap()).unwrap();
-        gradient.slopes().values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
+        gradient.matrix().values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
     };
     let theirs = |names: &[String]| names.iter().map(|name| reference.gradients[name].powi(2)).sum::<f64>().sqrt();
     let mut greatest = 0.0f64;

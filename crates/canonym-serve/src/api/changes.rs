@@ -1,4 +1,4 @@
-//! What a prediction changed in one document, mark by mark.
+//! What a prediction changed in one document.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use serde::Deserialize;
 
 use super::show::sections;
 use super::{Ask, At};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{Change, MarkState};
 use crate::spans::to_pairs;
-use crate::store::people::Person;
+use crate::state::App;
 use crate::store::{documents, events};
-use crate::wire::{ChangeKind, ChangedMark, DocumentChanges, Verdict};
+use crate::wire::{ChangeKind, ChangedMark, DocumentChanges, Person, Verdict};
 
-/// Which job.
+/// Query parameters: the job.
 #[derive(Debug, Default, Deserialize)]
 pub struct FromQuery {
     from: Option<i64>,
 }
 
-/// `GET /documents/{d}/changes`: the predictions of a job beside those before it.
+/// `GET /documents/{d}/changes`: compares the predictions of a job with the previous ones.
 pub async fn of_document(
     State(app): State<Arc<App>>,
     _: Person,
     At(id): At<i64>,
     Ask(query): Ask<FromQuery>,
 ) -> ApiResult<axum::Json<DocumentChanges>> {
-    let job = query.from.ok_or_else(|| ApiError::bad("no job is given").hint("give its number as `from`"))?;
+    let job =
+        query.from.ok_or_else(|| ApiError::bad("`from` is missing").hint("give the number of a job as `from`"))?;
     let changes = app.blocking(move |app| {
         app.store.read(|connection| {
             let kept = documents::get(connection, id)?;
@@ -67,7 +67,7 @@ pub async fn of_document(
     Ok(axum::Json(changes.await?))
 }
 
-/// How a prediction changed; `None` where its concept is the same.
+/// How a prediction changed; `None` if the concept is the same.
 fn kind_of(change: &Change) -> Option<ChangeKind> {
     match (&change.before, &change.after) {
         (None, Some(_)) => Some(ChangeKind::Added),

@@ -1,4 +1,4 @@
-//! Concepts that a mark may get: what the model thinks, what is spelled alike, and what was chosen of late.
+//! Candidate concepts for a mention: from the model, by name, and recently used.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,31 +12,30 @@ use serde::Deserialize;
 
 use super::kb::{check_query, concept, path};
 use super::{Ask, At};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, MarkState};
 use crate::spans::{from_pairs, surface};
+use crate::state::App;
 use crate::store::derived;
 use crate::store::documents::{self, Kept};
-use crate::store::people::Person;
-use crate::wire::{Choice, Choices};
+use crate::wire::{Choice, Choices, Person};
 
-/// Concepts by spelling.
+/// Concepts by name.
 const N_SPELLED: usize = 20;
 
-/// Concepts of the model.
+/// Concepts from the model.
 const N_MODEL: usize = 8;
 
-/// Concepts that were chosen of late.
+/// Recently used concepts.
 const N_RECENT: usize = 5;
 
-/// Synonyms that are shown.
+/// Synonyms per concept.
 const N_SYNONYMS: usize = 5;
 
-/// Bytes of text on either side of a mention that the model is shown, so that the answer does not depend on the length of the document.
+/// Bytes of context on either side of the mention, so that latency does not depend on document length.
 const WINDOW: usize = 2000;
 
-/// Of which mention, and what was typed.
+/// Query parameters: the mention, and the text typed so far.
 #[derive(Debug, Default, Deserialize)]
 pub struct ChoiceQuery {
     mark: Option<i64>,
@@ -69,7 +68,7 @@ pub async fn choices(
         let kb = app.engine.kb();
         for hit in search(kb, &words, N_SPELLED) {
             let how = if hit.found == Found::Id { "exact" } else { hit.found.word() };
-            // What the model thinks of a concept is worth more than its spelling.
+            // The model's score of a concept takes precedence over the similarity of its name.
             let score = of_model.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
             let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
             list.push(kb.id(hit.concept), Some(score), how);
@@ -84,12 +83,12 @@ pub async fn choices(
     Ok(axum::Json(chosen.await?))
 }
 
-/// Where the mention stands, and its mark.
+/// The spans of the mention, and its mark.
 fn place(app: &App, kept: &Kept, query: &ChoiceQuery) -> ApiResult<(Vec<Span>, Option<MarkState>)> {
     if let Some(mark) = query.mark {
         let mut held = app.store.read(|connection| documents::marks(connection, kept.id))?;
         let held = held.remove(&mark).filter(|held| !held.mark.is_deleted);
-        let held = held.ok_or_else(|| ApiError::not_found(format!("this document has no mark {mark}")))?;
+        let held = held.ok_or_else(|| ApiError::not_found(format!("mention {mark} not found in this document")))?;
         return Ok((held.mark.spans(), Some(held.mark)));
     }
     let (Some(start), Some(end)) = (query.start, query.end) else {
@@ -98,12 +97,12 @@ fn place(app: &App, kept: &Kept, query: &ChoiceQuery) -> ApiResult<(Vec<Span>, O
     Ok((from_pairs(&OffsetMap::new(&kept.text), &[(start, end)])?, None))
 }
 
-/// What the model thinks; nothing where it is busy, since a picker does not wait.
+/// Candidates from the model; none while it is busy, because the picker does not wait.
 fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) -> ApiResult<Vec<CandidateRow>> {
     if let Some(mark) = mark.filter(|mark| !mark.candidates.is_empty()) {
         return Ok(mark.candidates.clone());
     }
-    let Ok(_permit) = app.side.try_acquire() else { return Ok(Vec::new()) };
+    let Ok(_permit) = app.unbatched_permits.try_acquire() else { return Ok(Vec::new()) };
     let (first, last) = (spans[0].start as usize, spans[spans.len() - 1].end as usize);
     let text = &kept.text;
     let mut start = first.saturating_sub(WINDOW);

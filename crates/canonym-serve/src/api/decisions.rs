@@ -1,34 +1,33 @@
-//! Decisions on marks: made, taken back, brought back, and given to all that are alike.
+//! Decisions: made, undone, redone, and applied to identical mentions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use axum::extract::State;
 use rusqlite::{Connection, Transaction};
 
-use super::show::{document, marks, names};
+use super::show::{document, marks};
 use super::{At, Json, Maybe};
-use crate::abandon;
-use crate::app::App;
+use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
 use crate::marks::alike::{self, Occurrence};
-use crate::marks::decide::{Decision, Desk};
+use crate::marks::decide::{Decision, DocumentState};
 use crate::marks::{Change, Changes, MarkState};
 use crate::spans::to_pairs;
+use crate::state::App;
 use crate::store::documents::{self, HeldMark, Kept};
 use crate::store::events::{self, NewEvent, stacks};
-use crate::store::pace;
-use crate::store::people::{Person, Role};
-use crate::wire::{Alike, AlikeRequest, AlikeRow, Decided, Decisions, Scope, UndoRequest};
+use crate::store::{pace, people};
+use crate::wire::{Alike, AlikeRequest, AlikeRow, Decided, Decisions, Person, Role, Scope, UndoRequest};
 
-/// Decisions in one request.
+/// The maximum number of decisions per request.
 const MAX_DECISIONS: usize = 1000;
 
-/// The longest id of a client, in bytes.
+/// The maximum length of a client ID, in bytes.
 const MAX_CLIENT_ID: usize = 100;
 
-/// Mentions that are shown or decided together.
+/// The maximum number of identical mentions listed or changed at once.
 const MAX_ALIKE: usize = 5000;
 
 type Answer = ApiResult<axum::Json<serde_json::Value>>;
@@ -41,26 +40,26 @@ pub async fn decide(
     Json(request): Json<Decisions>,
 ) -> Answer {
     if request.decisions.len() > MAX_DECISIONS {
-        return Err(ApiError::bad(format!("a request may have {MAX_DECISIONS} decisions")));
+        return Err(ApiError::bad(format!("more than {MAX_DECISIONS} decisions in one request")));
     }
     if request.decisions.iter().any(|decision| matches!(decision, Decision::Settle { .. }))
         && person.role < Role::Curator
     {
-        return Err(ApiError::forbidden("disagreements are settled by curators and admins")
-            .hint("say what you think is right of the mark itself"));
+        return Err(ApiError::forbidden("only curators and admins can resolve disagreements")
+            .hint("change your own annotation in the document"));
     }
     let client_id = request.client_id.clone();
     let answer = app.blocking(move |app| {
         once(app, (id, &person), client_id.as_deref(), |transaction, kept| {
             let held = documents::marks(transaction, id)?;
             check_fresh(transaction, (&kept, &held), (request.version, &request.decisions), &person)?;
-            let mut desk = desk(app, transaction, &kept, &held, &person)?;
+            let mut state = document_state(app, transaction, &kept, &held, &person)?;
             let made = request.decisions.iter().map(|decision| {
-                let model = decision.marks().first().and_then(|mark| desk.marks.get(mark)?.model.clone());
-                Ok((decision, model, desk.decide(decision)?))
+                let model = decision.marks().first().and_then(|mark| state.marks.get(mark)?.model.clone());
+                Ok((decision, model, state.decide(decision)?))
             });
             let made = made.collect::<ApiResult<Vec<_>>>()?;
-            let next = desk.next_mark;
+            let next = state.next_mark;
             let mut batch = None;
             let mut written = Vec::new();
             for (decision, model, changes) in &made {
@@ -88,15 +87,15 @@ pub async fn decide(
     Ok(axum::Json(answer.await?))
 }
 
-/// A document with its marks on the desk of somebody.
-fn desk<'a>(
+/// The state of a document for the decisions of a person.
+fn document_state<'a>(
     app: &'a App,
     transaction: &Transaction<'_>,
     kept: &'a Kept,
     held: &BTreeMap<i64, HeldMark>,
     person: &Person,
-) -> ApiResult<Desk<'a>> {
-    Ok(Desk {
+) -> ApiResult<DocumentState<'a>> {
+    Ok(DocumentState {
         kb: app.engine.kb(),
         text: &kept.text,
         marks: held.iter().map(|(id, held)| (*id, held.mark.clone())).collect(),
@@ -108,8 +107,8 @@ fn desk<'a>(
     })
 }
 
-/// 409 with the document where a mark that is decided on was changed by somebody else, or a model, after the version that the client saw. Finishing
-/// a document decides on all its open predictions.
+/// 409 with the current document if someone else or a model changed one of the marks after the version that the client saw. Finishing a document
+/// decides on all its unreviewed predictions.
 fn check_fresh(
     transaction: &Transaction<'_>,
     (kept, held): (&Kept, &BTreeMap<i64, HeldMark>),
@@ -124,30 +123,37 @@ fn check_fresh(
     }
     let version = version.ok_or_else(no_version)?;
     for mark in decided {
-        let changed = match held.get(mark) {
-            Some(held) if held.event > version => events::person_of(transaction, held.event)? != Some(person.id),
-            Some(_) => false,
-            // It was there once: a model took it away.
-            None => kept.version > version,
+        let message = match held.get(mark) {
+            Some(held) if held.event > version => match events::person_of(transaction, held.event)? {
+                Some(by) if by == person.id => continue,
+                Some(by) => changed_by(&people::get(transaction, by)?.name),
+                None => changed_by("a prediction"),
+            },
+            // A later prediction removed it.
+            None if kept.version > version => "this mention was removed in the meantime".to_owned(),
+            _ => continue,
         };
-        if changed {
-            let now = document(transaction, kept.clone(), false)?;
-            return Err(ApiError::conflict(format!("mark {mark} was changed meanwhile"))
-                .hint("look at the document again and decide anew; nothing was changed")
-                .beside("document", serde_json::to_value(now)?));
-        }
+        let now = document(transaction, kept.clone(), false)?;
+        return Err(ApiError::conflict(message).hint(RELOAD).beside("document", serde_json::to_value(now)?));
     }
     Ok(())
 }
 
+/// What to do about a conflict.
+const RELOAD: &str = "reload the document; nothing was changed";
+
+fn changed_by(name: &str) -> String {
+    format!("this mention was changed by {name} in the meantime")
+}
+
 fn no_version() -> ApiError {
-    ApiError::bad("no `version` of the document is given")
-        .hint("send the `version` that GET /api/v1/documents/{d} gave, so that nobody's decision is overwritten unseen")
+    ApiError::bad("the document `version` is missing")
+        .hint("send the `version` from GET /api/v1/documents/{d}, so that no other decision is overwritten unseen")
 }
 
 type Made = (Vec<Changes>, Vec<i64>);
 
-/// Does something once for each id of a client, and answers what changed.
+/// Runs `work` once per client ID and returns what changed.
 fn once(
     app: &App,
     (id, person): (i64, &Person),
@@ -155,7 +161,7 @@ fn once(
     work: impl FnOnce(&Transaction<'_>, Kept) -> ApiResult<Made>,
 ) -> ApiResult<serde_json::Value> {
     if client_id.is_some_and(|client_id| client_id.is_empty() || client_id.len() > MAX_CLIENT_ID) {
-        return Err(ApiError::bad(format!("a client id has from 1 to {MAX_CLIENT_ID} bytes")).hint("make a UUID"));
+        return Err(ApiError::bad(format!("a client ID must be 1 to {MAX_CLIENT_ID} bytes long")).hint("use a UUID"));
     }
     let (project, answer, is_new) = app.store.write(|transaction| {
         let kept = documents::get(transaction, id)?;
@@ -163,7 +169,7 @@ fn once(
         if let Some(client_id) = client_id
             && let Some(answer) = events::answer(transaction, person.id, client_id, id)?
         {
-            return Ok((project, serde_json::from_str(&answer)?, false));
+            return Ok((project, answer, false));
         }
         let (changes, written) = work(transaction, kept)?;
         let answer = serde_json::to_value(decided(transaction, id, &changes, written)?)?;
@@ -174,16 +180,16 @@ fn once(
     })?;
     if is_new {
         let version = answer["version"].as_i64().unwrap_or_default();
-        app.hub.tell(project, "document", &DocumentVersion { id, version });
+        app.bus.publish(project, "document", &DocumentVersion { id, version });
     }
     Ok(answer)
 }
 
-/// What changed, as it is now.
+/// The annotations that changed, in their current state.
 fn decided(transaction: &Transaction<'_>, id: i64, changes: &[Changes], written: Vec<i64>) -> ApiResult<Decided> {
     let kept = documents::get(transaction, id)?;
     let held = documents::marks(transaction, id)?;
-    let names = names(transaction)?;
+    let names = people::names(transaction)?;
     let touched: BTreeSet<i64> = changes.iter().flat_map(|changes| &changes.marks).map(|change| change.id).collect();
     let is_listed = |id: &i64| held.get(id).is_some_and(|held| held.mark.is_listed());
     Ok(Decided {
@@ -195,7 +201,7 @@ fn decided(transaction: &Transaction<'_>, id: i64, changes: &[Changes], written:
     })
 }
 
-/// `POST /documents/{d}/undo`: takes the last decisions of the one who asks back.
+/// `POST /documents/{d}/undo`: undoes the user's last decisions.
 pub async fn undo(
     State(app): State<Arc<App>>,
     person: Person,
@@ -205,7 +211,7 @@ pub async fn undo(
     Ok(axum::Json(app.blocking(move |app| turn(app, (id, &person), request.client_id.as_deref(), true)).await?))
 }
 
-/// `POST /documents/{d}/redo`: brings back what was taken back last.
+/// `POST /documents/{d}/redo`: redoes the decisions undone last.
 pub async fn redo(
     State(app): State<Arc<App>>,
     person: Person,
@@ -222,7 +228,7 @@ fn turn(app: &App, (id, person): (i64, &Person), client_id: Option<&str>, back: 
         let batch = if back { done.last() } else { undone.last() };
         let Some(&batch) = batch else {
             let what = if back { "undo" } else { "redo" };
-            return Err(ApiError::conflict(format!("there is nothing to {what} in this document")));
+            return Err(ApiError::conflict(format!("nothing to {what}")));
         };
         let of_batch = all.iter().filter(|event| event.batch == batch);
         let mut changes: Vec<Changes> = match back {
@@ -230,8 +236,9 @@ fn turn(app: &App, (id, person): (i64, &Person), client_id: Option<&str>, back: 
             false => of_batch.map(|event| event.changes.clone()).collect(),
         };
         let mut now = documents::marks(transaction, id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
+        let names = people::names(transaction)?;
         for changes in &mut changes {
-            follow(&mut now, changes)?;
+            follow(&mut now, changes, &names)?;
             if let Some((before, _)) = &mut changes.finished {
                 *before = kept.is_finished;
             }
@@ -257,12 +264,12 @@ fn turn(app: &App, (id, person): (i64, &Person), client_id: Option<&str>, back: 
     })
 }
 
-/// Makes changes on the marks at hand; an error where a mark is not what the change begins with.
-fn follow(now: &mut BTreeMap<i64, MarkState>, changes: &Changes) -> ApiResult<()> {
+/// Applies changes to the current marks; 409 if a mark is not in the state that the change starts from.
+fn follow(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &HashMap<i64, String>) -> ApiResult<()> {
     for Change { id, before, after } in &changes.marks {
         if now.get(id) != before.as_ref() {
-            return Err(ApiError::conflict(format!("mark {id} was changed by somebody else since"))
-                .hint("nothing was changed; read the document again and correct the mark itself"));
+            let by = now.get(id).and_then(|mark| mark.by).and_then(|by| names.get(&by));
+            return Err(ApiError::conflict(changed_by(by.map_or("a prediction", String::as_str))).hint(RELOAD));
         }
         match after {
             Some(mark) => now.insert(*id, mark.clone()),
@@ -272,7 +279,7 @@ fn follow(now: &mut BTreeMap<i64, MarkState>, changes: &Changes) -> ApiResult<()
     Ok(())
 }
 
-/// `POST /projects/{p}/alike`: every mention of the same words on which nobody decided, and where it is asked for the same decision for them.
+/// `POST /projects/{p}/alike`: lists the unreviewed identical mentions and, with `apply`, applies the same decision to them.
 pub async fn alike(
     State(app): State<Arc<App>>,
     person: Person,
@@ -280,7 +287,7 @@ pub async fn alike(
     Json(request): Json<AlikeRequest>,
 ) -> ApiResult<axum::Json<Alike>> {
     let alike = app.blocking(move |app| {
-        // All texts are read while others go on; then only those that have the words are looked at again.
+        // All texts are scanned in a read transaction; only those that match are read again for writing.
         let among = app.store.read(|connection| places_alike(connection, project, &request))?;
         if request.apply && request.version.is_none() {
             return Err(no_version());
@@ -290,7 +297,7 @@ pub async fn alike(
             false => (app.store.read(|connection| find_alike(connection, (&request, &among)))?.0, Vec::new()),
         };
         for version in &versions {
-            app.hub.tell(project, "document", version);
+            app.bus.publish(project, "document", version);
         }
         Ok(alike)
     });
@@ -299,7 +306,7 @@ pub async fn alike(
 
 type Found = (Alike, (MarkState, Vec<(Kept, Vec<Occurrence>)>));
 
-/// The mark that is asked for, and its document.
+/// The mark of the request, and its document.
 fn asked_mark(connection: &Connection, id: i64) -> ApiResult<(MarkState, Kept)> {
     let of = documents::of_mark(connection, id)?;
     let mark = documents::marks(connection, of)?.remove(&id).map(|held| held.mark);
@@ -307,12 +314,12 @@ fn asked_mark(connection: &Connection, id: i64) -> ApiResult<(MarkState, Kept)> 
     Ok((mark.ok_or_else(|| no_mark(id))?, documents::get(connection, of)?))
 }
 
-/// What is said of a mark that is not there, and of one of another project.
+/// The error for a mark that does not exist or belongs to another project.
 fn no_mark(id: i64) -> ApiError {
-    ApiError::not_found(format!("there is no mark {id}"))
+    ApiError::not_found(format!("mention {id} not found"))
 }
 
-/// The numbers of the documents that have the words of a mark, whoever decided on them.
+/// The documents that contain the text of a mark.
 fn places_alike(connection: &Connection, project: i64, request: &AlikeRequest) -> ApiResult<Vec<i64>> {
     let (mark, home) = asked_mark(connection, request.mark)?;
     if home.project != project {
@@ -323,7 +330,7 @@ fn places_alike(connection: &Connection, project: i64, request: &AlikeRequest) -
     }
     let mut among = Vec::new();
     for number in documents::numbers(connection, project)? {
-        abandon::check()?;
+        abort::check()?;
         if !alike::places(&documents::text(connection, number)?, &mark.text).is_empty() {
             among.push(number);
         }
@@ -368,21 +375,20 @@ fn apply_alike(
     check_fresh(transaction, (&home, &held), (request.version, &[Decision::Accept { mark: request.mark }]), person)?;
     let (mut alike, (mark, by_document)) = find_alike(transaction, (request, among))?;
     if mark.is_open() {
-        return Err(ApiError::bad(format!("nobody has decided on mark {} yet", request.mark))
-            .hint("accept, correct or reject it first"));
+        return Err(ApiError::bad("review this mention first").hint("accept, correct or reject it"));
     }
     let mut versions = Vec::new();
     for (kept, found) in by_document {
         let held = documents::marks(transaction, kept.id)?;
-        let mut desk = desk(app, transaction, &kept, &held, person)?;
+        let mut state = document_state(app, transaction, &kept, &held, person)?;
         let (mut batch, mut version) = (None, kept.version);
         for occurrence in found {
             for decision in alike::decisions(&kept.text, &mark, &occurrence) {
-                // A decision before may have taken a prediction away that said the same.
-                if decision.marks().iter().any(|mark| !desk.marks.contains_key(mark)) {
+                // An earlier decision may have removed a prediction that repeats it.
+                if decision.marks().iter().any(|mark| !state.marks.contains_key(mark)) {
                     continue;
                 }
-                let changes = desk.decide(&decision)?;
+                let changes = state.decide(&decision)?;
                 let event = NewEvent {
                     document: kept.id,
                     batch,
@@ -396,7 +402,7 @@ fn apply_alike(
             }
             alike.applied += 1;
         }
-        events::set_next_mark(transaction, desk.next_mark)?;
+        events::set_next_mark(transaction, state.next_mark)?;
         versions.push(DocumentVersion { id: kept.id, version });
     }
     Ok((alike, versions))

@@ -1,4 +1,4 @@
-//! What people said differently and nobody has settled.
+//! Unresolved conflicts between annotators.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,25 +7,23 @@ use axum::extract::State;
 use canonym_core::text::offsets::OffsetMap;
 
 use super::documents::PageQuery;
-use super::show::names;
 use super::{Ask, At, within};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::marks::disagree::{Answer, Place};
+use crate::marks::disagree::{Answer, Conflict};
 use crate::spans::to_pairs;
+use crate::state::App;
 use crate::store::documents::{self, Kept};
-use crate::store::people::Person;
-use crate::store::{events, projects};
+use crate::store::{events, people, projects};
 use crate::times::rfc3339;
-use crate::wire::{AnswerOut, ClaimOut, Disagreement, Disagreements, Speaker};
+use crate::wire::{AnswerOut, ClaimOut, Disagreement, Disagreements, Person, Speaker};
 
-/// Characters that are shown on either side of a place.
+/// Characters of context on either side.
 const CONTEXT: usize = 220;
 
-/// Where a place stands in the list: document, first byte, first mark.
+/// The sort key of a conflict: document, first byte, first mark.
 type Key = (i64, u32, i64);
 
-/// `GET /projects/{p}/disagreements`: the queue of those who settle.
+/// `GET /projects/{p}/disagreements`: the conflicts to resolve.
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Person,
@@ -38,14 +36,15 @@ pub async fn list(
         app.store.read(|connection| {
             projects::check(connection, project)?;
             let mut n_open = 0;
-            let mut wanted: Vec<(Key, Place)> = Vec::new();
+            let mut wanted: Vec<(Key, Conflict)> = Vec::new();
             for of in events::shared(connection, project)? {
-                let places = app.places_of(connection, of)?;
-                n_open += places.len();
-                let behind = places.iter().map(|place| ((of.0, place.hull.start, place.marks[0]), place));
-                let behind = behind.filter(|(key, _)| after.is_none_or(|after| *key > after));
+                let conflicts = app.conflicts_of(connection, of)?;
+                n_open += conflicts.len();
+                let after_cursor =
+                    conflicts.iter().map(|conflict| ((of.0, conflict.hull.start, conflict.marks[0]), conflict));
+                let after_cursor = after_cursor.filter(|(key, _)| after.is_none_or(|after| *key > after));
                 let free = (limit + 1).saturating_sub(wanted.len());
-                wanted.extend(behind.take(free).map(|(key, place)| (key, place.clone())));
+                wanted.extend(after_cursor.take(free).map(|(key, conflict)| (key, conflict.clone())));
             }
             let has_more = wanted.len() > limit;
             wanted.truncate(limit);
@@ -53,12 +52,12 @@ pub async fn list(
                 .last()
                 .filter(|_| has_more)
                 .map(|((document, start, mark), _)| format!("{document}.{start}.{mark}"));
-            let names = names(connection)?;
+            let names = people::names(connection)?;
             let mut disagreements = Vec::with_capacity(wanted.len());
             for of_document in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
                 let kept = documents::get(connection, of_document[0].0.0)?;
                 let map = OffsetMap::new(&kept.text);
-                disagreements.extend(of_document.iter().map(|(_, place)| shown(&kept, &map, place, &names)));
+                disagreements.extend(of_document.iter().map(|(_, conflict)| shown(&kept, &map, conflict, &names)));
             }
             Ok(Disagreements { disagreements, next_cursor, n_open })
         })
@@ -75,14 +74,12 @@ fn read_cursor(cursor: &str) -> ApiResult<Key> {
         }
         _ => None,
     };
-    key.ok_or_else(|| {
-        ApiError::bad("the cursor is not one that was given").hint("use `next_cursor` of the page before")
-    })
+    key.ok_or_else(|| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))
 }
 
-fn shown(kept: &Kept, map: &OffsetMap<'_>, place: &Place, names: &HashMap<i64, String>) -> Disagreement {
-    let (before, behind) = around(&kept.text, (place.hull.start as usize, place.hull.end as usize), CONTEXT);
-    let hull = to_pairs(map, &[place.hull]).first().copied().unwrap_or_default();
+fn shown(kept: &Kept, map: &OffsetMap<'_>, conflict: &Conflict, names: &HashMap<i64, String>) -> Disagreement {
+    let (before, behind) = around(&kept.text, (conflict.hull.start as usize, conflict.hull.end as usize), CONTEXT);
+    let hull = to_pairs(map, &[conflict.hull]).first().copied().unwrap_or_default();
     let answer = |answer: &Answer| AnswerOut {
         people: answer
             .people
@@ -104,22 +101,22 @@ fn shown(kept: &Kept, map: &OffsetMap<'_>, place: &Place, names: &HashMap<i64, S
         document: kept.id,
         external_id: kept.external_id.clone(),
         version: kept.version,
-        marks: place.marks.clone(),
+        marks: conflict.marks.clone(),
         start: hull.0,
         end: hull.1,
-        text: place.hull.of(&kept.text).to_owned(),
+        text: conflict.hull.of(&kept.text).to_owned(),
         before: before.to_owned(),
         behind: behind.to_owned(),
-        answers: place.answers.iter().map(answer).collect(),
-        is_reopened: place.is_reopened,
+        answers: conflict.answers.iter().map(answer).collect(),
+        is_reopened: conflict.is_reopened,
     }
 }
 
-/// So many characters of the text before and behind a place.
+/// Up to `n_characters` characters before and after a range of bytes.
 pub fn around(text: &str, (start, end): (usize, usize), n_characters: usize) -> (&str, &str) {
     let before = &text[..start];
     let from = before.char_indices().rev().nth(n_characters - 1).map_or(0, |(at, _)| at);
-    let behind = &text[end..];
-    let to = behind.char_indices().nth(n_characters).map_or(behind.len(), |(at, _)| at);
-    (&before[from..], &behind[..to])
+    let after = &text[end..];
+    let to = after.char_indices().nth(n_characters).map_or(after.len(), |(at, _)| at);
+    (&before[from..], &after[..to])
 }

@@ -1,37 +1,37 @@
-//! Documents: lists, one of them, the queue, what happened to one, and remarks.
+//! Documents: lists, the queue, single documents, history and comments.
 
 use canonym_core::active::{Ranked, Strategy, Waiting, farthest_first, rank, spread};
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use serde::Deserialize;
 
-use super::show::{document, names, row};
+use super::show::{document, row};
 use super::{Ask, At, Json, within};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
 use crate::guard::Curator;
-use crate::marks::{Changes, MarkState};
+use crate::marks::{Changes, Event, MarkState};
 use crate::queue::{measure, reason};
+use crate::state::App;
 use crate::store::documents::{self, Kept, Unfinished};
-use crate::store::events::{self, Event, NewEvent};
-use crate::store::people::Person;
-use crate::store::{jobs, projects};
+use crate::store::events::{self, NewEvent};
+use crate::store::{comments, jobs, people, projects};
 use crate::times::rfc3339;
 use crate::wire::{
-    Comment, DocumentOut, DocumentPage, DocumentPatch, DocumentRow, History, HistoryRow, NewComment, Queue, QueueRow,
+    Comment, DocumentOut, DocumentPage, DocumentPatch, DocumentRow, History, HistoryRow, NewComment, Person, Queue,
+    QueueRow,
 };
 
-/// The longest remark, in bytes.
+/// The maximum length of a comment, in bytes.
 pub(super) const MAX_COMMENT: usize = 10_000;
 
-/// Documents that wait, and finished ones, that are compared with each other.
+/// The maximum number of unfinished and of finished documents that are compared for diversity.
 const MAX_COMPARED: usize = 1000;
 
-/// A part of a list.
+/// Query parameters of a paged list.
 #[derive(Debug, Default, Deserialize)]
 pub struct PageQuery {
     pub(super) cursor: Option<String>,
@@ -39,7 +39,7 @@ pub struct PageQuery {
     state: Option<String>,
 }
 
-/// `GET /projects/{p}/documents`: documents in the order in which they came.
+/// `GET /projects/{p}/documents`: documents in import order.
 pub async fn list(
     State(app): State<Arc<App>>,
     person: Person,
@@ -49,15 +49,15 @@ pub async fn list(
     let limit = within(query.limit, (1, 50, 500), "limit")?;
     let after = match query.cursor.as_deref() {
         None | Some("") => 0,
-        Some(cursor) => cursor.parse().map_err(|_| {
-            ApiError::bad("the cursor is not one that was given").hint("use `next_cursor` of the page before")
-        })?,
+        Some(cursor) => cursor
+            .parse()
+            .map_err(|_| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))?,
     };
     let finished = match query.state.as_deref() {
         None | Some("all" | "") => None,
         Some("open") => Some(false),
         Some("finished") => Some(true),
-        Some(_) => return Err(ApiError::bad("there is no such state of documents").hint("give open, finished or all")),
+        Some(_) => return Err(ApiError::bad("unknown document state").hint("use open, finished or all")),
     };
     let page = app.blocking(move |app| {
         app.store.read(|connection| {
@@ -68,7 +68,7 @@ pub async fn list(
             let next_cursor = page.last().filter(|_| has_more).map(|last| last.id.to_string());
             let now = app.now();
             let row = |kept: &Kept| {
-                let locked_by = app.desks.other(kept.id, &person, now);
+                let locked_by = app.presence.other(kept.id, &person, now);
                 Ok(DocumentRow { locked_by, ..row(kept, documents::counts(connection, kept.id)?) })
             };
             Ok(DocumentPage { documents: page.iter().map(row).collect::<ApiResult<_>>()?, next_cursor })
@@ -77,7 +77,7 @@ pub async fn list(
     Ok(axum::Json(page.await?))
 }
 
-/// How the queue is asked for.
+/// Query parameters of the queue.
 #[derive(Debug, Default, Deserialize)]
 pub struct QueueQuery {
     strategy: Option<String>,
@@ -85,7 +85,7 @@ pub struct QueueQuery {
     seed: Option<u64>,
 }
 
-/// `GET /projects/{p}/queue`: which documents to look at next.
+/// `GET /projects/{p}/queue`: the documents to review next.
 pub async fn queue(
     State(app): State<Arc<App>>,
     person: Person,
@@ -112,7 +112,7 @@ pub async fn queue(
                 let kept = documents::get(connection, id)?;
                 let open = documents::open_marks(connection, id)?;
                 let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), was_read);
-                let locked_by = app.desks.other(id, &person, now);
+                let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
                     document: DocumentRow { locked_by, ..row(&kept, documents::counts(connection, id)?) },
                     confidence: confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
@@ -126,7 +126,7 @@ pub async fn queue(
     Ok(axum::Json(queue.await?))
 }
 
-/// The documents that are least like those before them. Of a large project a part is compared.
+/// The documents that differ most from the annotated ones. Large projects are sampled.
 fn diverse(connection: &Connection, project: i64, waiting: &[Unfinished], limit: usize) -> ApiResult<Vec<Ranked>> {
     let text = |id: i64| documents::text(connection, id);
     let rows = spread(&(0..waiting.len()).collect::<Vec<usize>>(), MAX_COMPARED);
@@ -137,14 +137,14 @@ fn diverse(connection: &Connection, project: i64, waiting: &[Unfinished], limit:
     Ok(ranked.map(|ranked| Ranked { row: rows[ranked.row], ..ranked }).collect())
 }
 
-/// How a document is asked for.
+/// Query parameters of a document.
 #[derive(Debug, Default, Deserialize)]
 pub struct ShowQuery {
     #[serde(default)]
     all: Option<String>,
 }
 
-/// `GET /documents/{d}`: a document with its marks.
+/// `GET /documents/{d}`: a document with its annotations.
 pub async fn get(
     State(app): State<Arc<App>>,
     person: Person,
@@ -154,13 +154,13 @@ pub async fn get(
     let all = matches!(query.all.as_deref(), Some("1" | "true"));
     let shown = app.blocking(move |app| {
         let shown = app.store.read(|connection| document(connection, documents::get(connection, id)?, all))?;
-        app.desks.take(id, &person, app.now());
+        app.presence.enter(id, &person, app.now());
         Ok(shown)
     });
     Ok(axum::Json(shown.await?))
 }
 
-/// `PATCH /documents/{d}`: gives a document another id.
+/// `PATCH /documents/{d}`: renames a document.
 pub async fn rename(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -168,12 +168,12 @@ pub async fn rename(
     Json(patch): Json<DocumentPatch>,
 ) -> ApiResult<axum::Json<DocumentRow>> {
     let row = app.blocking(move |app| {
-        let name = super::projects::checked_line(&patch.external_id, "the id of a document")?;
+        let name = super::projects::checked_line(&patch.external_id, "document ID")?;
         app.store.write(|transaction| {
             let kept = documents::get(transaction, id)?;
             if !documents::rename(transaction, &kept, name)? {
-                return Err(ApiError::conflict(format!("document `{name}` already exists in this project"))
-                    .hint("give it another id; nothing was changed"));
+                return Err(ApiError::conflict(format!("document “{name}” already exists in this project"))
+                    .hint("choose another ID"));
             }
             let kept = documents::get(transaction, id)?;
             Ok(row(&kept, documents::counts(transaction, id)?))
@@ -182,7 +182,7 @@ pub async fn rename(
     Ok(axum::Json(row.await?))
 }
 
-/// `DELETE /documents/{d}`: takes a document away, with its history.
+/// `DELETE /documents/{d}`: deletes a document and its history.
 pub async fn delete(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) -> ApiResult<axum::Json<()>> {
     app.blocking(move |app| {
         let now = app.now();
@@ -193,19 +193,19 @@ pub async fn delete(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) ->
             events::rebuild_project(transaction, project)?;
             Ok(project)
         })?;
-        app.hub.tell(project, "deleted", &serde_json::json!({ "document": id }));
+        app.bus.publish(project, "deleted", &serde_json::json!({ "document": id }));
         Ok(())
     })
     .await?;
     Ok(axum::Json(()))
 }
 
-/// `GET /documents/{d}/history`: what happened to a document.
+/// `GET /documents/{d}/history`: the history of a document.
 pub async fn history(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> ApiResult<axum::Json<History>> {
     let history = app.blocking(move |app| {
         app.store.read(|connection| {
             documents::get(connection, id)?;
-            let names = names(connection)?;
+            let names = people::names(connection)?;
             let row = |event: &Event| HistoryRow {
                 id: event.id,
                 kind: event.kind.clone(),
@@ -222,52 +222,55 @@ pub async fn history(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) ->
 /// What happened, in words.
 fn sentence(event: &Event) -> String {
     let n = event.changes.marks.len();
-    let several = |n: usize| if n == 1 { "1 mark".to_owned() } else { format!("{n} marks") };
+    let several = |n: usize| if n == 1 { "1 annotation".to_owned() } else { format!("{n} annotations") };
     let change = event.changes.marks.first();
     let mark = change.and_then(|change| change.after.as_ref().or(change.before.as_ref()));
     let text = mark.map(|mark| format!("“{}”", mark.text)).unwrap_or_default();
     let concept = match mark {
         Some(MarkState { concept: Some(concept), .. }) => format!("{} ({})", concept.name, concept.id),
-        Some(MarkState { is_nil: true, .. }) => "no concept".to_owned(),
-        _ => "no concept yet".to_owned(),
+        Some(MarkState { is_nil: true, .. }) => "no matching concept".to_owned(),
+        _ => "not linked".to_owned(),
     };
+    let is_linked = mark.is_some_and(|mark| mark.concept.is_some());
+    let as_concept = if is_linked { format!("as {concept}") } else { format!("({concept})") };
     match event.kind.as_str() {
-        "import" => format!("imported the document with {}", several(n)),
-        "predict" => format!("predicted: {} changed", several(n)),
-        "add" => format!("marked {text} as {concept}"),
-        "accept" => format!("accepted {text} as {concept}"),
+        "import" => format!("imported with {}", several(n)),
+        "predict" if n == 1 => "1 prediction changed".to_owned(),
+        "predict" => format!("{n} predictions changed"),
+        "add" => format!("added {text} {as_concept}"),
+        "accept" => format!("accepted {text} {as_concept}"),
         "reject" => format!("rejected {text}"),
         "concept" => format!("linked {text} to {concept}"),
-        "nil" => format!("said that {text} has no concept"),
-        "unsure" if mark.is_some_and(|mark| mark.is_unsure) => format!("is not sure of {text}"),
-        "unsure" => format!("is sure of {text}"),
-        "spans" => format!("moved the ends of a mark, now {text}"),
+        "nil" => format!("set {text} to no matching concept"),
+        "unsure" if mark.is_some_and(|mark| mark.is_unsure) => format!("marked {text} as unsure"),
+        "unsure" => format!("unmarked {text} as unsure"),
+        "spans" => format!("changed the boundaries to {text}"),
         "type" => format!("changed the type of {text} to {}", mark.map(|mark| mark.kind.as_str()).unwrap_or_default()),
-        "delete" => format!("deleted the mark {text}"),
+        "delete" => format!("deleted {text}"),
         "settle" => {
             let kept =
                 event.changes.marks.iter().filter_map(|change| change.after.as_ref()).find(|mark| mark.is_listed());
             match kept {
                 Some(MarkState { text, concept: Some(concept), .. }) => {
-                    format!("settled that “{text}” is {} ({})", concept.name, concept.id)
+                    format!("resolved “{text}” as {} ({})", concept.name, concept.id)
                 }
-                Some(MarkState { text, .. }) => format!("settled that “{text}” has no concept"),
-                None => format!("settled that {text} is no mention"),
+                Some(MarkState { text, .. }) => format!("resolved “{text}” as no matching concept"),
+                None => format!("resolved {text} as not a mention"),
             }
         }
         "finish" if event.changes.finished.is_some_and(|(_, after)| after) => match n {
             0 => "finished the document".to_owned(),
             n => format!("finished the document and accepted {}", several(n)),
         },
-        "finish" => "opened the document again".to_owned(),
-        "undo" => format!("took a decision on {} back", several(n)),
-        "redo" => format!("brought a decision on {} back", several(n)),
-        "comment" => "wrote a comment".to_owned(),
+        "finish" => "reopened the document".to_owned(),
+        "undo" => format!("undid a decision on {}", several(n)),
+        "redo" => format!("redid a decision on {}", several(n)),
+        "comment" => "commented".to_owned(),
         other => other.to_owned(),
     }
 }
 
-/// `POST /documents/{d}/comments`: a remark.
+/// `POST /documents/{d}/comments`: adds a comment.
 pub async fn comment(
     State(app): State<Arc<App>>,
     person: Person,
@@ -277,7 +280,7 @@ pub async fn comment(
     let comment = app.blocking(move |app| {
         let text = new.text.trim();
         if text.is_empty() || text.len() > MAX_COMMENT {
-            return Err(ApiError::bad(format!("a comment has from 1 to {MAX_COMMENT} bytes")));
+            return Err(ApiError::bad(format!("a comment must be 1 to {MAX_COMMENT} bytes long")));
         }
         let now = app.now();
         let (project, version, comment) = app.store.write(|transaction| {
@@ -285,11 +288,9 @@ pub async fn comment(
             if let Some(mark) = new.mark
                 && documents::of_mark(transaction, mark)? != id
             {
-                return Err(ApiError::not_found(format!("there is no mark {mark}")));
+                return Err(ApiError::not_found(format!("mention {mark} not found")));
             }
-            let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
-            transaction.execute(sql, params![id, new.mark, person.id, now, text])?;
-            let comment = transaction.last_insert_rowid();
+            let comment = comments::add(transaction, (id, new.mark), person.id, (now, text))?;
             let event =
                 NewEvent { document: id, person: Some(person.id), at: now, kind: "comment", ..NewEvent::default() };
             let version = events::add(transaction, &event, &Changes::default())?;
@@ -302,7 +303,7 @@ pub async fn comment(
             };
             Ok((kept.project, version, comment))
         })?;
-        app.hub.tell(project, "document", &DocumentVersion { id, version });
+        app.bus.publish(project, "document", &DocumentVersion { id, version });
         Ok(comment)
     });
     Ok((StatusCode::CREATED, axum::Json(comment.await?)))

@@ -1,4 +1,4 @@
-//! Documents out of projects, as files.
+//! Export of projects as files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -8,36 +8,31 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::folder::safe_name;
 use canonym_core::corpus::format::{Writer, encode};
 use canonym_core::corpus::losses::{Losses, holds_attributes, losses};
-use canonym_core::corpus::{AnnotatedDocument, CorpusFormat};
 use canonym_core::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
 
-use super::show::{by, comments, names};
 use super::{Ask, At};
-use crate::abandon;
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Client;
 use crate::marks::{MarkState, Source, State as Decided, convert};
-use crate::store::people::Person;
-use crate::store::{documents, projects};
-use crate::wire::ExportLosses;
+use crate::state::App;
+use crate::store::corpus::for_each_document;
+use crate::store::projects;
+use crate::wire::{ExportLosses, Person};
 
-/// Documents that are read at a time.
-const PAGE: usize = 200;
-
-/// What an export holds.
+/// Query parameters of an export.
 #[derive(Debug, Default, Deserialize)]
 pub struct ExportQuery {
     format: Option<String>,
     sources: Option<String>,
 }
 
-/// `GET /projects/{p}/export`: all documents in one file; brat, which has two files a document, as a zip.
+/// `GET /projects/{p}/export`: all documents as one file; brat as a zip archive.
 pub async fn export(
     State(app): State<Arc<App>>,
     person: Person,
@@ -79,7 +74,7 @@ pub async fn export(
     Ok(([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response())
 }
 
-/// `GET /projects/{p}/export/losses`: what a format would lose, told before the export.
+/// `GET /projects/{p}/export/losses`: what an export would lose.
 pub async fn lost(
     State(app): State<Arc<App>>,
     _: Person,
@@ -104,7 +99,7 @@ fn lost_lines(
     format: CorpusFormat,
 ) -> ApiResult<Vec<String>> {
     let mut all = Losses::default();
-    // How many annotations say what of themselves, by the name of what they say; sources by their word.
+    // Number of annotations by attribute name, or by source.
     let mut said: BTreeMap<String, usize> = BTreeMap::new();
     let mut n_finished = 0;
     let is_wanted = |mark: &MarkState| sources.contains(&mark.source);
@@ -130,14 +125,14 @@ fn lost_lines(
         if format != CorpusFormat::Texoo && predicted > 0 {
             lines.insert(
                 0,
-                format!("{predicted} open predictions will look like the {decided} annotations that people made or confirmed"),
+                format!(
+                    "{predicted} unreviewed predictions will be indistinguishable from {decided} reviewed annotations"
+                ),
             );
         }
-        let rows = [(convert::ANNOTATOR, "names of annotators"), ("unsure", "“unsure” flags"), ("comment", "comments")];
+        let rows = [(convert::ANNOTATOR, "annotator names"), ("unsure", "“unsure” flags"), ("comment", "comments")];
         lines.extend(
-            rows.iter()
-                .filter(|(name, _)| n(name) > 0)
-                .map(|(name, what)| format!("{} {what} will be left out", n(name))),
+            rows.iter().filter(|(name, _)| n(name) > 0).map(|(name, what)| format!("lost: {} {what}", n(name))),
         );
     }
     let sql = "SELECT count(*) FROM marks m JOIN documents d ON d.id = m.document_id
@@ -145,10 +140,13 @@ fn lost_lines(
     let n_rejected: i64 =
         on.1.query_row(sql, rusqlite::params![project, Decided::Rejected.word()], |row| row.get(0))?;
     if n_rejected > 0 {
-        lines.push(format!("{n_rejected} rejected mentions will be left out"));
+        lines.push(format!("lost: {n_rejected} rejected mentions"));
     }
     if n_finished > 0 {
-        lines.push(format!("which {n_finished} documents are finished will not be told"));
+        lines.push(match n_finished {
+            1 => "the finished status of 1 document is lost".to_owned(),
+            n => format!("the finished status of {n} documents is lost"),
+        });
     }
     Ok(lines)
 }
@@ -160,55 +158,9 @@ fn sources(list: Option<&str>) -> ApiResult<BTreeSet<Source>> {
             "gold" => Ok(Source::Gold),
             "user" => Ok(Source::User),
             "pred" => Ok(Source::Pred),
-            _ => Err(ApiError::bad(format!("`{word}` is no source of marks")).hint("give gold, user or pred")),
+            _ => Err(ApiError::bad(format!("unknown annotation source `{word}`")).hint("use gold, user or pred")),
         })
         .collect()
-}
-
-/// Hands the documents of a project to `take` one after the other, with the marks that are wanted. Ids are written as the first file did that the project
-/// took, with the prefix of the knowledge base or without.
-pub fn for_each_document(
-    (kb, connection): (&KnowledgeBase, &Connection),
-    project: i64,
-    wanted: impl Fn(&MarkState) -> bool,
-    mut take: impl FnMut(&documents::Kept, AnnotatedDocument) -> ApiResult<()>,
-) -> ApiResult<()> {
-    let mut after = 0;
-    let mut is_raw = None;
-    let names = names(connection)?;
-    loop {
-        let page = documents::page(connection, project, (after, PAGE), None)?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.id;
-        for kept in &page {
-            abandon::check()?;
-            let mut document = kept.beside.restore(&kept.external_id, &kept.text);
-            let marks = documents::marks(connection, kept.id)?;
-            let mut remarks: BTreeMap<Option<i64>, Vec<String>> = BTreeMap::new();
-            for one in comments(connection, kept.id, &names)? {
-                remarks.entry(one.mark).or_default().push(convert::remark(&one.by, &one.at, &one.text));
-            }
-            let is_shown = |(_, mark): &(i64, &MarkState)| mark.is_listed() && wanted(mark);
-            let mut shown: Vec<(i64, &MarkState)> =
-                marks.iter().map(|(id, held)| (*id, &held.mark)).filter(is_shown).collect();
-            // Marks of files keep their order; others stand behind them, in that of the text.
-            let place = |mark: &MarkState| (mark.original.is_none()).then(|| mark.spans.first().copied());
-            shown.sort_by_key(|(_, mark)| place(mark));
-            is_raw = is_raw.or_else(|| convert::has_raw_ids(kb, marks.values().map(|held| &held.mark)));
-            let written = |(id, mark): (i64, &MarkState)| {
-                let mut annotation = convert::to_file(mark);
-                let remarks = remarks.get(&Some(id)).map_or(&[][..], Vec::as_slice);
-                convert::tell_origin(&mut annotation, mark, by(mark, &names).as_deref(), remarks);
-                annotation
-            };
-            document.annotations = shown.into_iter().map(written).collect();
-            document.attributes.extend(remarks.remove(&None).map(|remarks| convert::comment(&remarks)));
-            if is_raw == Some(true) {
-                document.annotations.iter_mut().for_each(|one| convert::strip_ids(kb, one));
-            }
-            take(kept, document)?;
-        }
-    }
 }
 
 fn file(

@@ -1,4 +1,4 @@
-//! Whether the server is there, what it is, and its counts.
+//! Health, metrics and a description of the server.
 
 use std::sync::Arc;
 
@@ -8,23 +8,22 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::store::people::Person;
-use crate::wire::{About, AboutKb, AboutModel};
+use crate::state::App;
+use crate::wire::{About, AboutKb, AboutModel, Person};
 
-/// A word.
+/// The status.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Status {
     status: &'static str,
 }
 
-/// `GET /health`: the process answers.
+/// `GET /health`: liveness.
 pub async fn health() -> Json<Status> {
     Json(Status { status: "ok" })
 }
 
-/// `GET /ready`: it takes requests, and what people decide can be kept.
+/// `GET /ready`: readiness; requests are accepted and decisions can be stored.
 pub async fn ready(State(app): State<Arc<App>>) -> ApiResult<Json<Status>> {
     if *app.stopping().borrow() {
         return Err(ApiError::unavailable("the server is stopping"));
@@ -33,13 +32,13 @@ pub async fn ready(State(app): State<Arc<App>>) -> ApiResult<Json<Status>> {
     Ok(Json(Status { status: "ready" }))
 }
 
-/// `GET /metrics`: counts.
+/// `GET /metrics`: metrics in the Prometheus text format.
 pub async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let text = app.metrics.text(app.lane.n_waiting());
+    let text = app.metrics.text(app.batcher.n_waiting());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// `GET /about`: what the server is.
+/// `GET /about`: version, terminology, model and current user.
 pub async fn about(State(app): State<Arc<App>>, person: Option<axum::Extension<Person>>) -> Json<About> {
     let kb = app.engine.kb();
     let person = person.map(|person| person.0);
@@ -58,7 +57,7 @@ pub async fn about(State(app): State<Arc<App>>, person: Option<axum::Extension<P
     })
 }
 
-/// `GET /openapi.json`: the interface, for programs.
+/// `GET /openapi.json`: the OpenAPI document.
 pub async fn openapi() -> Json<serde_json::Value> {
-    Json(crate::openapi::document())
+    Json(super::openapi::document())
 }

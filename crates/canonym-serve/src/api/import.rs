@@ -1,4 +1,4 @@
-//! Files into projects.
+//! Import of files into projects.
 
 use std::sync::Arc;
 
@@ -6,37 +6,35 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym_core::input::{Limits, Source as Bytes};
-use rusqlite::{Connection, params};
 use serde::Deserialize;
 
 use super::{Ask, At, held_bytes};
-use crate::abandon;
-use crate::app::App;
+use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::marks::convert::{self, Unmarked};
 use crate::marks::{Change, Changes, Source};
+use crate::state::App;
 use crate::store::events::{self, NewEvent};
-use crate::store::{documents, projects};
-use crate::times::Millis;
+use crate::store::{comments, documents, projects};
 use crate::wire::{ImportReport, Problem};
 
-/// Problems that are told one by one.
+/// The maximum number of problems in a report.
 const MAX_PROBLEMS: usize = 100;
 
-/// After an import of more documents or annotations than these the log of the database is emptied.
+/// After an import of more documents or annotations than this, the write-ahead log is truncated.
 const MANY: usize = 10_000;
 
-/// Annotations of one document: they are shown together.
+/// The maximum number of annotations per document.
 const MAX_MARKS: usize = 100_000;
 
-/// The longest message of a problem, in characters.
+/// The maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 400;
 
-/// What an upload may cost that is packed. Members are read where they are and never unpacked to disk.
+/// Limits of compressed uploads. Members are never unpacked to disk.
 const PACKED: Limits = Limits { expansion: 200, expansion_free: 1 << 20, members: 50_000, ..Limits::DEFAULT };
 
-/// What an import says of its file.
+/// Query parameters of an import.
 #[derive(Debug, Default, Deserialize)]
 pub struct ImportQuery {
     format: Option<String>,
@@ -47,7 +45,7 @@ pub struct ImportQuery {
 }
 
 impl ImportQuery {
-    /// Annotations that do not say who made them are predictions unless the caller says that people made them.
+    /// How annotations without a recorded source are imported: as unreviewed predictions, or as gold.
     fn unmarked(&self) -> ApiResult<Unmarked> {
         match self.annotations.as_deref() {
             None | Some("auto" | "" | "pred") => Ok(Unmarked::Pred),
@@ -56,7 +54,7 @@ impl ImportQuery {
         }
     }
 
-    /// Whether wrong offsets are repaired where that is certain; else such annotations are left out.
+    /// Whether unambiguous wrong offsets are repaired; otherwise such annotations are skipped.
     fn repairs(&self) -> ApiResult<bool> {
         match self.offsets.as_deref() {
             None | Some("drop" | "") => Ok(false),
@@ -65,7 +63,7 @@ impl ImportQuery {
         }
     }
 
-    /// Whether a document whose id the project has gets a new one; else it is skipped.
+    /// Whether a document with an existing ID gets a new one; otherwise it is skipped.
     fn renames(&self) -> ApiResult<bool> {
         match self.existing.as_deref() {
             None | Some("skip" | "") => Ok(false),
@@ -77,10 +75,10 @@ impl ImportQuery {
 
 fn not_one_of(name: &str, value: &str, values: &str) -> ApiError {
     let value: String = value.chars().take(40).collect();
-    ApiError::bad(format!("unknown value `{value}` of `{name}`")).hint(format!("give {values}"))
+    ApiError::bad(format!("unknown value `{value}` of `{name}`")).hint(format!("use {values}"))
 }
 
-/// `POST /projects/{p}/import`: the bytes of one file, which may be packed or an archive.
+/// `POST /projects/{p}/import`: imports one file, which may be compressed or an archive.
 pub async fn import(
     State(app): State<Arc<App>>,
     Curator(person): Curator,
@@ -88,12 +86,12 @@ pub async fn import(
     Ask(query): Ask<ImportQuery>,
     request: Request<Body>,
 ) -> ApiResult<axum::Json<ImportReport>> {
-    // A slow upload holds what it has sent, and no place.
-    let (bytes, held) = held_bytes(request, app.config.max_upload_bytes, Some(&app.uploads)).await?;
-    let place = app.imports.clone().try_acquire_owned();
-    let place = place.map_err(|_| ApiError::busy("other files are being imported", 2))?;
+    // A slow upload holds memory permits, but no import permit.
+    let (bytes, held) = held_bytes(request, app.config.max_upload_bytes, Some(&app.upload_permits)).await?;
+    let place = app.import_permits.clone().try_acquire_owned();
+    let place = place.map_err(|_| ApiError::busy("another import is running", 2))?;
     let report = app.blocking(move |app| {
-        // Both are held until the work ends, also where the client has left.
+        // Both permits are held until the import ends, even if the client disconnects.
         let _held = (held, place);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
@@ -102,7 +100,7 @@ pub async fn import(
         if report.n_annotations > MANY || report.n_documents > MANY {
             app.store.cut_log();
         }
-        app.hub.tell(project, "import", &report);
+        app.bus.publish(project, "import", &report);
         Ok(report)
     });
     Ok(axum::Json(report.await?))
@@ -118,20 +116,20 @@ fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Bytes
         Some(name) => Some(name.parse::<CorpusFormat>()?),
     };
     if format == Some(CorpusFormat::Biosyn) {
-        return Err(ApiError::bad("biosyn files hold mentions without texts").hint("send a format with texts"));
+        return Err(ApiError::bad("BioSyn files have no document text").hint("use a format with document text"));
     }
     let name = query.filename.as_deref().unwrap_or_default().rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(120).collect();
     let name = if name.is_empty() || name == "-" { "upload".to_owned() } else { name };
     let source = Bytes::from_bytes(&name, bytes).with_limits(limits);
     let reader = Reader::from_source(&source, format).map_err(|error| {
-        let hint = error.hint().unwrap_or("name its format, or unpack it and send the files one by one");
+        let hint = error.hint().unwrap_or("choose the format, or unpack the file");
         ApiError::refused(shown(&error.to_string())).hint(hint)
     })?;
     Ok((source, reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?)))
 }
 
-/// Hands the documents of a file to `take`, one at a time, and notes what is wrong with it.
+/// Passes the documents of a file to `take`, one at a time, and reports problems.
 fn read(
     (source, mut reader): (Bytes, Reader),
     limits: Limits,
@@ -140,17 +138,17 @@ fn read(
 ) -> ApiResult<()> {
     let mut n_bytes = 0;
     while let Some(item) = reader.next() {
-        abandon::check()?;
+        abort::check()?;
         for dropped in reader.dropped() {
-            let hint = "the annotation was left out; import again with repaired offsets, or correct the file";
+            let hint = "the annotation was skipped; import again with repaired offsets, or correct the file";
             note(report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
         }
         match item {
             Ok(document) => {
                 n_bytes += size(&document);
                 if n_bytes > limits.unpacked {
-                    let message = format!("the documents have more than {} bytes together", limits.unpacked);
-                    return Err(ApiError::refused(message).hint("send them in smaller parts"));
+                    let message = format!("more than {} bytes in total", limits.unpacked);
+                    return Err(ApiError::refused(message).hint("import it in smaller parts"));
                 }
                 take(document, report)?;
             }
@@ -166,12 +164,12 @@ fn read(
     Ok(())
 }
 
-/// About how many bytes a document takes in memory.
+/// The approximate size of a document in memory, in bytes.
 fn size(document: &AnnotatedDocument) -> u64 {
     (document.document.text.len() + 256 * document.annotations.len()) as u64
 }
 
-/// What could not be read of an upload; of an archive it names the member.
+/// A problem of an uploaded file; for an archive it names the member.
 fn problem(source: &Bytes, error: &canonym_core::Error) -> Problem {
     let (line, message) = match error {
         canonym_core::Error::Parse { path, line, message, .. } if path == source.path() => {
@@ -186,7 +184,7 @@ fn problem(source: &Bytes, error: &canonym_core::Error) -> Problem {
     Problem { line, document: None, message: shown(&message), hint: error.hint().map(str::to_owned) }
 }
 
-/// A message that may hold names from outside, on one line and not too long.
+/// Limits a message with untrusted names to one line and a maximum length.
 fn shown(message: &str) -> String {
     message.chars().filter(|letter| !letter.is_control()).take(MAX_MESSAGE).collect()
 }
@@ -201,7 +199,7 @@ fn skipped(document: &AnnotatedDocument, message: String, hint: &str) -> Problem
     Problem { line: None, document: Some(document.document.id.clone()), message, hint: Some(hint.to_owned()) }
 }
 
-/// Adds the documents of a file, all of them or nothing. One at a time is in memory.
+/// Imports the documents of a file in one transaction, with one document in memory at a time.
 fn keep(
     app: &App,
     (project, person): (i64, i64),
@@ -226,8 +224,8 @@ fn keep(
                 document.annotations.iter_mut().map(|one| convert::take_comment(&mut one.attributes)).collect();
             let Some(id) = documents::add(transaction, project, &document)? else {
                 report.n_skipped_documents += 1;
-                let message = format!("document `{}` already exists in this project", document.document.id);
-                note(report, skipped(&document, message, "import it under a new id; nothing was overwritten"));
+                let message = format!("document “{}” already exists in this project", document.document.id);
+                note(report, skipped(&document, message, "import it under a new ID"));
                 return Ok(());
             };
             let first = next;
@@ -243,7 +241,8 @@ fn keep(
             events::add(transaction, &event, &Changes { marks, finished: None })?;
             let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
             for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
-                comment(transaction, (id, mark), person, (now, &text))?;
+                let text: String = text.chars().take(super::documents::MAX_COMMENT / 4).collect();
+                comments::add(transaction, (id, mark), person, (now, &text))?;
             }
             report.n_documents += 1;
             report.n_annotations += document.annotations.len();
@@ -252,8 +251,8 @@ fn keep(
         })?;
         if report.n_documents == 0 {
             let first = report.problems.first().cloned();
-            let message = first.as_ref().map_or("the file has no documents".to_owned(), |first| first.message.clone());
-            let hint = first.and_then(|first| first.hint).unwrap_or("name its format, and look into it".to_owned());
+            let message = first.as_ref().map_or("no documents in this file".to_owned(), |first| first.message.clone());
+            let hint = first.and_then(|first| first.hint).unwrap_or("choose the format, or check the file".to_owned());
             return Err(ApiError::refused(message).hint(hint).beside("report", serde_json::to_value(&report)?));
         }
         events::set_next_mark(transaction, next)
@@ -261,28 +260,16 @@ fn keep(
     Ok(report)
 }
 
-/// Why a document cannot be taken, and what to do about it.
+/// Why a document cannot be imported, with a hint.
 fn unfit(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
-    let split = "split it, such as into chapters";
+    let split = "split it, for instance into chapters";
     if document.document.text.trim().is_empty() {
-        Some(("the document has no text".to_owned(), "leave it out"))
+        Some(("the document has no text".to_owned(), "remove it from the file"))
     } else if document.document.text.len() > max_text_bytes {
-        Some((format!("the document has more than {max_text_bytes} bytes of text"), split))
+        Some((format!("the document text exceeds {max_text_bytes} bytes"), split))
     } else if document.annotations.len() > MAX_MARKS {
         Some((format!("the document has more than {MAX_MARKS} annotations"), split))
     } else {
         None
     }
-}
-
-fn comment(
-    connection: &Connection,
-    (document, mark): (i64, Option<i64>),
-    person: i64,
-    (at, text): (Millis, &str),
-) -> ApiResult<()> {
-    let text: String = text.chars().take(super::documents::MAX_COMMENT / 4).collect();
-    let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
-    connection.execute(sql, params![document, mark, person, at, text])?;
-    Ok(())
 }

@@ -1,26 +1,23 @@
-//! Jobs, what they changed, and the stream of what happens.
+//! Jobs, and what they changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
 use serde::Deserialize;
 
 use super::{Ask, At, Json};
-use crate::app::App;
 use crate::engine::TrainingPlan;
 use crate::error::{ApiError, ApiResult};
-use crate::events;
-use crate::guard::{Curator, Key};
+use crate::guard::Curator;
 use crate::jobs::training_documents;
+use crate::state::App;
 use crate::store::jobs::{self, End};
-use crate::store::people::Person;
-use crate::store::{documents, events as kept_events, projects};
-use crate::wire::{ChangedDocument, ChangedDocuments, Job, JobKind, JobState, Jobs, NewJob};
+use crate::store::{documents, events, projects};
+use crate::wire::{ChangedDocument, ChangedDocuments, Job, JobKind, JobState, Jobs, NewJob, Person};
 
-/// `POST /projects/{p}/jobs`: starts a prediction or a training.
+/// `POST /projects/{p}/jobs`: starts a prediction or training job.
 pub async fn add(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -36,42 +33,43 @@ pub async fn add(
         };
         let settings = new.settings.unwrap_or_default();
         if let ("train", Some(trainer)) = (kind, &app.trainer) {
-            // Settings that are not known are told at once.
+            // Invalid settings are reported before the job starts.
             trainer.plan(&[], &settings)?;
         }
         let job = app.store.write(|transaction| {
             let project = projects::get(transaction, project)?;
             if project.n_documents == 0 {
-                return Err(ApiError::conflict("the project has no documents").hint("import some first"));
+                return Err(ApiError::conflict("the project has no documents").hint("import documents first"));
             }
             let all = jobs::of_project(transaction, project.id, now)?;
             if let Some(other) = all.iter().find(|job| job.kind == kind && !job.state.is_over()) {
-                return Err(ApiError::conflict(format!("job {} of this kind is not over yet", other.id))
-                    .hint("wait for it, or cancel it"));
+                return Err(
+                    ApiError::conflict(format!("job {} is still running", other.id)).hint("wait for it or cancel it")
+                );
             }
             let id = jobs::add(transaction, project.id, (kind, &settings), now)?;
             jobs::get(transaction, id, now)
         })?;
-        app.hub.tell(project, "job", &job);
-        app.runner.wake();
+        app.bus.publish(project, "job", &job);
+        app.jobs.wake();
         Ok(job)
     });
     Ok((StatusCode::ACCEPTED, axum::Json(job.await?)))
 }
 
 fn no_trainer() -> ApiError {
-    ApiError::bad("this server cannot train models")
-        .hint("export the project, train with `canonym train`, and start the server with `--model FOLDER`")
+    ApiError::bad("training is disabled on this server")
+        .hint("export the project, run `canonym train`, and start the server with `--model FOLDER`")
 }
 
-/// How a training is to be done.
+/// Query parameters of a training preview.
 #[derive(Debug, Default, Deserialize)]
 pub struct PlanQuery {
     steps: Option<u64>,
     hold_out: Option<u64>,
 }
 
-/// `GET /projects/{p}/training`: what a training would learn from.
+/// `GET /projects/{p}/training`: a preview of a training.
 pub async fn plan(
     State(app): State<Arc<App>>,
     _: Person,
@@ -115,7 +113,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> Api
     Ok(axum::Json(job.await?))
 }
 
-/// `POST /jobs/{j}/cancel`: a job that waits is cancelled at once, one that runs as soon as it can.
+/// `POST /jobs/{j}/cancel`: cancels a queued job at once, a running one as soon as possible.
 pub async fn cancel(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) -> ApiResult<axum::Json<Job>> {
     let job = app.blocking(move |app| {
         let now = app.now();
@@ -123,26 +121,26 @@ pub async fn cancel(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) ->
             let job = jobs::get(transaction, id, now)?;
             match job.state {
                 JobState::New | JobState::Queued => jobs::end(transaction, id, &End::Cancelled, now)?,
-                JobState::Running => app.runner.cancel(id),
+                JobState::Running => app.jobs.cancel(id),
                 JobState::Succeeded | JobState::Failed | JobState::Cancelled => {
-                    return Err(ApiError::conflict(format!("job {id} is over already")));
+                    return Err(ApiError::conflict(format!("job {id} has already finished")));
                 }
             }
             jobs::get(transaction, id, now)
         })?;
-        app.hub.tell(job.project_id, "job", &job);
+        app.bus.publish(job.project_id, "job", &job);
         Ok(job)
     });
     Ok(axum::Json(job.await?))
 }
 
-/// Which job.
+/// Query parameters: the job.
 #[derive(Debug, Default, Deserialize)]
 pub struct ChangesQuery {
     from: Option<String>,
 }
 
-/// `GET /projects/{p}/changes`: what a prediction changed; the last one where no number is given.
+/// `GET /projects/{p}/changes`: documents that a prediction changed; the last prediction by default.
 pub async fn changes(
     State(app): State<Arc<App>>,
     _: Person,
@@ -159,11 +157,11 @@ pub async fn changes(
             let Some(job) = all.iter().find(of) else {
                 return match wanted {
                     None => Ok(Vec::new()),
-                    Some(id) => Err(ApiError::not_found(format!("this project has no job {id}"))),
+                    Some(id) => Err(ApiError::not_found(format!("job {id} not found"))),
                 };
             };
             let mut counts: BTreeMap<i64, (usize, usize, usize)> = BTreeMap::new();
-            for (document, event) in kept_events::of_job(connection, job.id)? {
+            for (document, event) in events::of_job(connection, job.id)? {
                 let (added, removed, changed) = counts.entry(document).or_default();
                 for change in &event.changes.marks {
                     match (&change.before, &change.after) {
@@ -183,20 +181,4 @@ pub async fn changes(
         })
     });
     Ok(axum::Json(ChangedDocuments { documents: changed.await? }))
-}
-
-/// Of which project.
-#[derive(Debug, Default, Deserialize)]
-pub struct EventsQuery {
-    project: Option<i64>,
-}
-
-/// `GET /events`: what happens, as server-sent events.
-pub async fn stream(
-    State(app): State<Arc<App>>,
-    person: Person,
-    axum::Extension(key): axum::Extension<Key>,
-    Ask(query): Ask<EventsQuery>,
-) -> Response {
-    events::stream(&app, query.project, (person.id, key))
 }

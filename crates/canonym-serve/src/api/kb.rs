@@ -1,4 +1,4 @@
-//! The terminology: search, and one concept.
+//! The terminology: search and concepts.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Deserialize;
 
 use super::{Ask, At, within};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, Named, rounded};
+use crate::state::App;
 use crate::wire::{Concept, ConceptPage, Hit, Hits, Near};
 
-/// The longest query, in bytes.
+/// The maximum length of a query, in bytes.
 pub const MAX_QUERY: usize = 500;
 
-/// What the model takes to be less likely is near by chance.
+/// Candidates below this probability are noise.
 const LEAST_NEAR: f32 = 1e-3;
 
-/// Steps to the root; hierarchies with rings end here.
+/// The maximum length of a path to the root, in case of cycles.
 const MAX_DEPTH: usize = 40;
 
-/// A search.
+/// Query parameters of a search.
 #[derive(Debug, Deserialize)]
 pub struct Search {
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct Search {
     top_k: Option<usize>,
 }
 
-/// `GET /kb/search`: concepts by name or id.
+/// `GET /kb/search`: searches concepts by name or ID.
 pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResult<Json<Hits>> {
     let top_k = within(ask.top_k, (1, 20, 200), "top_k")?;
     check_query(&ask.q)?;
@@ -48,10 +48,10 @@ pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResu
     Ok(Json(Hits { results: results.await? }))
 }
 
-/// Refuses queries that are too long to be names.
+/// Rejects queries that are too long.
 pub fn check_query(query: &str) -> ApiResult<()> {
     match query.len() > MAX_QUERY {
-        true => Err(ApiError::bad(format!("a query has at most {MAX_QUERY} bytes"))),
+        true => Err(ApiError::bad(format!("a query may have at most {MAX_QUERY} bytes"))),
         false => Ok(()),
     }
 }
@@ -65,11 +65,11 @@ pub async fn show(State(app): State<Arc<App>>, At(id): At<String>) -> ApiResult<
             let near: Vec<String> =
                 near.iter().map(|near| format!("{} ({})", kb.id(*near), kb.preferred_name(*near))).collect();
             let hint = match near.is_empty() {
-                true => "find it by name with GET /api/v1/kb/search".to_owned(),
+                true => "search by name with GET /api/v1/kb/search".to_owned(),
                 false => format!("did you mean {}?", near.join(" or ")),
             };
             let shown: String = id.chars().take(80).collect();
-            return Err(ApiError::not_found(format!("the terminology has no concept `{shown}`")).hint(hint));
+            return Err(ApiError::not_found(format!("concept `{shown}` not found")).hint(hint));
         };
         Ok(ConceptPage {
             concept: concept(kb, found),
@@ -81,19 +81,20 @@ pub async fn show(State(app): State<Arc<App>>, At(id): At<String>) -> ApiResult<
     Ok(Json(page.await?))
 }
 
-/// How many are asked for.
+/// Query parameters of similar concepts.
 #[derive(Debug, Default, Deserialize)]
 pub struct NearQuery {
     top_k: Option<usize>,
 }
 
-/// `GET /kb/concepts/{id}/near`: the concepts that the model finds for the name of one, itself left out.
+/// `GET /kb/concepts/{id}/near`: concepts that the model finds for the preferred name, without the concept itself.
 pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask<NearQuery>) -> ApiResult<Json<Near>> {
     let top_k = within(ask.top_k, (1, 8, 50), "top_k")?;
-    let _permit = app.side.try_acquire().map_err(|_| ApiError::busy("too many names wait to be linked", 1))?;
+    let _permit =
+        app.unbatched_permits.try_acquire().map_err(|_| ApiError::busy("too many names are being linked", 1))?;
     let concepts = app.blocking(move |app| {
         let kb = app.engine.kb();
-        let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("the terminology has no such concept"))?;
+        let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("concept not found"))?;
         let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
         let others = links.iter().flat_map(|link| &link.candidates);
         let others = others.filter(|one| one.concept != found && one.score >= LEAST_NEAR);
@@ -107,7 +108,7 @@ pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask
     Ok(Json(Near { concepts: concepts.await? }))
 }
 
-/// A concept as it is shown.
+/// The JSON of a concept.
 pub fn concept(kb: &KnowledgeBase, id: ConceptId) -> Concept {
     let name = kb.preferred_name(id);
     Concept {
@@ -123,7 +124,7 @@ fn named(kb: &KnowledgeBase, id: ConceptId) -> Named {
     Named { id: kb.id(id).to_owned(), name: kb.preferred_name(id).to_owned() }
 }
 
-/// A way from the root to a concept, by the first parent of each; the concept is the last step.
+/// A path from the root to the concept itself, through the first parent of each.
 pub fn path(kb: &KnowledgeBase, id: ConceptId) -> Vec<ConceptId> {
     let mut steps: Vec<ConceptId> = vec![id];
     let mut at = id;

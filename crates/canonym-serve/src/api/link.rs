@@ -11,44 +11,43 @@ use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::text::Document;
 
 use super::{bytes, json, within};
-use crate::app::App;
+use crate::batcher::How;
 use crate::engine::{LinkOptions, Nil};
 use crate::error::{ApiError, ApiResult};
-use crate::lane::How;
 use crate::marks::{CandidateRow, rounded};
-use crate::store::people::Person;
-use crate::wire::{LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, TextIn};
+use crate::state::App;
+use crate::wire::{LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, Person, TextIn};
 
-/// Texts in one request.
+/// The maximum number of texts per request.
 const MAX_TEXTS: usize = 1000;
 
-/// Names in one request.
+/// The maximum number of names per request.
 const MAX_NAMES: usize = 1000;
 
-/// Bytes of texts that are linked together, unless one text has more.
+/// Bytes of text per batch, unless one text is longer.
 const PART_BYTES: usize = 512 << 10;
 
-/// How a request is to be linked.
+/// The linking options of a request.
 pub fn how(top_k: Option<usize>, min_score: Option<f32>, nil: Nil, (nested, explain): (bool, bool)) -> ApiResult<How> {
     if let Some(min_score) = min_score
         && !(0.0..=1.0).contains(&min_score)
     {
-        return Err(ApiError::bad(format!("`min_score` is {min_score}, which is not from 0 to 1")));
+        return Err(ApiError::bad(format!("`min_score` must be between 0 and 1, not {min_score}")));
     }
-    // Few settings that differ: the engine keeps what it made for one of them.
+    // Rounded, because the engine caches one system per setting.
     let min_score = min_score.map(|min_score| (min_score * 100.0).round() / 100.0);
     let top_k = within(top_k, (1, 5, 100), "top_k")?;
     Ok(How { options: LinkOptions { top_k, min_score, nested, nil }, explain })
 }
 
-/// A text as the library has it.
+/// Converts a text to a document of the library.
 pub fn document(text: TextIn, row: usize) -> AnnotatedDocument {
     let id = text.id.unwrap_or_else(|| (row + 1).to_string());
     let document = Document { id, text: text.text, sections: Vec::new() };
     AnnotatedDocument { document, ..AnnotatedDocument::default() }
 }
 
-/// `POST /link`: finds and links mentions of one text, or of several.
+/// `POST /link`: finds and links mentions in one or several texts.
 pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Response> {
     let request: LinkRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
     let how = how(request.top_k, request.min_score, request.nil, (request.nested, request.explain))?;
@@ -58,19 +57,19 @@ pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<
         _ => return Err(ApiError::bad("give either `text` or `documents`")),
     };
     if texts.len() > MAX_TEXTS {
-        let message = format!("a request may have {MAX_TEXTS} texts, this one has {}", texts.len());
-        return Err(ApiError::bad(message).hint("send several requests, or POST /api/v1/link/stream"));
+        let message = format!("at most {MAX_TEXTS} texts per request, not {}", texts.len());
+        return Err(ApiError::bad(message).hint("send several requests, or use POST /api/v1/link/stream"));
     }
     texts.iter().try_for_each(|text| check_text(&app, &text.text))?;
     let engine = app.engine_for(person, request.project).await?;
     let documents = texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
-    // What was linked becomes bytes at once: the answer of a long text is many times as long as the text.
+    // Serialized batch by batch: the response is many times as long as the texts.
     let (open, close) = if is_one { ("", "") } else { ("{\"documents\":[", "]}") };
     let mut answer = Answer { bytes: open.as_bytes().to_vec(), limit: app.config.max_answer_bytes };
     let mut is_first = true;
     for part in parts(documents) {
         let n_bytes = part.iter().map(|one| one.document.text.len()).sum();
-        let linked = app.lane.link(engine.clone(), part, how).await?;
+        let linked = app.batcher.link(engine.clone(), part, how).await?;
         app.metrics.linked(linked.len(), n_bytes);
         for (document, reasons) in linked {
             if !std::mem::take(&mut is_first) {
@@ -83,20 +82,20 @@ pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<
     Ok(([(header::CONTENT_TYPE, "application/json")], answer.bytes).into_response())
 }
 
-/// 413 for a text that is too long to be linked at once.
+/// 413 if a text is too long.
 pub fn check_text(app: &App, text: &str) -> ApiResult<()> {
     let limit = app.config.max_text_bytes;
     match text.len() <= limit {
         true => Ok(()),
         false => Err(ApiError {
-            message: format!("a text may have {limit} bytes, this one has {}", text.len()),
+            message: format!("a text may have at most {limit} bytes, this one has {}", text.len()),
             ..ApiError::too_large(limit)
         }
-        .hint("send it in parts, such as chapters")),
+        .hint("split it, for instance into chapters")),
     }
 }
 
-/// Documents in parts that are linked one after the other.
+/// Splits documents into batches.
 fn parts(documents: Vec<AnnotatedDocument>) -> Vec<Vec<AnnotatedDocument>> {
     let mut parts: Vec<Vec<AnnotatedDocument>> = Vec::new();
     let mut n_bytes = 0;
@@ -114,7 +113,7 @@ fn parts(documents: Vec<AnnotatedDocument>) -> Vec<Vec<AnnotatedDocument>> {
     parts
 }
 
-/// The JSON of an answer, up to a limit.
+/// A JSON response of limited size.
 struct Answer {
     bytes: Vec<u8>,
     limit: usize,
@@ -125,9 +124,9 @@ impl Answer {
         let written = serde_json::to_writer(&mut *self, document);
         written.map_err(|error| match error.is_io() {
             true => {
-                let message = format!("the answer would have more than {} bytes", self.limit);
+                let message = format!("the response would exceed {} bytes", self.limit);
                 ApiError { message, ..ApiError::too_large(self.limit) }
-                    .hint("send less at once, ask for fewer candidates (`top_k`), or POST /api/v1/link/stream")
+                    .hint("send less at once, request fewer candidates (`top_k`), or use POST /api/v1/link/stream")
             }
             false => ApiError::internal(&error),
         })
@@ -153,10 +152,11 @@ pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<B
     let request: MapRequest = json(&bytes(request, super::MAX_BODY).await?)?;
     let top_k = within(request.top_k, (1, 5, 100), "top_k")?;
     if request.names.len() > MAX_NAMES {
-        let message = format!("a request may have {MAX_NAMES} names, this one has {}", request.names.len());
+        let message = format!("at most {MAX_NAMES} names per request, not {}", request.names.len());
         return Err(ApiError::bad(message).hint("send several requests"));
     }
-    let _permit = app.side.try_acquire().map_err(|_| ApiError::busy("too many names wait to be linked", 1))?;
+    let _permit =
+        app.unbatched_permits.try_acquire().map_err(|_| ApiError::busy("too many names are being linked", 1))?;
     let engine = app.engine_for(person, request.project).await?;
     let results = app.blocking(move |app| {
         let links = engine.map(&request.names, top_k)?;

@@ -1,4 +1,4 @@
-//! What may be wrong with the terminology: looked for once, on a thread of its own, when somebody asks first.
+//! Quality checks of the terminology. They run once, on a thread of their own, at the first request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -7,27 +7,14 @@ use axum::Json;
 use axum::extract::State;
 use canonym_core::kb::lint::{Check, Findings, lint};
 
-use crate::app::App;
 use crate::error::ApiResult;
-use crate::store::people::Person;
-use crate::wire::{LintCheck, LintExample, LintOut};
+use crate::state::{App, Lint};
+use crate::wire::{LintCheck, LintExample, LintOut, Person};
 
-/// Examples of a finding.
+/// The maximum number of examples per check.
 const MAX_EXAMPLES: usize = 20;
 
-/// Whether the terminology was looked through.
-#[derive(Debug, Default)]
-pub enum Lint {
-    /// Nobody asked.
-    #[default]
-    New,
-    /// It is being done.
-    Running,
-    /// What was found, and how many seconds it took.
-    Done(Vec<Findings>, f64),
-}
-
-/// `GET /kb/lint`: what was found, or that it is still being looked for.
+/// `GET /kb/lint`: the results, or that the checks are still running.
 pub async fn findings(State(app): State<Arc<App>>, _: Person) -> ApiResult<Json<LintOut>> {
     let mut lint = lock(&app.lint);
     if matches!(*lint, Lint::New) {
@@ -49,7 +36,7 @@ fn look(app: &App) {
     let found = std::panic::catch_unwind(work);
     *lock(&app.lint) = match found {
         Ok(found) => Lint::Done(found, started.elapsed().as_secs_f64()),
-        // The next one who asks starts it anew; the log says what happened.
+        // The next request starts them again; the log has the cause.
         Err(_) => Lint::New,
     };
 }

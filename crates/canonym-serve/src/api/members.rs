@@ -1,4 +1,4 @@
-//! Who works in a project. Every address that names a project, a document or a job is closed here to those who are not members.
+//! Members of projects. Routes that name a project, a document or a job are restricted to members here.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::{At, Json};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Client, Curator};
+use crate::state::App;
 use crate::store::members::{self, Named};
-use crate::store::people::{self, Person};
+use crate::store::people;
 use crate::store::projects;
-use crate::wire::{NewMember, People};
+use crate::wire::{NewMember, People, Person};
 
-/// Lets a request pass to what it names, or answers that there is no such thing. The names of the parts of paths are those of the list of addresses:
+/// Middleware: 404 unless the user is a member of every project that the request names. The path parameters are those of the routes:
 /// `p` is a project, `d` a document, `j` a job.
 pub async fn check(
     State(app): State<Arc<App>>,
@@ -24,7 +24,7 @@ pub async fn check(
     next: Next,
 ) -> Response {
     let mut named = Vec::new();
-    // What is not a number is refused by what it is meant for.
+    // Handlers reject parameters that are not numbers.
     for (name, value) in params.iter().flat_map(RawPathParams::iter) {
         named.extend(match (name, value.parse()) {
             ("p", Ok(id)) => Some(Named::Project(id)),
@@ -58,7 +58,7 @@ pub async fn all(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) -
     Ok(axum::Json(People { people }))
 }
 
-/// `POST /projects/{p}/people`: makes somebody a member; gives all members.
+/// `POST /projects/{p}/people`: adds a member; returns all members.
 pub async fn add(
     State(app): State<Arc<App>>,
     Curator(curator): Curator,
@@ -69,7 +69,7 @@ pub async fn add(
     change(app, (curator, client), (project, new.id), "member added").await
 }
 
-/// `DELETE /projects/{p}/people/{id}`: takes somebody out of a project; gives those who stay. What they did stays.
+/// `DELETE /projects/{p}/people/{id}`: removes a member; returns the remaining ones. Their annotations stay.
 pub async fn remove(
     State(app): State<Arc<App>>,
     Curator(curator): Curator,
@@ -92,7 +92,7 @@ async fn change(
             if did == "member added" {
                 members::add(transaction, project, person)?;
             } else if !members::remove(transaction, project, person)? {
-                return Err(ApiError::not_found(format!("`{name}` is not a member of this project")));
+                return Err(ApiError::not_found(format!("“{name}” is not a member of this project")));
             }
             Ok((name, of, members::all(transaction, project)?))
         })?;
@@ -101,7 +101,7 @@ async fn change(
         Ok(people)
     });
     let people = people.await?;
-    // Streams of events look again who may hear what.
-    app.keys_changed();
+    // Event streams check their permissions again.
+    app.permissions_changed();
     Ok(axum::Json(People { people }))
 }

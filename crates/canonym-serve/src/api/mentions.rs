@@ -1,4 +1,4 @@
-//! Where a concept is mentioned in a project.
+//! Mentions of a concept in a project.
 
 use std::sync::Arc;
 
@@ -8,17 +8,16 @@ use serde::Deserialize;
 
 use super::disagreements::around;
 use super::{Ask, At, within};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::spans::to_pairs;
-use crate::store::people::Person;
+use crate::state::App;
 use crate::store::{documents, projects};
-use crate::wire::{MentionPage, MentionRow};
+use crate::wire::{MentionPage, MentionRow, Person};
 
-/// Characters that are shown on either side of a mention.
+/// Characters of context on either side.
 const CONTEXT: usize = 60;
 
-/// Which concept, and which part of the list.
+/// Query parameters: the concept, and the page.
 #[derive(Debug, Default, Deserialize)]
 pub struct MentionsQuery {
     #[serde(default)]
@@ -27,7 +26,7 @@ pub struct MentionsQuery {
     limit: Option<usize>,
 }
 
-/// `GET /projects/{p}/mentions`: the shown marks of a concept, by document.
+/// `GET /projects/{p}/mentions`: annotations of a concept, by document.
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Person,
@@ -36,15 +35,13 @@ pub async fn list(
 ) -> ApiResult<axum::Json<MentionPage>> {
     let limit = within(query.limit, (1, 50, 500), "limit")?;
     if query.concept.trim().is_empty() {
-        return Err(ApiError::bad("no concept is given").hint("give its id as `concept`"));
+        return Err(ApiError::bad("`concept` is missing").hint("give the ID of a concept as `concept`"));
     }
     let after = match query.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
         None => (0, 0),
         Some(cursor) => {
             let parts = cursor.split_once('.').and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
-            parts.ok_or_else(|| {
-                ApiError::bad("the cursor is not one that was given").hint("use `next_cursor` of the page before")
-            })?
+            parts.ok_or_else(|| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))?
         }
     };
     let page = app.blocking(move |app| {

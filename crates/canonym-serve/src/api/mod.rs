@@ -1,20 +1,22 @@
-//! The addresses of the interface: one file a subject. [`routes`] lists all.
+//! Request handlers, one file a subject. [`routes`] lists all routes.
 
 mod changes;
 mod choices;
 mod decisions;
 mod disagreements;
 mod documents;
+mod events;
 mod export;
 mod health;
 mod import;
 mod jobs;
 mod kb;
 mod link;
-pub mod lint;
+mod lint;
 mod members;
 mod mentions;
 mod models;
+pub mod openapi;
 mod pace;
 mod people;
 mod projects;
@@ -23,7 +25,6 @@ mod show;
 mod stats;
 mod stream;
 
-pub use export::for_each_document;
 pub use routes::{Route, router, routes};
 
 use std::sync::Arc;
@@ -39,21 +40,21 @@ use tokio_stream::StreamExt;
 
 use crate::error::{ApiError, ApiResult};
 
-/// The longest body of a request that neither links nor imports.
+/// The maximum body size of requests that neither link nor import, in bytes.
 const MAX_BODY: usize = 1 << 20;
 
-/// How long is waited for the next part of a body.
+/// The timeout for the next chunk of a body.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// What is said of malformed input at most, in characters.
+/// The maximum length of a quoted parse error, in characters.
 const MAX_QUOTED: usize = 300;
 
-/// All bytes of a body, or 413. A client that sends nothing for a while is not waited for.
+/// Reads a body, or fails with 413. A client that stops sending times out.
 async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<Vec<u8>> {
     Ok(held_bytes(request, limit, None).await?.0)
 }
 
-/// The same; what has come of it is taken of `budget`, in KiB, until the permit is dropped.
+/// Reads a body; the KiB received count against `budget` until the permit is dropped.
 async fn held_bytes(
     request: Request<Body>,
     limit: usize,
@@ -69,9 +70,9 @@ async fn held_bytes(
     let mut held: Option<OwnedSemaphorePermit> = None;
     loop {
         let chunk = tokio::time::timeout(IDLE, chunks.next()).await;
-        let chunk = chunk.map_err(|_| ApiError::bad("the body comes too slowly").hint("send it again"))?;
+        let chunk = chunk.map_err(|_| ApiError::bad("the request body is sent too slowly").hint("send it again"))?;
         let Some(chunk) = chunk else { return Ok((bytes, held)) };
-        let chunk = chunk.map_err(|_| ApiError::bad("the body ended early").hint("send it again"))?;
+        let chunk = chunk.map_err(|_| ApiError::bad("the request body ended early").hint("send it again"))?;
         if bytes.len() + chunk.len() > limit {
             return Err(ApiError::too_large(limit));
         }
@@ -80,7 +81,7 @@ async fn held_bytes(
             let n_held = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
             let more = bytes.len().div_ceil(1024).saturating_sub(n_held) as u32;
             let more = budget.clone().try_acquire_many_owned(more);
-            let more = more.map_err(|_| ApiError::busy("other files are being sent", 2))?;
+            let more = more.map_err(|_| ApiError::busy("too many uploads at once", 2))?;
             match &mut held {
                 Some(held) => held.merge(more),
                 None => held = Some(more),
@@ -89,17 +90,17 @@ async fn held_bytes(
     }
 }
 
-/// JSON of a body.
+/// Parses the JSON of a body.
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(bytes).map_err(|error| {
-        // The library quotes what it did not expect, however long.
+        // The library quotes unexpected input in full.
         let error: String = error.to_string().chars().take(MAX_QUOTED).collect();
-        ApiError::bad(format!("the body is not the JSON that is expected: {error}"))
-            .hint("/api/v1/openapi.json has the shape of every request")
+        ApiError::bad(format!("invalid JSON in the request body: {error}"))
+            .hint("see /api/v1/openapi.json for the schema of each request")
     })
 }
 
-/// A short body of JSON.
+/// A short JSON body.
 struct Json<T>(T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
@@ -110,7 +111,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A short body of JSON that may be empty.
+/// A short JSON body that may be empty.
 struct Maybe<T>(T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> {
@@ -122,7 +123,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> 
     }
 }
 
-/// What stands behind `?`.
+/// The query parameters.
 struct Ask<T>(T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
@@ -132,13 +133,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         let query = query.map_err(|error| {
             let error: String = error.body_text().chars().take(MAX_QUOTED).collect();
-            ApiError::bad(format!("what stands behind `?` cannot be read: {error}"))
+            ApiError::bad(format!("invalid query string: {error}"))
         })?;
         Ok(Ask(query.0))
     }
 }
 
-/// What a path names.
+/// The path parameters.
 struct At<T>(T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
@@ -146,17 +147,16 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<At<T>> {
         let path = Path::<T>::from_request_parts(parts, state).await;
-        let path = path
-            .map_err(|_| ApiError::not_found("there is no such address").hint("numbers of things are whole numbers"))?;
+        let path = path.map_err(|_| ApiError::not_found("not found").hint("IDs in paths are integers"))?;
         Ok(At(path.0))
     }
 }
 
-/// A number within limits, or the usual one.
+/// A number within limits, or the default.
 fn within(value: Option<usize>, (least, usual, most): (usize, usize, usize), name: &str) -> ApiResult<usize> {
     match value {
         None => Ok(usual),
         Some(value) if (least..=most).contains(&value) => Ok(value),
-        Some(value) => Err(ApiError::bad(format!("`{name}` is {value}, which is not from {least} to {most}"))),
+        Some(value) => Err(ApiError::bad(format!("`{name}` must be between {least} and {most}, not {value}"))),
     }
 }

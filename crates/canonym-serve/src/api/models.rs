@@ -1,4 +1,4 @@
-//! Models: which there are, and which a project uses.
+//! Models, and which one a project uses.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -13,18 +13,17 @@ use serde::Deserialize;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{Ask, At, Json};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
+use crate::state::App;
 use crate::store::models::{self, KeptModel};
-use crate::store::people::Person;
 use crate::store::{jobs, projects};
-use crate::wire::{Model, ModelPatch, Models};
+use crate::wire::{Model, ModelPatch, Models, Person};
 
-/// Bytes of a file that are read at a time.
+/// The chunk size of downloads, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// Of which project.
+/// Query parameters: the project.
 #[derive(Debug, Default, Deserialize)]
 pub struct ModelsQuery {
     project: Option<i64>,
@@ -41,7 +40,7 @@ pub async fn all(
             let current = query.project.map(|project| projects::model(connection, project)).transpose()?.flatten();
             let current = current.unwrap_or(app.base_model);
             let all = models::of_project(connection, query.project.unwrap_or(0))?;
-            // Where models were compared last, all figures are of the same documents.
+            // The last comparison has the scores of all models on the same documents.
             let last = all.iter().rev().find(|kept| !kept.others.is_empty()).cloned();
             let shown = |kept: KeptModel| {
                 let id = kept.model.id;
@@ -52,7 +51,7 @@ pub async fn all(
                 };
                 Model { is_current: id == current, dev, dev_on, ..kept.model }
             };
-            // Models that the server was started with before are not here any more.
+            // Base models of earlier starts are not available any more.
             let is_here = |kept: &KeptModel| kept.folder.is_some() || kept.model.id == app.base_model;
             Ok(all.into_iter().filter(is_here).map(shown).collect())
         })
@@ -60,7 +59,7 @@ pub async fn all(
     Ok(axum::Json(Models { models: models.await? }))
 }
 
-/// `POST /projects/{p}/models/{m}/use`: predictions of the project are made by this model from now on.
+/// `POST /projects/{p}/models/{m}/use`: switches the project to a model.
 pub async fn choose(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -71,7 +70,7 @@ pub async fn choose(
             projects::check(transaction, project)?;
             let kept = models::get(transaction, model)?;
             if kept.model.project_id.is_some_and(|other| other != project) {
-                return Err(ApiError::not_found(format!("there is no model {model}")));
+                return Err(ApiError::not_found(format!("model {model} not found")));
             }
             projects::use_model(transaction, project, model)?;
             Ok(Model { is_current: true, ..kept.model })
@@ -80,7 +79,7 @@ pub async fn choose(
     Ok(axum::Json(model.await?))
 }
 
-/// `PATCH /projects/{p}/models/{m}`: gives a model that the project trained another name.
+/// `PATCH /projects/{p}/models/{m}`: renames a trained model.
 pub async fn rename(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -88,7 +87,7 @@ pub async fn rename(
     Json(patch): Json<ModelPatch>,
 ) -> ApiResult<axum::Json<Model>> {
     let model = app.blocking(move |app| {
-        let name = super::projects::checked_line(&patch.name, "the name of a model")?;
+        let name = super::projects::checked_line(&patch.name, "model name")?;
         app.store.write(|transaction| {
             trained(transaction, project, model)?;
             models::rename(transaction, model, name)?;
@@ -99,7 +98,7 @@ pub async fn rename(
     Ok(axum::Json(model.await?))
 }
 
-/// `DELETE /projects/{p}/models/{m}`: takes a model away that the project trained and does not use.
+/// `DELETE /projects/{p}/models/{m}`: deletes a trained model that is not in use.
 pub async fn delete(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -111,8 +110,8 @@ pub async fn delete(
             let kept = trained(transaction, project, model)?;
             jobs::check_idle(transaction, project, now)?;
             if projects::model(transaction, project)? == Some(model) {
-                return Err(ApiError::conflict(format!("the project uses the model {}", kept.model.name))
-                    .hint("use another model first; nothing was deleted"));
+                return Err(ApiError::conflict(format!("model “{}” is in use", kept.model.name))
+                    .hint("switch to another model first; nothing was deleted"));
             }
             models::delete(transaction, model)?;
             Ok(kept)
@@ -124,7 +123,7 @@ pub async fn delete(
     Ok(axum::Json(()))
 }
 
-/// `GET /projects/{p}/models/{m}/file`: a model that the project trained, as one file for `--model`.
+/// `GET /projects/{p}/models/{m}/file`: downloads a trained model as one file for `--model`.
 pub async fn download(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -139,8 +138,8 @@ pub async fn download(
             let path = trainer.file(folder);
             let file = std::fs::File::open(&path).map_err(|error| {
                 tracing::error!("{}: {error}", path.display());
-                ApiError::unavailable(format!("the file of the model {} cannot be read", kept.model.name))
-                    .hint("the log of the server says why")
+                ApiError::unavailable(format!("cannot read the file of model “{}”", kept.model.name))
+                    .hint("see the server log")
             })?;
             let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
             Ok((file, format!("{}.{ending}", safe_name(&kept.model.name).replace([' ', '"'], "-"))))
@@ -155,7 +154,7 @@ pub async fn download(
     Ok((headers, in_pieces(file)).into_response())
 }
 
-/// A file that is read while it is sent.
+/// Streams a file.
 fn in_pieces(mut file: std::fs::File) -> Body {
     let (sender, receiver) = tokio::sync::mpsc::channel(4);
     tokio::task::spawn_blocking(move || {
@@ -166,7 +165,7 @@ fn in_pieces(mut file: std::fs::File) -> Body {
                 Bytes::from(piece)
             });
             let is_over = read.as_ref().map_or(true, Bytes::is_empty);
-            // Who left needs no more.
+            // Stop when the client has disconnected.
             if read.as_ref().is_ok_and(Bytes::is_empty) || sender.blocking_send(read).is_err() || is_over {
                 return;
             }
@@ -175,20 +174,20 @@ fn in_pieces(mut file: std::fs::File) -> Body {
     Body::from_stream(ReceiverStream::new(receiver))
 }
 
-/// A model that the project trained.
+/// A model trained in the project, or 404.
 fn trained(connection: &Connection, project: i64, model: i64) -> ApiResult<KeptModel> {
     let kept = models::get(connection, model)?;
     match kept.model.project_id == Some(project) {
         true => Ok(kept),
-        false => Err(ApiError::not_found(format!("this project trained no model {model}"))),
+        false => Err(ApiError::not_found(format!("model {model} not found"))),
     }
 }
 
-/// Takes the files of a model away that is not kept any more.
+/// Removes the files of a deleted model.
 pub fn remove(app: &App, kept: &KeptModel) {
     app.forget_model(kept.model.id);
     let Some(folder) = &kept.folder else { return };
     if let Err(error) = std::fs::remove_dir_all(folder) {
-        tracing::warn!("{} cannot be removed: {error}", folder.display());
+        tracing::warn!("cannot remove {}: {error}", folder.display());
     }
 }

@@ -1,4 +1,4 @@
-//! How long people work on documents, and whether models make them faster.
+//! Annotation speed, by annotator and by model used for pre-annotation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,17 +6,15 @@ use std::sync::Arc;
 use axum::extract::State;
 
 use super::At;
-use super::show::names;
 use super::stats::seconds;
-use crate::app::App;
 use crate::error::ApiResult;
+use crate::state::App;
 use crate::store::pace::{self, Work};
-use crate::store::people::Person;
-use crate::store::projects;
+use crate::store::{people, projects};
 use crate::times::rfc3339;
-use crate::wire::{Pace, PaceOf, PacePoint};
+use crate::wire::{Pace, PaceOf, PacePoint, Person};
 
-/// Points that are given.
+/// The maximum number of points.
 const MAX_POINTS: usize = 500;
 
 /// `GET /projects/{p}/pace`.
@@ -24,7 +22,7 @@ pub async fn show(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) 
     let pace = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
-            let names = names(connection)?;
+            let names = people::names(connection)?;
             let lengths = pace::lengths(connection, project)?;
             let points = points(pace::measured(connection, project)?, pace::estimated(connection, project)?);
             let shown = points.into_iter().filter_map(|(point, is_measured)| {
@@ -46,7 +44,7 @@ pub async fn show(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) 
     Ok(axum::Json(pace.await?))
 }
 
-/// What people worked, oldest first, and whether it was measured; where it was not, it follows from when they decided.
+/// Time per document and annotator, oldest first, and whether it was measured rather than estimated.
 fn points(measured: Vec<Work>, estimated: Vec<Work>) -> Vec<(Work, bool)> {
     let mut work: BTreeMap<(i64, i64), (Work, bool)> = BTreeMap::new();
     for one in measured {
@@ -61,7 +59,7 @@ fn points(measured: Vec<Work>, estimated: Vec<Work>) -> Vec<(Work, bool)> {
     work
 }
 
-/// Points of one person, or of one model.
+/// The points of one annotator or model.
 type Group<'a> = (Option<String>, Vec<&'a PacePoint>);
 
 fn pace_of(mut points: Vec<PacePoint>) -> Pace {

@@ -1,4 +1,4 @@
-//! Logging in, people and tokens.
+//! Sign-in, accounts and tokens.
 
 use std::sync::Arc;
 
@@ -7,35 +7,37 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::{At, Json, bytes, json, within};
-use crate::app::App;
-use crate::error::{ApiError, ApiResult};
-use crate::guard::{Admin, COOKIE, Client, PublicUrl, cookie};
-use crate::people::{
+use crate::auth::{
     MAX_NAME, MAX_PASSWORD, Visitor, checked_name, checked_password, hash, key_hash, looks, new_key, verify,
 };
-use crate::store::people::{self, Person, PersonChange, Role};
-use crate::wire::{LoggedIn, Login, NewPassword, NewPerson, NewToken, People, PersonPatch, Token, Tokens};
+use crate::error::{ApiError, ApiResult};
+use crate::guard::{Admin, COOKIE, Client, cookie};
+use crate::state::{App, PublicUrl};
+use crate::store::people::{self, PersonChange};
+use crate::wire::{
+    LOCAL, LoggedIn, Login, NewPassword, NewPerson, NewToken, People, Person, PersonPatch, Role, Token, Tokens,
+};
 
-/// Days for which a token may be made.
+/// The maximum lifetime of a token, in days.
 const MAX_DAYS: usize = 3650;
 
-/// Tokens that somebody may have.
+/// The maximum number of tokens per account.
 const MAX_TOKENS: usize = 100;
 
-/// How long a login lasts, in seconds.
+/// The lifetime of a session, in seconds.
 const SESSION: i64 = 7 * 24 * 3600;
 
-/// The cookie of a browser in which somebody logged in once; it lets nobody in.
+/// The cookie of a known browser; it grants no access.
 const DEVICE: &str = "canonym_device";
 
-/// How long such a browser is known, in seconds, and how many of one person are.
+/// The lifetime of that cookie, in seconds, and the maximum number of known browsers per account.
 const DEVICE_SECONDS: i64 = 180 * 24 * 3600;
 const MAX_DEVICES: usize = 20;
 
-/// The longest body of a login, in bytes.
+/// The maximum body size of a sign-in, in bytes.
 const MAX_LOGIN: usize = 8 << 10;
 
-/// `POST /login`: a name and a password for a cookie.
+/// `POST /login`: signs in and sets the session cookie.
 pub async fn login(
     State(app): State<Arc<App>>,
     axum::Extension(client): axum::Extension<Client>,
@@ -45,7 +47,7 @@ pub async fn login(
     let login: Login = json(&bytes(request, MAX_LOGIN).await?)?;
     let name = login.name.trim().to_owned();
     if name.len() > MAX_NAME || login.password.len() > MAX_PASSWORD {
-        return Err(ApiError::bad(format!("a name has at most {MAX_NAME} bytes, a password {MAX_PASSWORD}")));
+        return Err(ApiError::bad(format!("a name may have at most {MAX_NAME} bytes, a password {MAX_PASSWORD}")));
     }
     let device = cookie(&headers, DEVICE).map(key_hash);
     let login_name = name.clone();
@@ -64,15 +66,15 @@ pub async fn login(
             Ok((known, app.limiter.attempt(&name, visitor, now)?, own.is_some()))
         })
         .await?;
-    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let _permit = app.hash_permits.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let (person, key, device) = app
         .blocking(move |app| {
             let now = app.now();
             let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
             let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
                 app.audit.note(now, (&login_name, Some(client.0)), "login refused", "");
-                return Err(ApiError { message: "name or password is wrong".to_owned(), ..ApiError::no_login() }
-                    .hint("try again; after five failures one has to wait some seconds"));
+                return Err(ApiError { message: "wrong name or password".to_owned(), ..ApiError::no_login() }
+                    .hint("try again; after five failures you have to wait some seconds"));
             };
             app.limiter.succeeded(attempt);
             let (key, key_hash) = new_key()?;
@@ -107,25 +109,25 @@ fn set_cookie(app: &App, name: &str, value: &str, (path, seconds): (&str, i64)) 
     HeaderValue::try_from(cookie).map_err(|error| ApiError::internal(&error))
 }
 
-/// `POST /logout`: the cookie is worth nothing any more.
+/// `POST /logout`: ends the session.
 pub async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> ApiResult<Response> {
     if let Some(key) = cookie(&headers, COOKIE) {
         let hash = key_hash(key);
         app.blocking(move |app| app.store.write(|transaction| people::remove_key(transaction, &hash, app.now())))
             .await?;
-        app.keys_changed();
+        app.permissions_changed();
     }
     let gone = set_cookie(&app, COOKIE, "", ("/", 0))?;
     Ok((StatusCode::OK, [(header::SET_COOKIE, gone)], axum::Json(serde_json::json!({}))).into_response())
 }
 
-/// `GET /people`: everybody.
+/// `GET /people`: all accounts.
 pub async fn all(State(app): State<Arc<App>>, _: Person) -> ApiResult<axum::Json<People>> {
     let people = app.blocking(|app| app.store.read(people::all)).await?;
     Ok(axum::Json(People { people }))
 }
 
-/// `POST /people`: adds somebody. From the first on, everybody has to log in, so the first is an admin.
+/// `POST /people`: adds an account. Once there is one, everyone must sign in, so the first must be an admin.
 pub async fn add(
     State(app): State<Arc<App>>,
     admin: Admin,
@@ -138,16 +140,17 @@ pub async fn add(
         let now = app.now();
         let person = app.store.write(|transaction| {
             if people::by_name(transaction, name)?.is_some() {
-                return Err(ApiError::conflict(format!("there is somebody called `{name}`")).hint("take another name"));
+                return Err(ApiError::conflict(format!("the name “{name}” is taken")).hint("choose another name"));
             }
             let seen = looks(name);
             if let Some(other) = people::all(transaction)?.into_iter().find(|other| looks(&other.name) == seen) {
-                return Err(ApiError::conflict(format!("the name looks like that of `{}`", other.name))
-                    .hint("take another name"));
+                return Err(
+                    ApiError::conflict(format!("the name looks like “{}”", other.name)).hint("choose another name")
+                );
             }
             if new.role != Role::Admin && !people::has_admin(transaction)? {
-                return Err(ApiError::conflict("the first account has to be one of an admin")
-                    .hint("add an admin first; from then on everybody has to log in"));
+                return Err(ApiError::conflict("the first account must be an admin")
+                    .hint("add an admin first; from then on everyone must sign in"));
             }
             people::put(transaction, name, (new.role, &hash), now)
         })?;
@@ -159,7 +162,7 @@ pub async fn add(
     Ok((StatusCode::CREATED, axum::Json(person.await?)))
 }
 
-/// `PATCH /people/{id}`: another role or password, or somebody who may not log in any more. What they did stays theirs.
+/// `PATCH /people/{id}`: changes the role or password, or deactivates an account. Its annotations stay.
 pub async fn change(
     State(app): State<Arc<App>>,
     admin: Admin,
@@ -167,7 +170,7 @@ pub async fn change(
     At(id): At<i64>,
     Json(patch): Json<PersonPatch>,
 ) -> ApiResult<axum::Json<Person>> {
-    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let _permit = app.hash_permits.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let person = app.blocking(move |app| {
         let of = app.store.read(|connection| people::get(connection, id))?;
         let password =
@@ -185,18 +188,18 @@ pub async fn change(
         );
         let person = app.store.write(|transaction| {
             let before = people::get(transaction, id)?;
-            if before.name == people::LOCAL {
-                return Err(ApiError::bad("`local` is the one who works where there are no accounts")
+            if before.name == LOCAL {
+                return Err(ApiError::bad("“local” is the user of a server without accounts")
                     .hint("add an account for each person"));
             }
             if admin.0.id == id && patch.is_active == Some(false) {
-                return Err(ApiError::conflict("nobody deactivates themselves").hint("ask another admin"));
+                return Err(ApiError::conflict("you cannot deactivate your own account").hint("ask another admin"));
             }
             let change = PersonChange { role: patch.role, password, is_active: patch.is_active };
             people::change(transaction, id, &change)?;
             if !people::has_admin(transaction)? {
-                return Err(ApiError::conflict("this is the last admin who may log in")
-                    .hint("make somebody else an admin first; nothing was changed"));
+                return Err(ApiError::conflict("this is the last active admin")
+                    .hint("make another account an admin first; nothing was changed"));
             }
             if change.password.is_some() || patch.is_active == Some(false) {
                 people::remove_keys(transaction, id, "")?;
@@ -207,11 +210,11 @@ pub async fn change(
         Ok(person)
     });
     let person = person.await?;
-    app.keys_changed();
+    app.permissions_changed();
     Ok(axum::Json(person))
 }
 
-/// `POST /password`: a new password of one's own. It ends other logins and all tokens.
+/// `POST /password`: changes the user's own password; ends other sessions and revokes all tokens.
 pub async fn password(
     State(app): State<Arc<App>>,
     person: Person,
@@ -219,17 +222,17 @@ pub async fn password(
     headers: HeaderMap,
     Json(new): Json<NewPassword>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
-    let _door = app.doors.acquire().await.map_err(|error| ApiError::internal(&error))?;
+    let _permit = app.hash_permits.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let this = cookie(&headers, COOKIE).map(key_hash).unwrap_or_default();
     app.blocking(move |app| {
         if !app.has_accounts() {
-            return Err(ApiError::conflict("nobody has a password here")
-                .hint("an admin adds accounts; from then on everybody has to log in"));
+            return Err(ApiError::conflict("this server has no accounts")
+                .hint("add an admin first; from then on everyone must sign in"));
         }
         let attempt = app.limiter.attempt(&person.name, Visitor::Known(&format!("person {}", person.id)), app.now())?;
         let known = app.store.read(|connection| people::by_name(connection, &person.name))?;
         if !verify(&new.old, known.as_ref().and_then(|(_, hash)| hash.as_deref())) {
-            return Err(ApiError::bad("the password until now is wrong").hint("nothing was changed; try again"));
+            return Err(ApiError::bad("the current password is wrong").hint("try again; nothing was changed"));
         }
         app.limiter.succeeded(attempt);
         let change = PersonChange {
@@ -244,11 +247,11 @@ pub async fn password(
         Ok(())
     })
     .await?;
-    app.keys_changed();
+    app.permissions_changed();
     Ok(axum::Json(serde_json::json!({})))
 }
 
-/// `GET /tokens`: the tokens of the one who asks, without their secrets.
+/// `GET /tokens`: the user's tokens, without their secrets.
 pub async fn tokens(State(app): State<Arc<App>>, person: Person) -> ApiResult<axum::Json<Tokens>> {
     let tokens = app.blocking(move |app| {
         let now = app.now();
@@ -257,7 +260,7 @@ pub async fn tokens(State(app): State<Arc<App>>, person: Person) -> ApiResult<ax
     Ok(axum::Json(Tokens { tokens: tokens.await? }))
 }
 
-/// `DELETE /tokens/{t}`: a token of the one who asks is worth nothing any more.
+/// `DELETE /tokens/{t}`: revokes one of the user's tokens.
 pub async fn revoke(
     State(app): State<Arc<App>>,
     person: Person,
@@ -270,15 +273,15 @@ pub async fn revoke(
                 app.audit.note(app.now(), (&person.name, Some(client.0)), "token revoked", &id);
                 Ok(())
             }
-            false => Err(ApiError::not_found("you have no such token").hint("GET /api/v1/tokens lists them")),
+            false => Err(ApiError::not_found("token not found").hint("GET /api/v1/tokens lists them")),
         }
     })
     .await?;
-    app.keys_changed();
+    app.permissions_changed();
     Ok(axum::Json(serde_json::json!({})))
 }
 
-/// `POST /tokens`: a token for programs that act in the name of the one who asks.
+/// `POST /tokens`: creates a token for programs that act for the user.
 pub async fn token(
     State(app): State<Arc<App>>,
     person: Person,
@@ -293,8 +296,8 @@ pub async fn token(
         let end = days.map(|days| now + days as i64 * 24 * 3_600_000);
         app.store.write(|transaction| {
             if people::tokens(transaction, person.id, now)?.len() >= MAX_TOKENS {
-                return Err(ApiError::conflict(format!("you have {MAX_TOKENS} tokens already"))
-                    .hint("revoke those that are not used; GET /api/v1/tokens lists them"));
+                return Err(ApiError::conflict(format!("at most {MAX_TOKENS} tokens"))
+                    .hint("revoke unused tokens; GET /api/v1/tokens lists them"));
             }
             people::add_key(transaction, (&hash, "token", &name), person.id, (now, end))
         })?;

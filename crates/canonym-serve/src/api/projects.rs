@@ -7,17 +7,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::{At, Json};
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, Curator};
-use crate::store::people::Person;
+use crate::state::App;
 use crate::store::{jobs, members, models, projects};
-use crate::wire::{NewProject, Project, ProjectPatch, Projects};
+use crate::wire::{NewProject, Person, Project, ProjectPatch, Projects};
 
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 200;
 
-/// `GET /projects`: every project that one is a member of.
+/// `GET /projects`: the user's projects.
 pub async fn all(State(app): State<Arc<App>>, person: Person) -> ApiResult<axum::Json<Projects>> {
     let projects = app.blocking(move |app| app.store.read(|connection| projects::all(connection, &person))).await?;
     Ok(axum::Json(Projects { projects }))
@@ -28,7 +27,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> Api
     Ok(axum::Json(app.blocking(move |app| app.store.read(|connection| projects::get(connection, id))).await?))
 }
 
-/// `POST /projects`: makes a project, of which the one who makes it is a member.
+/// `POST /projects`: creates a project with the user as a member.
 pub async fn add(
     State(app): State<Arc<App>>,
     Curator(person): Curator,
@@ -44,12 +43,12 @@ pub async fn add(
         })
     });
     let project = project.await?;
-    // Streams of events look again who may hear what.
-    app.keys_changed();
+    // Event streams check their permissions again.
+    app.permissions_changed();
     Ok((StatusCode::CREATED, axum::Json(project)))
 }
 
-/// `PATCH /projects/{p}`: changes what is given.
+/// `PATCH /projects/{p}`: changes the given fields.
 pub async fn patch(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -72,7 +71,7 @@ pub async fn patch(
     Ok(axum::Json(project.await?))
 }
 
-/// `DELETE /projects/{p}`: takes a project away with its documents, decisions, jobs and models.
+/// `DELETE /projects/{p}`: deletes a project with its documents, decisions, jobs and models.
 pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> ApiResult<axum::Json<()>> {
     app.blocking(move |app| {
         let now = app.now();
@@ -86,7 +85,7 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> A
         })?;
         trained.iter().for_each(|kept| super::models::remove(app, kept));
         app.store.cut_log();
-        app.hub.tell(id, "deleted", &serde_json::json!({ "project": id }));
+        app.bus.publish(id, "deleted", &serde_json::json!({ "project": id }));
         Ok(())
     })
     .await?;
@@ -94,14 +93,14 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> A
 }
 
 fn check_name(name: &str) -> ApiResult<()> {
-    checked_line(name, "the name of a project").map(|_| ())
+    checked_line(name, "project name").map(|_| ())
 }
 
-/// A name without white space around it.
+/// Trims and checks a name.
 pub fn checked_line<'a>(name: &'a str, what: &str) -> ApiResult<&'a str> {
     let name = name.trim();
     if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(ApiError::bad(format!("{what} is a line of 1 to {MAX_NAME} bytes")));
+        return Err(ApiError::bad(format!("the {what} must be 1 to {MAX_NAME} bytes on one line")));
     }
     Ok(name)
 }

@@ -1,4 +1,4 @@
-//! Every address of the interface, with what it takes and gives. The router and its description are made from this one list.
+//! Every route with its request and response types. The router and the OpenAPI document are made from this one list.
 
 use std::sync::Arc;
 
@@ -9,34 +9,34 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::openapi::{Schemas, schema};
 use super::{
-    changes, choices, decisions, disagreements, documents, export, health, import, jobs, kb, link, lint, members,
-    mentions, models, pace, people, projects, stats, stream,
+    changes, choices, decisions, disagreements, documents, events, export, health, import, jobs, kb, link, lint,
+    members, mentions, models, pace, people, projects, stats, stream,
 };
-use crate::app::App;
 use crate::engine::TrainingPlan;
-use crate::openapi::{Schemas, schema};
-use crate::store::people::Person;
+use crate::state::App;
 use crate::wire;
+use crate::wire::Person;
 use crate::{assets, guard};
 
 type Shape = fn(&mut Schemas) -> Value;
 
-/// An address.
+/// A route.
 pub struct Route {
     /// The method.
     pub method: &'static str,
     /// The path below `/api/v1`.
     pub path: &'static str,
-    /// What it is for.
+    /// One line for the OpenAPI document.
     pub summary: &'static str,
-    /// Names and types of what may stand behind `?`.
+    /// Names and types of the query parameters.
     pub query: &'static [(&'static str, &'static str)],
-    /// The JSON that it takes.
+    /// The schema of the request body.
     pub body: Option<Shape>,
-    /// The media type of a body that is no JSON.
+    /// The media type of a request body that is not JSON.
     pub bytes: Option<&'static str>,
-    /// The JSON that it gives.
+    /// The schema of the response.
     pub answer: Option<Shape>,
     /// The status of success.
     pub status: u16,
@@ -90,19 +90,20 @@ impl Route {
     }
 }
 
-/// Every address.
+/// Every route.
 pub fn routes() -> Vec<Route> {
     let (get, post, patch, delete) = ("GET", "POST", "PATCH", "DELETE");
     vec![
-        Route::new(get, "/health", "Whether the process answers", health::health).gives::<health::Status>(),
-        Route::new(get, "/ready", "Whether it takes requests", health::ready).gives::<health::Status>(),
-        Route::new(get, "/metrics", "Counts, as text of Prometheus", health::metrics),
-        Route::new(get, "/openapi.json", "This description", health::openapi),
-        Route::new(get, "/about", "What the server is", health::about).gives::<wire::About>(),
-        Route::new(post, "/link", "Find and link the mentions of texts", link::link)
+        Route::new(get, "/health", "Liveness", health::health).gives::<health::Status>(),
+        Route::new(get, "/ready", "Readiness: requests are accepted and decisions can be stored", health::ready)
+            .gives::<health::Status>(),
+        Route::new(get, "/metrics", "Metrics in the Prometheus text format", health::metrics),
+        Route::new(get, "/openapi.json", "This OpenAPI document", health::openapi),
+        Route::new(get, "/about", "Version, terminology, model and current user", health::about).gives::<wire::About>(),
+        Route::new(post, "/link", "Find and link mentions in texts", link::link)
             .takes::<wire::LinkRequest>()
             .gives::<wire::Linked>(),
-        Route::new(post, "/link/stream", "The same, a text a line", stream::stream)
+        Route::new(post, "/link/stream", "Find and link mentions, one JSON object per line", stream::stream)
             .query(&[
                 ("top_k", "integer"),
                 ("min_score", "number"),
@@ -115,48 +116,53 @@ pub fn routes() -> Vec<Route> {
         Route::new(post, "/map", "Link names without context", link::map)
             .takes::<wire::MapRequest>()
             .gives::<wire::MappedList>(),
-        Route::new(get, "/kb/search", "Find concepts by name or id", kb::find)
+        Route::new(get, "/kb/search", "Search concepts by name or ID", kb::find)
             .query(&[("q", "string"), ("top_k", "integer")])
             .gives::<wire::Hits>(),
-        Route::new(get, "/kb/concepts/{id}", "One concept", kb::show).gives::<wire::ConceptPage>(),
-        Route::new(get, "/kb/concepts/{id}/near", "Concepts that the model finds for its name", kb::near)
+        Route::new(get, "/kb/concepts/{id}", "Get a concept", kb::show).gives::<wire::ConceptPage>(),
+        Route::new(get, "/kb/concepts/{id}/near", "Similar concepts, by the model", kb::near)
             .query(&[("top_k", "integer")])
             .gives::<wire::Near>(),
-        Route::new(get, "/kb/lint", "What may be wrong with the terminology", lint::findings).gives::<wire::LintOut>(),
-        Route::new(post, "/login", "Log in", people::login).takes::<wire::Login>().gives::<wire::LoggedIn>(),
-        Route::new(post, "/logout", "Log out", people::logout),
-        Route::new(get, "/people", "Everybody", people::all).gives::<wire::People>(),
-        Route::new(post, "/people", "Add somebody", people::add)
+        Route::new(get, "/kb/lint", "Quality checks of the terminology", lint::findings).gives::<wire::LintOut>(),
+        Route::new(post, "/login", "Sign in", people::login).takes::<wire::Login>().gives::<wire::LoggedIn>(),
+        Route::new(post, "/logout", "Sign out", people::logout),
+        Route::new(get, "/people", "List accounts", people::all).gives::<wire::People>(),
+        Route::new(post, "/people", "Add an account", people::add)
             .takes::<wire::NewPerson>()
             .gives::<Person>()
             .status(201),
-        Route::new(patch, "/people/{id}", "Change somebody's role or password, or deactivate them", people::change)
-            .takes::<wire::PersonPatch>()
-            .gives::<Person>(),
-        Route::new(post, "/password", "Change one's own password", people::password).takes::<wire::NewPassword>(),
-        Route::new(get, "/tokens", "One's own tokens", people::tokens).gives::<wire::Tokens>(),
-        Route::new("DELETE", "/tokens/{t}", "Revoke one of them", people::revoke),
-        Route::new(post, "/tokens", "Make a token for programs", people::token)
+        Route::new(
+            patch,
+            "/people/{id}",
+            "Change the role or password of an account, or deactivate it",
+            people::change,
+        )
+        .takes::<wire::PersonPatch>()
+        .gives::<Person>(),
+        Route::new(post, "/password", "Change your own password", people::password).takes::<wire::NewPassword>(),
+        Route::new(get, "/tokens", "List your own tokens", people::tokens).gives::<wire::Tokens>(),
+        Route::new("DELETE", "/tokens/{t}", "Revoke a token", people::revoke),
+        Route::new(post, "/tokens", "Create a token for programs", people::token)
             .takes::<wire::NewToken>()
             .gives::<wire::Token>()
             .status(201),
-        Route::new(get, "/projects", "Every project that one is a member of", projects::all).gives::<wire::Projects>(),
-        Route::new(post, "/projects", "Make a project", projects::add)
+        Route::new(get, "/projects", "List the projects that you are a member of", projects::all)
+            .gives::<wire::Projects>(),
+        Route::new(post, "/projects", "Create a project", projects::add)
             .takes::<wire::NewProject>()
             .gives::<wire::Project>()
             .status(201),
-        Route::new(get, "/projects/{p}", "One project", projects::get).gives::<wire::Project>(),
+        Route::new(get, "/projects/{p}", "Get a project", projects::get).gives::<wire::Project>(),
         Route::new(patch, "/projects/{p}", "Change a project", projects::patch)
             .takes::<wire::ProjectPatch>()
             .gives::<wire::Project>(),
-        Route::new(delete, "/projects/{p}", "Delete a project with all it has", projects::delete),
-        Route::new(get, "/projects/{p}/people", "The members of a project", members::all).gives::<wire::People>(),
-        Route::new(post, "/projects/{p}/people", "Make somebody a member", members::add)
+        Route::new(delete, "/projects/{p}", "Delete a project and everything in it", projects::delete),
+        Route::new(get, "/projects/{p}/people", "List the members of a project", members::all).gives::<wire::People>(),
+        Route::new(post, "/projects/{p}/people", "Add a member", members::add)
             .takes::<wire::NewMember>()
             .gives::<wire::People>(),
-        Route::new(delete, "/projects/{p}/people/{id}", "Take somebody out of a project", members::remove)
-            .gives::<wire::People>(),
-        Route::new(post, "/projects/{p}/import", "Add the documents of a file", import::import)
+        Route::new(delete, "/projects/{p}/people/{id}", "Remove a member", members::remove).gives::<wire::People>(),
+        Route::new(post, "/projects/{p}/import", "Import the documents of a file", import::import)
             .query(&[
                 ("format", "string"),
                 ("filename", "string"),
@@ -166,87 +172,87 @@ pub fn routes() -> Vec<Route> {
             ])
             .takes_bytes("application/octet-stream")
             .gives::<wire::ImportReport>(),
-        Route::new(get, "/projects/{p}/export", "All documents in one file", export::export)
+        Route::new(get, "/projects/{p}/export", "Export all documents as one file", export::export)
             .query(&[("format", "string"), ("sources", "string")]),
-        Route::new(get, "/projects/{p}/export/losses", "What a format would lose", export::lost)
+        Route::new(get, "/projects/{p}/export/losses", "What an export to a format would lose", export::lost)
             .query(&[("format", "string"), ("sources", "string")])
             .gives::<wire::ExportLosses>(),
-        Route::new(get, "/projects/{p}/documents", "Documents in order", documents::list)
+        Route::new(get, "/projects/{p}/documents", "List documents in import order", documents::list)
             .query(&[("cursor", "string"), ("limit", "integer"), ("state", "string")])
             .gives::<wire::DocumentPage>(),
-        Route::new(get, "/projects/{p}/queue", "Which documents to look at next", documents::queue)
+        Route::new(get, "/projects/{p}/queue", "The annotation queue: documents to review next", documents::queue)
             .query(&[("strategy", "string"), ("limit", "integer"), ("seed", "integer")])
             .gives::<wire::Queue>(),
-        Route::new(get, "/documents/{d}", "A document with its marks", documents::get)
+        Route::new(get, "/documents/{d}", "Get a document with its annotations", documents::get)
             .query(&[("all", "string")])
             .gives::<wire::DocumentOut>(),
         Route::new(patch, "/documents/{d}", "Rename a document", documents::rename)
             .takes::<wire::DocumentPatch>()
             .gives::<wire::DocumentRow>(),
-        Route::new(delete, "/documents/{d}", "Delete a document with its history", documents::delete),
-        Route::new(get, "/documents/{d}/history", "What happened to a document", documents::history)
+        Route::new(delete, "/documents/{d}", "Delete a document and its history", documents::delete),
+        Route::new(get, "/documents/{d}/history", "The history of a document", documents::history)
             .gives::<wire::History>(),
-        Route::new(post, "/documents/{d}/comments", "Write a remark", documents::comment)
+        Route::new(post, "/documents/{d}/comments", "Add a comment", documents::comment)
             .takes::<wire::NewComment>()
             .gives::<wire::Comment>()
             .status(201),
-        Route::new(post, "/documents/{d}/decisions", "Decide on marks", decisions::decide)
+        Route::new(post, "/documents/{d}/decisions", "Review, add or change annotations", decisions::decide)
             .takes::<wire::Decisions>()
             .gives::<wire::Decided>(),
-        Route::new(post, "/documents/{d}/undo", "Take the last decision back", decisions::undo)
+        Route::new(post, "/documents/{d}/undo", "Undo your last decision", decisions::undo)
             .takes::<wire::UndoRequest>()
             .gives::<wire::Decided>(),
-        Route::new(post, "/documents/{d}/redo", "Bring it back", decisions::redo)
+        Route::new(post, "/documents/{d}/redo", "Redo it", decisions::redo)
             .takes::<wire::UndoRequest>()
             .gives::<wire::Decided>(),
-        Route::new(get, "/documents/{d}/candidates", "Concepts that a mark may get", choices::choices)
+        Route::new(get, "/documents/{d}/candidates", "Candidate concepts for a mention", choices::choices)
             .query(&[("mark", "integer"), ("start", "integer"), ("end", "integer"), ("q", "string")])
             .gives::<wire::Choices>(),
-        Route::new(post, "/projects/{p}/alike", "Mentions of the same words", decisions::alike)
-            .takes::<wire::AlikeRequest>()
-            .gives::<wire::Alike>(),
         Route::new(
-            get,
-            "/projects/{p}/disagreements",
-            "Places of which people said different things",
-            disagreements::list,
+            post,
+            "/projects/{p}/alike",
+            "Identical mentions: list them, or apply a decision to all",
+            decisions::alike,
         )
-        .query(&[("cursor", "string"), ("limit", "integer")])
-        .gives::<wire::Disagreements>(),
-        Route::new(get, "/projects/{p}/mentions", "Where a concept is mentioned", mentions::list)
+        .takes::<wire::AlikeRequest>()
+        .gives::<wire::Alike>(),
+        Route::new(get, "/projects/{p}/disagreements", "Conflicts between annotators", disagreements::list)
+            .query(&[("cursor", "string"), ("limit", "integer")])
+            .gives::<wire::Disagreements>(),
+        Route::new(get, "/projects/{p}/mentions", "Mentions of a concept", mentions::list)
             .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
             .gives::<wire::MentionPage>(),
-        Route::new(get, "/projects/{p}/pace", "How long people work on documents", pace::show).gives::<wire::Pace>(),
-        Route::new(get, "/projects/{p}/training", "What a training would learn from", jobs::plan)
+        Route::new(get, "/projects/{p}/pace", "Annotation speed", pace::show).gives::<wire::Pace>(),
+        Route::new(get, "/projects/{p}/training", "Preview a training: documents, mentions and steps", jobs::plan)
             .query(&[("steps", "integer"), ("hold_out", "integer")])
             .gives::<TrainingPlan>(),
-        Route::new(get, "/projects/{p}/stats", "What was done", stats::stats).gives::<wire::Stats>(),
-        Route::new(post, "/projects/{p}/jobs", "Start a prediction or a training", jobs::add)
+        Route::new(get, "/projects/{p}/stats", "Project statistics", stats::stats).gives::<wire::Stats>(),
+        Route::new(post, "/projects/{p}/jobs", "Start a prediction or training job", jobs::add)
             .takes::<wire::NewJob>()
             .gives::<wire::Job>()
             .status(202),
-        Route::new(get, "/projects/{p}/jobs", "Jobs of a project", jobs::of_project).gives::<wire::Jobs>(),
-        Route::new(get, "/jobs/{j}", "One job", jobs::get).gives::<wire::Job>(),
-        Route::new(post, "/jobs/{j}/cancel", "End a job", jobs::cancel).gives::<wire::Job>(),
-        Route::new(get, "/events", "What happens, as server-sent events", jobs::stream)
-            .query(&[("project", "integer")]),
-        Route::new(get, "/models", "Models", models::all).query(&[("project", "integer")]).gives::<wire::Models>(),
-        Route::new(post, "/projects/{p}/models/{m}/use", "Use another model", models::choose).gives::<wire::Model>(),
+        Route::new(get, "/projects/{p}/jobs", "List the jobs of a project", jobs::of_project).gives::<wire::Jobs>(),
+        Route::new(get, "/jobs/{j}", "Get a job", jobs::get).gives::<wire::Job>(),
+        Route::new(post, "/jobs/{j}/cancel", "Cancel a job", jobs::cancel).gives::<wire::Job>(),
+        Route::new(get, "/events", "Server-sent events", events::stream).query(&[("project", "integer")]),
+        Route::new(get, "/models", "List models", models::all).query(&[("project", "integer")]).gives::<wire::Models>(),
+        Route::new(post, "/projects/{p}/models/{m}/use", "Switch a project to a model", models::choose)
+            .gives::<wire::Model>(),
         Route::new(patch, "/projects/{p}/models/{m}", "Rename a trained model", models::rename)
             .takes::<wire::ModelPatch>()
             .gives::<wire::Model>(),
         Route::new(delete, "/projects/{p}/models/{m}", "Delete a trained model that is not in use", models::delete),
-        Route::new(get, "/projects/{p}/models/{m}/file", "A trained model as one file", models::download),
-        Route::new(get, "/projects/{p}/changes", "What a prediction changed", jobs::changes)
+        Route::new(get, "/projects/{p}/models/{m}/file", "Download a trained model as one file", models::download),
+        Route::new(get, "/projects/{p}/changes", "Documents that a prediction changed", jobs::changes)
             .query(&[("from", "string")])
             .gives::<wire::ChangedDocuments>(),
-        Route::new(get, "/documents/{d}/changes", "The same in one document, mark by mark", changes::of_document)
+        Route::new(get, "/documents/{d}/changes", "What a prediction changed in one document", changes::of_document)
             .query(&[("from", "integer")])
             .gives::<wire::DocumentChanges>(),
     ]
 }
 
-/// Answers every address of the interface, and the files of the application at all others.
+/// Serves the API, and the web application at all other paths.
 pub fn router(app: &Arc<App>) -> Router {
     let mut below = Router::new();
     for route in routes() {
@@ -260,13 +266,13 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/metrics", get(health::metrics))
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), guard::check))
-        // Bodies are read with limits of their own.
+        // Handlers limit the bodies that they read.
         .layer(axum::extract::DefaultBodyLimit::disable())
         .with_state(app.clone())
 }
 
 async fn no_method() -> crate::error::ApiError {
-    let error = crate::error::ApiError::bad("the address knows no such method");
+    let error = crate::error::ApiError::bad("method not allowed");
     crate::error::ApiError { status: axum::http::StatusCode::METHOD_NOT_ALLOWED, ..error }
-        .hint("/api/v1/openapi.json lists the methods of each")
+        .hint("see /api/v1/openapi.json for the methods of each route")
 }

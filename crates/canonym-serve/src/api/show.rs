@@ -1,32 +1,27 @@
-//! Documents and marks as the interface shows them.
+//! The JSON of documents and annotations.
 
 use canonym_core::active::Strategy;
 use std::collections::{BTreeMap, HashMap};
 
 use canonym_core::text::Section;
 use canonym_core::text::offsets::OffsetMap;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use crate::error::ApiResult;
 use crate::marks::MarkState;
-use crate::marks::convert::annotator;
+use crate::marks::convert::decided_by;
 use crate::marks::predict::disagrees;
 use crate::queue::reason;
 use crate::spans::to_pairs;
 use crate::store::documents::{self, HeldMark, Kept};
-use crate::store::{people, projects};
+use crate::store::{comments, people, projects};
 use crate::times::rfc3339;
-use crate::wire::{Comment, DocumentOut, DocumentRow, Mark, SectionOut};
+use crate::wire::{DocumentOut, DocumentRow, Mark, SectionOut};
 
-/// Characters of a text that stand for its title.
+/// Characters of the text that serve as a title.
 const TITLE: usize = 80;
 
-/// The names of everybody by number.
-pub fn names(connection: &Connection) -> ApiResult<HashMap<i64, String>> {
-    Ok(people::all(connection)?.into_iter().map(|person| (person.id, person.name)).collect())
-}
-
-/// Marks of one document as they are shown; `wanted` of them, all that are listed are compared.
+/// The JSON of the `wanted` marks of a document; conflicts are computed over all visible marks.
 pub fn marks(
     text: &str,
     held: &BTreeMap<i64, HeldMark>,
@@ -57,15 +52,15 @@ pub fn marks(
             score: mark.score,
             candidates: mark.candidates.clone(),
             disagrees: others.remove(&id).unwrap_or_default(),
-            by: by(mark, names),
+            by: decided_by(mark, names),
             at: rfc3339(mark.at),
             model: mark.model.clone(),
         })
         .collect()
 }
 
-/// The marks across each mark that `differ` from it: what people said, and an open prediction. The text is walked once, and only marks that lie across
-/// each other are compared.
+/// For each mark, the overlapping marks that `differ` from it: human annotations against unreviewed predictions. A sweep over the text, so that only
+/// overlapping marks are compared.
 fn across(
     listed: &[(i64, &MarkState)],
     mut differ: impl FnMut(&MarkState, &MarkState) -> bool,
@@ -75,7 +70,7 @@ fn across(
         listed.iter().flat_map(|(id, mark)| mark.spans.iter().map(move |(start, end)| (*start, *end, *id, *mark)));
     let mut parts: Vec<(u32, u32, i64, &MarkState)> = parts.collect();
     parts.sort_unstable_by_key(|(start, end, id, _)| (*start, *end, *id));
-    // What has begun, on either side; what has ended is taken out when it is next looked at.
+    // Spans that have begun, on either side; ended ones are removed lazily.
     let mut begun: [Vec<(u32, i64, &MarkState)>; 2] = Default::default();
     let mut found: HashMap<i64, Vec<i64>> = HashMap::new();
     for (start, end, id, mark) in parts {
@@ -97,14 +92,6 @@ fn across(
     found
 }
 
-/// Who decided on a mark, here or in the place where its file comes from.
-pub fn by(mark: &MarkState, names: &HashMap<i64, String>) -> Option<String> {
-    match mark.by {
-        Some(by) => names.get(&by).cloned(),
-        None => mark.original.as_ref().and_then(annotator).map(str::to_owned),
-    }
-}
-
 /// The sections of a document, in code points.
 pub fn sections(kept: &Kept, map: &OffsetMap<'_>) -> Vec<SectionOut> {
     let place = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
@@ -117,9 +104,9 @@ pub fn sections(kept: &Kept, map: &OffsetMap<'_>) -> Vec<SectionOut> {
     sections.iter().map(section).collect()
 }
 
-/// A document as it is shown; rejected and deleted marks, too, where `all` is set.
+/// The JSON of a document; includes rejected and deleted marks if `all` is set.
 pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<DocumentOut> {
-    let names = names(connection)?;
+    let names = people::names(connection)?;
     let held = documents::marks(connection, kept.id)?;
     let map = OffsetMap::new(&kept.text);
     let strategy = projects::get(connection, kept.project)?.strategy;
@@ -134,29 +121,13 @@ pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<Doc
         is_finished: kept.is_finished,
         reason: (!kept.is_finished).then(|| reason(strategy, &open, was_read).1),
         marks: marks(&kept.text, &held, &names, |_, mark| all || mark.is_listed()),
-        comments: comments(connection, kept.id, &names)?,
+        comments: comments::of_document(connection, kept.id, &names)?,
         external_id: kept.external_id,
         text: kept.text,
     })
 }
 
-/// Remarks on a document, oldest first.
-pub fn comments(connection: &Connection, document: i64, names: &HashMap<i64, String>) -> ApiResult<Vec<Comment>> {
-    let sql = "SELECT id, mark_id, text, person_id, at FROM comments WHERE document_id = ?1 ORDER BY id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![document], |row| {
-        Ok(Comment {
-            id: row.get(0)?,
-            mark: row.get(1)?,
-            text: row.get(2)?,
-            by: names.get(&row.get(3)?).cloned().unwrap_or_default(),
-            at: rfc3339(row.get(4)?),
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// A document in a list.
+/// The JSON of a document in a list.
 pub fn row(kept: &Kept, (n_marks, n_open): (usize, usize)) -> DocumentRow {
     let start: String = kept.text.trim_start().chars().take(TITLE + 1).collect();
     let line = start.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What was done in a project, by whom, how fast, and how far people agree.
+//! Project statistics: counts, decisions per day, time per document, agreement and models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,14 +7,13 @@ use axum::extract::State;
 use canonym_core::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
 
 use super::At;
-use crate::app::App;
 use crate::error::ApiResult;
 use crate::marks::Source;
-use crate::store::derived::{self, Said};
-use crate::store::people::Person;
+use crate::state::App;
+use crate::store::derived::{self, Rating};
 use crate::store::{models, projects};
 use crate::times::{DAY, day};
-use crate::wire::{Agreement, DayCount, ModelFigures, Seconds, Stats};
+use crate::wire::{Agreement, DayCount, ModelFigures, Person, Seconds, Stats};
 
 /// `GET /projects/{p}/stats`.
 pub async fn stats(
@@ -52,7 +51,7 @@ pub async fn stats(
                 seconds_per_document: seconds(
                     derived::times(connection, project)?.into_iter().map(|millis| millis as f64 / 1000.0).collect(),
                 ),
-                agreement: agreement(&derived::said_of_shared(connection, project)?),
+                agreement: agreement(&derived::ratings_of_shared(connection, project)?),
                 models: figures.collect(),
             })
         })
@@ -60,7 +59,7 @@ pub async fn stats(
     Ok(axum::Json(stats.await?))
 }
 
-/// How long people worked on documents, in the middle and on the average.
+/// Median and mean of the time spent on documents.
 pub fn seconds(mut spent: Vec<f64>) -> Option<Seconds> {
     spent.sort_by(f64::total_cmp);
     let n = spent.len();
@@ -72,9 +71,9 @@ pub fn seconds(mut spent: Vec<f64>) -> Option<Seconds> {
     Some(Seconds { median, mean: spent.iter().sum::<f64>() / n as f64 })
 }
 
-/// How far people agree on marks on which several decided; what one person said of a mark stands beside what others said of it.
-fn agreement(said: &[Said]) -> Option<Agreement> {
-    let by_mark: Vec<&[Said]> = said.chunk_by(|one, next| one.mark == next.mark).collect();
+/// Inter-annotator agreement on marks that several annotators reviewed.
+fn agreement(ratings: &[Rating]) -> Option<Agreement> {
+    let by_mark: Vec<&[Rating]> = ratings.chunk_by(|one, next| one.mark == next.mark).collect();
     let mut common: BTreeMap<(i64, i64), usize> = BTreeMap::new();
     for of_mark in &by_mark {
         for (at, one) in of_mark.iter().enumerate() {
@@ -84,21 +83,22 @@ fn agreement(said: &[Said]) -> Option<Agreement> {
         }
     }
     let (a, b) = common.into_iter().max_by_key(|(pair, n)| (*n, std::cmp::Reverse(*pair)))?.0;
-    let of = |of_mark: &[Said], person: i64| of_mark.iter().position(|one| one.person == person);
-    let both: Vec<(&Said, &Said)> =
+    let of = |of_mark: &[Rating], person: i64| of_mark.iter().position(|one| one.person == person);
+    let both: Vec<(&Rating, &Rating)> =
         by_mark.iter().filter_map(|of_mark| Some((&of_mark[of(of_mark, a)?], &of_mark[of(of_mark, b)?]))).collect();
     let labels: Vec<(&str, &str)> =
         both.iter().map(|(one, other)| (one.label.as_str(), other.label.as_str())).collect();
-    let ratings: Vec<Vec<Option<&str>>> =
+    let by_rater: Vec<Vec<Option<&str>>> =
         by_mark.iter().map(|of_mark| of_mark.iter().map(|one| Some(one.label.as_str())).collect()).collect();
-    let places = |said: Vec<&Said>| said.into_iter().filter_map(|one| one.place.clone()).collect::<BTreeSet<_>>();
+    let places =
+        |ratings: Vec<&Rating>| ratings.into_iter().filter_map(|one| one.place.clone()).collect::<BTreeSet<_>>();
     let (of_a, of_b) = both.into_iter().unzip();
     Some(Agreement {
         cohen_kappa: cohen_kappa(&labels),
-        krippendorff_alpha: krippendorff_alpha(&ratings),
+        krippendorff_alpha: krippendorff_alpha(&by_rater),
         span_f1: span_f1(&places(of_a), &places(of_b)),
         n_both: labels.len(),
         n_several: by_mark.len(),
-        n_people: said.iter().map(|one| one.person).collect::<BTreeSet<_>>().len(),
+        n_people: ratings.iter().map(|one| one.person).collect::<BTreeSet<_>>().len(),
     })
 }

@@ -1,4 +1,4 @@
-//! Linking of texts that come one a line, answered one a line as soon as they are linked.
+//! Streaming linking: one text per line in, one result per line out.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,19 +15,18 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::Ask;
 use super::link::{check_text, document, how};
-use crate::app::App;
+use crate::batcher::How;
 use crate::engine::{Engine, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Key, who};
-use crate::lane::How;
+use crate::state::App;
 use crate::store::members::{self, Named};
-use crate::store::people::Person;
-use crate::wire::{LinkedOut, TextIn};
+use crate::wire::{LinkedOut, Person, TextIn};
 
-/// Bytes of lines that are linked together.
+/// Bytes of text per batch.
 const BATCH_BYTES: usize = 128 << 10;
 
-/// Options of a stream.
+/// Query parameters of a stream.
 #[derive(Debug, Default, Deserialize)]
 pub struct StreamOptions {
     top_k: Option<usize>,
@@ -41,18 +40,18 @@ pub struct StreamOptions {
     project: Option<i64>,
 }
 
-/// By which model texts are linked, and how.
+/// The engine and options of a stream.
 struct By {
     engine: Arc<dyn Engine>,
     how: How,
-    /// Who asks, and with which key.
+    /// The user, and the key of the session.
     person: i64,
     key: Key,
     project: Option<i64>,
 }
 
 impl By {
-    /// An error where the one who asks has logged out meanwhile, or does not see the project any more.
+    /// Fails if the user has signed out since, or does not see the project any more.
     async fn check(&self, app: &Arc<App>) -> ApiResult<()> {
         let (person, key, project) = (self.person, self.key.clone(), self.project);
         app.blocking(move |app| {
@@ -66,7 +65,7 @@ impl By {
 
 type Out = mpsc::Sender<Result<Bytes, Infallible>>;
 
-/// `POST /link/stream`: a line that cannot be linked is answered with its error, and the next one goes on.
+/// `POST /link/stream`: a line that cannot be linked gets an error, and the stream continues.
 pub async fn stream(
     State(app): State<Arc<App>>,
     person: Person,
@@ -87,7 +86,7 @@ async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
     let mut chunks = body.into_data_stream();
     let mut buffer: Vec<u8> = Vec::new();
     let mut row = 0;
-    let mut keys = app.keys();
+    let mut keys = app.permissions();
     loop {
         let chunk = tokio::select! {
             chunk = chunks.next() => chunk,
@@ -115,14 +114,14 @@ async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
     let _ = link_lines(app, &buffer, by, (&mut row, out)).await;
 }
 
-/// Links whole lines and sends the answers; an error where the client left.
+/// Links complete lines and sends the results; fails if the client has disconnected.
 async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usize, &Out)) -> Result<(), ()> {
     let mut batch = Vec::new();
     let mut n_bytes = 0;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         *row += 1;
         let text = serde_json::from_slice::<TextIn>(line).map_err(|error| {
-            ApiError::bad(format!("line {row} is no text: {error}"))
+            ApiError::bad(format!("invalid JSON in line {row}: {error}"))
                 .hint("each line is one JSON object with `id` and `text`")
         });
         match text.and_then(|text| check_text(app, &text.text).map(|()| text)) {
@@ -173,21 +172,21 @@ async fn send(
     out.send(Ok(Bytes::from(lines))).await.map_err(|_| ())
 }
 
-/// A stream waits where a single request is told to come again: its client is already waiting.
+/// Retries while the queue is full: a streaming client is already waiting.
 async fn link_when_free(
     app: &Arc<App>,
     batch: Vec<canonym_core::corpus::AnnotatedDocument>,
     by: &By,
-) -> ApiResult<crate::lane::Linked> {
+) -> ApiResult<crate::batcher::Linked> {
     for _ in 0..600 {
-        match app.lane.link(by.engine.clone(), batch.clone(), by.how).await {
+        match app.batcher.link(by.engine.clone(), batch.clone(), by.how).await {
             Err(error) if error.retry_after.is_some() => {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await
             }
             result => return result,
         }
     }
-    app.lane.link(by.engine.clone(), batch, by.how).await
+    app.batcher.link(by.engine.clone(), batch, by.how).await
 }
 
 fn error_line(row: usize, error: &ApiError) -> Bytes {

@@ -1,4 +1,4 @@
-//! Mentions of the same words: where a text has them, and how they get the decision of the one that is decided.
+//! Identical mentions: where they occur, and how a decision is applied to them.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::spans::{overlap, to_pairs};
 /// Characters of context on either side.
 const CONTEXT: usize = 40;
 
-/// A place with the same words.
+/// An occurrence of an identical mention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Where.
+    /// The span.
     pub span: Span,
-    /// The open prediction that stands exactly there.
+    /// The unreviewed prediction with exactly this span.
     pub mark: Option<i64>,
 }
 
-/// The places of `text` that have the words of a mark, and on which nobody decided. Case counts only where the mark is all upper case. Of a rejected
-/// mark they are those where a model predicted the same.
+/// The unreviewed occurrences of the text of a mark in `text`. Case matters only if the mark is all upper case. For a rejected mark only those with
+/// the same prediction.
 pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, (mark, id): (&MarkState, i64)) -> Vec<Occurrence> {
     let [_] = mark.spans.as_slice() else { return Vec::new() };
     let is_decided = |span: Span| {
@@ -43,7 +43,7 @@ pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, (mark, id): (&M
         .collect()
 }
 
-/// Where `words` stand in `text` as words of their own.
+/// Occurrences of `words` in `text` as whole words.
 pub fn places(text: &str, words: &str) -> Vec<Span> {
     let all_upper = words.chars().any(char::is_uppercase) && !words.chars().any(char::is_lowercase);
     let same = |a: char, b: char| match (all_upper, a.is_ascii() && b.is_ascii()) {
@@ -75,7 +75,7 @@ pub fn places(text: &str, words: &str) -> Vec<Span> {
     found
 }
 
-/// What is decided on an occurrence so that it says what `mark` says.
+/// The decisions that make an occurrence equal to `mark`.
 pub fn decisions(text: &str, mark: &MarkState, occurrence: &Occurrence) -> Vec<Decision> {
     if mark.state == State::Rejected {
         return occurrence.mark.map(|mark| Decision::Reject { mark }).into_iter().collect();
@@ -96,7 +96,7 @@ pub fn decisions(text: &str, mark: &MarkState, occurrence: &Occurrence) -> Vec<D
     }
 }
 
-/// What stands around a place.
+/// The text around a span.
 pub fn context(text: &str, span: Span) -> String {
     let (before, rest) = text.split_at(span.start as usize);
     let start = before.char_indices().rev().nth(CONTEXT - 1).map_or(0, |(at, _)| at);

@@ -1,7 +1,9 @@
-//! Annotations of files and models to marks, and marks to annotations.
+//! Conversion of annotations of files and models to marks, and back.
 //!
-//! What a project knows of a mark and files have no field for travels as attributes: JSONL, BioC (infons) and brat (attributes and notes) hold
-//! all of them, TeXoo its `source`.
+//! What files have no field for is written as attributes: JSONL, BioC (infons) and brat (attributes and notes) hold
+//! all of them, TeXoo only `source`.
+
+use std::collections::HashMap;
 
 use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym_core::kb::KnowledgeBase;
@@ -12,31 +14,31 @@ use crate::times::{Millis, rfc3339};
 /// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
 pub const SOURCE: &str = "source";
 
-/// Attribute: who decided.
+/// Attribute: the annotator.
 pub const ANNOTATOR: &str = "annotator";
 
-/// Attribute: when that was.
+/// Attribute: the time of the decision.
 const UPDATED_AT: &str = "updated_at";
 
 /// Attribute: the model that predicted the mention.
 const MODEL: &str = "model";
 
-/// Attribute: `true` where somebody is not sure.
+/// Attribute: `true` if marked as unsure.
 const UNSURE: &str = "unsure";
 
-/// Attribute: remarks on the mention.
+/// Attribute: comments on the mention.
 const COMMENT: &str = "comment";
 
-/// What annotations of a file become that do not say who made them. Those of a system are predictions either way.
+/// How annotations without a recorded source are imported. Those of a system are predictions either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmarked {
-    /// Predictions, for people to look at.
+    /// As unreviewed predictions.
     Pred,
-    /// GOLD.
+    /// As gold annotations.
     Gold,
 }
 
-/// Whether an annotation says who made it, or shows that a system did.
+/// Whether an annotation has a recorded source, or signs of a system.
 pub fn is_marked(annotation: &Annotation) -> bool {
     annotation.is_linked() || said_source(&annotation.attributes).is_some()
 }
@@ -49,26 +51,26 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|one| one.name == name).map(|one| one.value.as_str()).filter(|value| !value.is_empty())
 }
 
-/// Whether an attribute of this name is one that [`tell_origin`] writes.
+/// Whether [`tell_origin`] writes attributes of this name.
 pub fn is_origin(name: &str) -> bool {
     [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, COMMENT].contains(&name)
 }
 
-/// Takes the remarks out of attributes.
+/// Removes the comments from attributes.
 pub fn take_comment(attributes: &mut Vec<Attribute>) -> Option<String> {
     let at = attributes.iter().position(|one| one.name == COMMENT && !one.value.trim().is_empty())?;
     Some(attributes.remove(at).value)
 }
 
-/// Remarks as an attribute.
+/// Comments as an attribute.
 pub fn comment(remarks: &[String]) -> Attribute {
     Attribute { name: COMMENT.to_owned(), value: remarks.join(" | ") }
 }
 
-/// Ids by which files say that no concept is meant.
+/// IDs that stand for "no concept" in files.
 const NO_CONCEPT: [&str; 5] = ["-1", "-", "NIL", "None", "CUI-less"];
 
-/// An annotation of a file as a mark: GOLD or USER where it says so, an open prediction where it says that a system made it, else as `unmarked` says.
+/// Converts an annotation of a file to a mark: gold or user if recorded so, a prediction if a system made it, otherwise by `unmarked`.
 pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, unmarked: Unmarked, at: Millis) -> MarkState {
     let source = match said_source(&annotation.attributes).map(|said| said.value.as_str()) {
         Some("GOLD") => Source::Gold,
@@ -108,7 +110,7 @@ pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, unmarked: Unmarked, 
     }
 }
 
-/// The concept that ids name: the first that the knowledge base has, else the first as it is written.
+/// The concept of a list of IDs: the first one in the knowledge base, otherwise the first as written.
 fn concept_of(kb: &KnowledgeBase, ids: &[&str]) -> Option<Named> {
     let named: Vec<&str> = ids.iter().copied().filter(|id| !NO_CONCEPT.contains(id)).collect();
     let parts = named.iter().flat_map(|id| std::iter::once(*id).chain(id.split(['|', '+', ','])));
@@ -119,7 +121,7 @@ fn concept_of(kb: &KnowledgeBase, ids: &[&str]) -> Option<Named> {
     }
 }
 
-/// An annotation of a model as an open PRED mark.
+/// Converts an annotation of a model to an unreviewed prediction.
 pub fn of_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
     let best = annotation.candidates.first().filter(|_| !annotation.nil);
     MarkState {
@@ -141,7 +143,7 @@ pub fn of_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
     }
 }
 
-/// Whether the ids of a file leave out the prefix that the knowledge base adds: `D003693` for `MESH:D003693`. `None` where no mark shows it.
+/// Whether the IDs of a file omit the prefix of the knowledge base: `D003693` for `MESH:D003693`. `None` if no mark shows it.
 pub fn has_raw_ids<'a>(kb: &KnowledgeBase, marks: impl IntoIterator<Item = &'a MarkState>) -> Option<bool> {
     let is_raw = |mark: &MarkState| {
         let original = mark.original.as_ref()?;
@@ -152,7 +154,7 @@ pub fn has_raw_ids<'a>(kb: &KnowledgeBase, marks: impl IntoIterator<Item = &'a M
     marks.into_iter().find_map(is_raw)
 }
 
-/// Writes the ids of an annotation as [`has_raw_ids`] has them.
+/// Removes the prefix from the IDs of an annotation.
 pub fn strip_ids(kb: &KnowledgeBase, annotation: &mut Annotation) {
     let raw = |id: &mut String| {
         if let Some(concept) = kb.find(id).filter(|concept| kb.id(*concept) == id) {
@@ -163,7 +165,7 @@ pub fn strip_ids(kb: &KnowledgeBase, annotation: &mut Annotation) {
     annotation.candidates.iter_mut().for_each(|candidate| raw(&mut candidate.id));
 }
 
-/// A mark as files have it. Only open predictions carry scores and candidates: what people decided is gold.
+/// Converts a mark to an annotation of a file. Only unreviewed predictions have scores and candidates.
 pub fn to_file(mark: &MarkState) -> Annotation {
     let original = mark.original.clone().unwrap_or_default();
     let is_as_read = mark.original.is_some() && original.concept.as_deref() == mark.concept_id();
@@ -193,10 +195,10 @@ pub fn to_file(mark: &MarkState) -> Annotation {
     }
 }
 
-/// Writes into an annotation what the project knows of its mark: where it comes from, who decided and when, whether they are sure, and remarks.
+/// Adds source, annotator, time, unsure flag and comments of a mark as attributes.
 pub fn tell_origin(annotation: &mut Annotation, mark: &MarkState, by: Option<&str>, remarks: &[String]) {
     let said = said_source(&annotation.attributes).map(|said| said.value.clone());
-    // Open predictions of others that were called SILVER stay so.
+    // Imported SILVER predictions stay SILVER.
     let source = said.clone().filter(|said| said == "SILVER" && mark.is_open());
     let source = source.unwrap_or_else(|| mark.source.word().to_owned());
     match said {
@@ -233,13 +235,21 @@ fn replace(attributes: &mut [Attribute], (name, before): (&str, &str), after: &s
     }
 }
 
-/// A remark on one line, with who made it and when; one that came with a file says so itself.
+/// A comment on one line, with author and time; imported comments already have them.
 pub fn remark(by: &str, at: &str, text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
     if text.starts_with('[') { text } else { format!("[{by}, {at}] {text}") }
 }
 
-/// Who decided, as the file of a mark says it.
+/// The annotator recorded in the file of a mark.
 pub fn annotator(original: &Original) -> Option<&str> {
     original.attributes.iter().find(|(name, _)| name == ANNOTATOR).map(|(_, value)| value.as_str())
+}
+
+/// The annotator of a mark, here or recorded in its file.
+pub fn decided_by(mark: &MarkState, names: &HashMap<i64, String>) -> Option<String> {
+    match mark.by {
+        Some(by) => names.get(&by).cloned(),
+        None => mark.original.as_ref().and_then(annotator).map(str::to_owned),
+    }
 }

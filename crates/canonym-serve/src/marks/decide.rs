@@ -1,4 +1,4 @@
-//! What people decide on marks, and what each decision changes.
+//! Decisions on marks, and what each of them changes.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,120 +9,120 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::disagree::{SETTLE, fitness};
-use super::predict::Said;
+use super::predict::Reviewed;
 use super::{Change, Changes, MarkState, Named, Source, State, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
 use crate::times::Millis;
 
-/// The longest time that is kept of one document.
+/// The longest time recorded for a document.
 const MOST_SECONDS: f64 = 24.0 * 3600.0;
 
-/// One decision.
+/// A decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Decision {
-    /// A new mark.
+    /// Adds an annotation.
     Add {
-        /// Where.
+        /// Spans in code points, ends exclusive.
         #[schema(value_type = Vec<Vec<usize>>)]
         spans: Pairs,
-        /// Its type.
+        /// The semantic type.
         #[serde(default, rename = "type")]
         kind: Option<String>,
-        /// Its concept.
+        /// The ID of the concept.
         #[serde(default)]
         concept: Option<String>,
-        /// Whether there is none.
+        /// Whether no concept matches.
         #[serde(default)]
         is_nil: bool,
     },
-    /// A mark is right.
+    /// Accepts an annotation.
     Accept {
-        /// Which.
+        /// The annotation.
         mark: i64,
     },
-    /// A mark is wrong.
+    /// Rejects an annotation.
     Reject {
-        /// Which.
+        /// The annotation.
         mark: i64,
     },
-    /// Another concept is meant.
+    /// Links it to another concept.
     Concept {
-        /// Which mark.
+        /// The annotation.
         mark: i64,
-        /// The concept.
+        /// The ID of the concept.
         concept: String,
     },
-    /// No concept is meant.
+    /// Sets it to no matching concept.
     Nil {
-        /// Which mark.
+        /// The annotation.
         mark: i64,
     },
-    /// Whether one is sure.
+    /// Marks it as unsure, or not.
     Unsure {
-        /// Which mark.
+        /// The annotation.
         mark: i64,
-        /// Whether not.
+        /// Whether it is unsure.
         value: bool,
     },
-    /// It stands elsewhere.
+    /// Changes its boundaries.
     Spans {
-        /// Which mark.
+        /// The annotation.
         mark: i64,
-        /// Where.
+        /// Spans in code points, ends exclusive.
         #[schema(value_type = Vec<Vec<usize>>)]
         spans: Pairs,
     },
-    /// A mark that somebody made is taken away.
+    /// Deletes an annotation that a person added.
     Delete {
-        /// Which mark.
+        /// The annotation.
         mark: i64,
     },
-    /// It has another type.
+    /// Changes its type.
     Type {
-        /// Which mark.
+        /// The annotation.
         mark: i64,
-        /// The type.
+        /// The semantic type.
         #[serde(rename = "type")]
         kind: String,
     },
-    /// What stands in a place of which people said different things.
+    /// Resolves a conflict between annotators.
     Settle {
-        /// All marks there.
+        /// All annotations involved.
         marks: Vec<i64>,
-        /// What stands there; nothing where it is no mention.
+        /// The mentions to keep; empty for "not a mention".
         keep: Vec<Keep>,
     },
-    /// The document is done, or not.
+    /// Finishes or reopens the document.
     Finish {
-        /// Whether it is.
+        /// Whether it is finished.
         value: bool,
-        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done.
+        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done. Needed where there are some.
         #[serde(default)]
         accepts: Option<usize>,
-        /// How long one worked on it, in seconds, without pauses; the page measures it.
+        /// Seconds spent on the document without pauses, measured in the browser.
         #[serde(default)]
         seconds: Option<f64>,
     },
 }
 
-/// A mention that stands in a settled place.
+/// A mention of a resolved conflict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Keep {
-    /// Where.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// Its concept.
+    /// The ID of the concept.
     #[serde(default)]
     pub concept: Option<String>,
-    /// Whether there is none.
+    /// Whether no concept matches.
     #[serde(default)]
     pub is_nil: bool,
 }
 
 impl Decision {
-    /// The word under which it is kept.
+    /// The kind of its event.
     pub fn word(&self) -> &'static str {
         match self {
             Decision::Add { .. } => "add",
@@ -139,7 +139,7 @@ impl Decision {
         }
     }
 
-    /// How long one worked until then, in seconds; a clock that went wrong counts as a day at most.
+    /// Seconds spent on the document; at most a day, in case of a wrong clock.
     pub fn seconds(&self) -> Option<f64> {
         match self {
             Decision::Finish { value: true, seconds, .. } => seconds.map(|seconds| seconds.clamp(0.0, MOST_SECONDS)),
@@ -147,7 +147,7 @@ impl Decision {
         }
     }
 
-    /// The marks that it is about.
+    /// The marks concerned.
     pub fn marks(&self) -> &[i64] {
         match self {
             Decision::Add { .. } | Decision::Finish { .. } => &[],
@@ -164,28 +164,28 @@ impl Decision {
     }
 }
 
-/// A document on which somebody decides.
-pub struct Desk<'a> {
-    /// Where concepts are looked up.
+/// The state of a document while decisions are applied.
+pub struct DocumentState<'a> {
+    /// The terminology.
     pub kb: &'a KnowledgeBase,
     /// The text.
     pub text: &'a str,
-    /// Its marks, those that are not shown included.
+    /// All its marks, hidden ones included.
     pub marks: BTreeMap<i64, MarkState>,
     /// Whether it is finished.
     pub is_finished: bool,
-    /// What finishing it changed; empty where it is open.
+    /// The changes of the event that finished it; empty if it is open.
     pub finished_with: Vec<Change>,
-    /// Who decides.
+    /// The user who decides.
     pub user: i64,
-    /// When.
+    /// The time of the decision.
     pub at: Millis,
-    /// The id of the next mark.
+    /// The number of the next mark.
     pub next_mark: i64,
 }
 
-impl Desk<'_> {
-    /// What a decision changes; later decisions build on it.
+impl DocumentState<'_> {
+    /// Applies a decision and returns its changes.
     pub fn decide(&mut self, decision: &Decision) -> ApiResult<Changes> {
         let mut changes = Changes::default();
         match decision {
@@ -240,7 +240,7 @@ impl Desk<'_> {
         Ok(changes)
     }
 
-    /// A mention that somebody marked. Where an open prediction stands in the same place it becomes that of the person.
+    /// Adds a mention. An unreviewed prediction with the same spans is changed instead.
     fn placed(&mut self, mark: MarkState, has_kind: bool) -> ApiResult<Change> {
         let same = self.marks.iter().find(|(_, other)| other.is_open() && other.spans == mark.spans);
         let Some(id) = same.map(|(id, _)| *id) else {
@@ -256,17 +256,19 @@ impl Desk<'_> {
         })
     }
 
-    /// Every open prediction as accepted; an error where there are others than the person was told of.
+    /// Every open prediction as accepted; an error where there are others than the person was told of, or some and the person was told of none.
     fn accepted(&self, told: Option<usize>) -> ApiResult<Vec<Change>> {
         let open: Vec<i64> = self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
-        if let Some(told) = told.filter(|told| *told != open.len()) {
-            let message = format!("finishing would accept {} open predictions, not {told}", open.len());
-            return Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"));
-        }
-        open.into_iter().map(|id| self.changed(id, |_| ())).collect()
+        let n = open.len();
+        let message = match told {
+            None if n > 0 => format!("finishing would accept {n} open predictions, and `accepts` does not say so"),
+            Some(told) if told != n => format!("finishing would accept {n} open predictions, not {told}"),
+            _ => return open.into_iter().map(|id| self.changed(id, |_| ())).collect(),
+        };
+        Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"))
     }
 
-    /// What finishing accepted as it was before, where nobody has decided since.
+    /// Undoes what finishing accepted, where nobody has decided since.
     fn reopened(&self) -> Vec<Change> {
         let unchanged = |change: &&Change| change.after.as_ref() == self.marks.get(&change.id);
         let back =
@@ -274,10 +276,10 @@ impl Desk<'_> {
         self.finished_with.iter().filter(unchanged).map(back).collect()
     }
 
-    /// Takes open predictions away that say what a person now says there: the next prediction would leave them out.
+    /// Removes unreviewed predictions that a human annotation now repeats, as the next prediction would.
     fn drop_repeated(&self, changes: &mut Changes) {
         let made = changes.marks.iter().filter_map(|change| change.after.as_ref());
-        let said = Said::by(made.filter(|mark| mark.is_human()));
+        let said = Reviewed::by(made.filter(|mark| mark.is_human()));
         let changed: HashSet<i64> = changes.marks.iter().map(|change| change.id).collect();
         let is_repeated = |(id, mark): &(&i64, &MarkState)| {
             mark.is_open() && !mark.is_unsure && !changed.contains(id) && said.has(mark)
@@ -291,7 +293,7 @@ impl Desk<'_> {
         changes.marks.extend(repeated);
     }
 
-    /// Takes a change over into the marks at hand.
+    /// Applies changes to the state.
     pub fn apply(&mut self, changes: &Changes) {
         for change in &changes.marks {
             match &change.after {
@@ -306,12 +308,12 @@ impl Desk<'_> {
 
     fn get(&self, id: i64) -> ApiResult<&MarkState> {
         self.marks.get(&id).filter(|mark| !mark.is_deleted).ok_or_else(|| {
-            ApiError::not_found(format!("this document has no mark {id}"))
-                .hint("read the document again; it may have been deleted")
+            ApiError::not_found(format!("mention {id} not found in this document"))
+                .hint("reload the document; it may have been deleted")
         })
     }
 
-    /// A change that makes the mark one of the user.
+    /// A change that makes the mark the user's.
     fn changed(&self, id: i64, change: impl FnOnce(&mut MarkState)) -> ApiResult<Change> {
         let before = self.get(id)?.clone();
         let mut after = MarkState {
@@ -334,22 +336,22 @@ impl Desk<'_> {
     fn deleted(&self, id: i64) -> ApiResult<Change> {
         let before = self.get(id)?.clone();
         if before.source != Source::User {
-            let message = format!("mark {id} is {} and was not made by a person", before.source.word());
-            return Err(ApiError::bad(message).hint("reject it; a rejected mark is hidden and never trained on"));
+            let message = format!("mention {id} is {} and was not added by a person", before.source.word());
+            return Err(ApiError::bad(message).hint("reject it; rejected mentions are hidden and never trained on"));
         }
         let after = MarkState { is_deleted: true, by: Some(self.user), at: self.at, ..before.clone() };
         Ok(Change { id, before: Some(before), after: Some(after) })
     }
 
-    /// Every mark of the place is changed, if only to be the same again: so the event tells what was settled.
+    /// Includes every mark of the conflict, changed or not, so that the event records what was resolved.
     fn settled(&mut self, marks: &[i64], keep: &[Keep]) -> ApiResult<Vec<Change>> {
         if marks.is_empty() {
-            return Err(ApiError::bad("no mark is to be settled").hint("give the `marks` of the disagreement"));
+            return Err(ApiError::bad("`marks` is empty").hint("give the `marks` of the disagreement"));
         }
         let mut left: BTreeMap<i64, MarkState> = BTreeMap::new();
         for id in marks {
             let mark = self.marks.get(id).ok_or_else(|| {
-                ApiError::not_found(format!("this document has no mark {id}")).hint("read the disagreements again")
+                ApiError::not_found(format!("mention {id} not found in this document")).hint("reload the disagreements")
             })?;
             left.insert(*id, mark.clone());
         }
@@ -385,7 +387,7 @@ impl Desk<'_> {
     fn added(&self, spans: &Pairs, kind: Option<&str>, concept: Option<&str>, is_nil: bool) -> ApiResult<MarkState> {
         let spans = from_pairs(&OffsetMap::new(self.text), spans)?;
         if concept.is_some() && is_nil {
-            return Err(ApiError::bad("a mark has a concept or is said to have none, not both"));
+            return Err(ApiError::bad("give either `concept` or `is_nil`, not both"));
         }
         let concept = concept.map(|id| self.concept(id)).transpose()?;
         let of_concept = concept.as_ref().and_then(|concept| {
@@ -416,10 +418,10 @@ impl Desk<'_> {
             let near = nearest_ids(self.kb, id, 1).first().map(|near| self.kb.id(*near).to_owned());
             let hint = match near {
                 Some(near) => format!("did you mean {near}?"),
-                None => "find it by name with GET /api/v1/kb/search".to_owned(),
+                None => "search by name with GET /api/v1/kb/search".to_owned(),
             };
             let shown: String = id.chars().take(80).collect();
-            return Err(ApiError::bad(format!("the terminology has no concept `{shown}`")).hint(hint));
+            return Err(ApiError::bad(format!("concept `{shown}` not found")).hint(hint));
         };
         Ok(Named { id: self.kb.id(found).to_owned(), name: self.kb.preferred_name(found).to_owned() })
     }
@@ -428,7 +430,7 @@ impl Desk<'_> {
 fn checked_type(kind: &str) -> ApiResult<String> {
     let kind = kind.trim();
     if kind.len() > 200 || kind.chars().any(char::is_control) {
-        return Err(ApiError::bad("a type is a line of up to 200 bytes"));
+        return Err(ApiError::bad("a type may have at most 200 bytes on one line"));
     }
     Ok(kind.to_owned())
 }

@@ -1,34 +1,33 @@
-//! Places of a document of which people said different things.
+//! Conflicts between the annotators of a document.
 //!
-//! What somebody last said of a mark is read off the events; what they took back does not count. Two people disagree where they said different things
-//! of one mark, or where each marked overlapping text in a way that the other did not. Settling is the word of the one who settles: all who had said
-//! something abide by it, and whoever says otherwise later opens the place again. Nothing that was said is lost, since events stay.
+//! The last decision of each annotator on each mark is read from the events; undone decisions do not count. Two annotators conflict if they decided
+//! differently on one mark, or if each has overlapping mentions that the other has not. A settle event overrides earlier decisions; later decisions
+//! reopen the conflict. All original decisions stay in the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use canonym_core::text::Span;
 
-use super::{MarkState, Named, State};
+use super::{Event, MarkState, Named, State};
 use crate::spans::overlap;
-use crate::store::events::Event;
 use crate::times::Millis;
 
-/// The word under which settling is kept.
+/// The kind of settle events.
 pub const SETTLE: &str = "settle";
 
-/// Events that say nothing of a mark.
+/// Kinds of events that are not decisions on a mark.
 const SILENT: [&str; 6] = ["import", "predict", "comment", "undo", "redo", "unsure"];
 
-/// What is said to stand somewhere.
+/// A mention that an annotator decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The mark.
     pub mark: i64,
-    /// Its spans, in bytes.
+    /// Spans in bytes.
     pub spans: Vec<Span>,
-    /// The text under them.
+    /// The text of the spans.
     pub text: String,
-    /// The concept; `None` where none is meant or chosen.
+    /// The concept; `None` if there is none.
     pub concept: Option<Named>,
 }
 
@@ -40,43 +39,43 @@ impl Claim {
     }
 }
 
-/// What somebody last said of a mark.
+/// The last decision of an annotator on a mark.
 #[derive(Debug, Clone)]
-struct Said {
+struct LastDecision {
     claim: Claim,
-    /// Whether it is a mention.
+    /// Whether it is kept as a mention.
     is_kept: bool,
     at: Millis,
     is_settled: bool,
-    /// Who said it: the person, or the one who settled it.
+    /// Who decided: the annotator, or whoever settled the conflict.
     by: i64,
 }
 
-/// An answer to what stands in a place, and those who gave it.
+/// An answer in a conflict, and the annotators who gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Who, and when.
+    /// The annotators, and when they decided.
     pub people: Vec<(i64, Millis)>,
-    /// What stands there; nothing where it is no mention.
+    /// The mentions; empty for "not a mention".
     pub claims: Vec<Claim>,
 }
 
-/// A place of which people said different things.
+/// A conflict between annotators.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The marks there, in order.
+pub struct Conflict {
+    /// The marks involved, in order.
     pub marks: Vec<i64>,
-    /// From the first to the last byte of them.
+    /// The span from the first to the last byte of them.
     pub hull: Span,
-    /// The answers, the one of most people first.
+    /// The answers, most frequent first.
     pub answers: Vec<Answer>,
-    /// Whether it was settled and somebody said otherwise since.
+    /// Whether it was settled and reopened by a later decision.
     pub is_reopened: bool,
 }
 
-/// The places of a document of which people said different things, in the order of the text.
-pub fn places(events: &[Event]) -> Vec<Place> {
-    let said = last_said(events);
+/// The conflicts of a document, in text order.
+pub fn conflicts(events: &[Event]) -> Vec<Conflict> {
+    let said = last_decisions(events);
     let kept: BTreeMap<i64, BTreeSet<Key<'_>>> = said
         .iter()
         .map(|(person, said)| (*person, said.values().filter(|one| one.is_kept).map(|one| one.claim.key()).collect()))
@@ -97,13 +96,13 @@ pub fn places(events: &[Event]) -> Vec<Place> {
     for mark in marks {
         groups.entry(first(&joined, mark)).or_default().push(mark);
     }
-    let mut places: Vec<Place> = groups.into_values().map(|marks| place(&said, marks)).collect();
-    places.sort_by_key(|place| (place.hull.start, place.marks[0]));
-    places
+    let mut conflicts: Vec<Conflict> = groups.into_values().map(|marks| conflict(&said, marks)).collect();
+    conflicts.sort_by_key(|conflict| (conflict.hull.start, conflict.marks[0]));
+    conflicts
 }
 
-/// What each person last said of each mark.
-fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
+/// The last decision of each annotator on each mark.
+fn last_decisions(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, LastDecision>> {
     let mut undone = BTreeSet::new();
     for event in events {
         match (event.kind.as_str(), event.undoes) {
@@ -112,24 +111,24 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
             _ => false,
         };
     }
-    let mut said: BTreeMap<i64, BTreeMap<i64, Said>> = BTreeMap::new();
+    let mut said: BTreeMap<i64, BTreeMap<i64, LastDecision>> = BTreeMap::new();
     let counts = |event: &&Event| !SILENT.contains(&event.kind.as_str()) && !undone.contains(&event.batch);
     for event in events.iter().filter(counts) {
         let Some(person) = event.person else { continue };
         let is_settled = event.kind == SETTLE;
-        // A document that is opened again has the predictions back that finishing accepted.
+        // Reopening a document restores the predictions that finishing accepted.
         for change in event.changes.marks.iter().filter(|change| change.is_open_again()) {
             said.values_mut().for_each(|of| {
                 of.remove(&change.id);
             });
         }
-        let words: Vec<Said> = event
+        let words: Vec<LastDecision> = event
             .changes
             .marks
             .iter()
             .filter(|change| !change.is_open_again())
             .filter_map(|change| Some((change.id, change.after.as_ref()?)))
-            .map(|(id, mark)| Said {
+            .map(|(id, mark)| LastDecision {
                 claim: claim(id, mark),
                 is_kept: mark.is_listed(),
                 at: event.at,
@@ -138,7 +137,7 @@ fn last_said(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, Said>> {
             })
             .collect();
         if is_settled {
-            let spoke = |of: &BTreeMap<i64, Said>| words.iter().any(|word| of.contains_key(&word.claim.mark));
+            let spoke = |of: &BTreeMap<i64, LastDecision>| words.iter().any(|word| of.contains_key(&word.claim.mark));
             for others in said.values_mut().filter(|of| spoke(of)) {
                 others.extend(words.iter().map(|word| (word.claim.mark, word.clone())));
             }
@@ -152,12 +151,17 @@ fn claim(mark: i64, state: &MarkState) -> Claim {
     Claim { mark, spans: state.spans(), text: state.text.clone(), concept: state.concept.clone() }
 }
 
-/// The words of two people that are about one mark, or about overlapping marks of which neither saw that of the other.
-fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> Vec<(&'a Said, &'a Said)> {
-    let mut pairs: Vec<(&Said, &Said)> = one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
-    let alone = |of: &'a BTreeMap<i64, Said>, beside: &'a BTreeMap<i64, Said>| -> Vec<&'a Said> {
-        of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, said)| said).collect()
-    };
+/// Decisions of two annotators on one mark, or on overlapping marks that only one of them has.
+fn across<'a>(
+    one: &'a BTreeMap<i64, LastDecision>,
+    other: &'a BTreeMap<i64, LastDecision>,
+) -> Vec<(&'a LastDecision, &'a LastDecision)> {
+    let mut pairs: Vec<(&LastDecision, &LastDecision)> =
+        one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
+    let alone =
+        |of: &'a BTreeMap<i64, LastDecision>, beside: &'a BTreeMap<i64, LastDecision>| -> Vec<&'a LastDecision> {
+            of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, said)| said).collect()
+        };
     let others = alone(other, one);
     for said in alone(one, other) {
         let over = others.iter().filter(|beside| overlap(&said.claim.spans, &beside.claim.spans));
@@ -166,8 +170,8 @@ fn across<'a>(one: &'a BTreeMap<i64, Said>, other: &'a BTreeMap<i64, Said>) -> V
     pairs
 }
 
-/// Whether two words are not the same; `kept` is all that each of the two says stands in the document.
-fn differ(one: &Said, other: &Said, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
+/// Whether two decisions differ; `kept` holds all mentions of each of the two annotators.
+fn differ(one: &LastDecision, other: &LastDecision, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
     let (a, b) = (one.claim.key(), other.claim.key());
     let is_same_mark = one.claim.mark == other.claim.mark;
     match (one.is_kept, other.is_kept) {
@@ -193,11 +197,11 @@ fn join(joined: &mut BTreeMap<i64, i64>, one: i64, other: i64) {
     joined.insert(a.max(b), a.min(b));
 }
 
-fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
+fn conflict(said: &BTreeMap<i64, BTreeMap<i64, LastDecision>>, marks: Vec<i64>) -> Conflict {
     let mut answers: Vec<Answer> = Vec::new();
     let (mut is_reopened, mut hull): (bool, Option<Span>) = (false, None);
     for (person, of) in said {
-        let words: Vec<&Said> =
+        let words: Vec<&LastDecision> =
             marks.iter().filter_map(|mark| of.get(mark)).filter(|word| word.by == *person).collect();
         let Some(at) = words.iter().map(|word| word.at).max() else { continue };
         let mut claims: Vec<Claim> = Vec::new();
@@ -219,10 +223,10 @@ fn place(said: &BTreeMap<i64, BTreeMap<i64, Said>>, marks: Vec<i64>) -> Place {
         }
     }
     answers.sort_by_key(|answer| (std::cmp::Reverse(answer.people.len()), answer.claims.is_empty()));
-    Place { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
+    Conflict { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
 }
 
-/// How well a mark can become what is claimed, greatest best.
+/// How close a mark is to a wanted mention; the greatest is best.
 pub fn fitness(mark: &MarkState, spans: &[(u32, u32)], concept: Option<&str>) -> (bool, bool, bool) {
     (mark.spans == spans, mark.concept_id() == concept, mark.state != State::Rejected)
 }
@@ -274,9 +278,9 @@ mod tests {
     fn check(rows: &[Row], expected: Expect) {
         let events: Vec<Event> = rows.iter().enumerate().map(|(row, one)| event(row, *one)).collect();
         let mut text = String::new();
-        for place in places(&events) {
-            text += &format!("{:?}{}", place.marks, if place.is_reopened { " again" } else { "" });
-            for answer in &place.answers {
+        for conflict in conflicts(&events) {
+            text += &format!("{:?}{}", conflict.marks, if conflict.is_reopened { " again" } else { "" });
+            for answer in &conflict.answers {
                 let people: Vec<String> = answer.people.iter().map(|(person, _)| person.to_string()).collect();
                 let claim = |claim: &Claim| {
                     let concept = claim.concept.as_ref().map_or("-", |concept| concept.id.as_str());

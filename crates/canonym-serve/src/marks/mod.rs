@@ -1,6 +1,6 @@
-//! Marks: what is said of places in a document, by whom, and how that changes.
+//! Marks: the annotations of a document, who made them, and how they change.
 //!
-//! A mark is never changed but by an event, which holds it before and after ([`Change`]). Undoing is an event that turns the change round.
+//! A mark only changes by an event, which holds its state before and after ([`Change`]). Undo is an event with the inverse changes.
 
 pub mod alike;
 pub mod convert;
@@ -15,21 +15,21 @@ use utoipa::ToSchema;
 
 use crate::times::Millis;
 
-/// Where a mark comes from.
+/// Where an annotation comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Source {
-    /// It came with the documents.
+    /// Imported with the document.
     #[default]
     Gold,
-    /// A person made, corrected or confirmed it.
+    /// Added, corrected or accepted by a person.
     User,
-    /// A model made it.
+    /// Predicted by a model.
     Pred,
 }
 
 impl Source {
-    /// The word that files and people see.
+    /// The name in files and in the API.
     pub fn word(self) -> &'static str {
         match self {
             Source::Gold => "GOLD",
@@ -39,20 +39,20 @@ impl Source {
     }
 }
 
-/// Whether a person has decided.
+/// Whether a person has reviewed an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Nobody has.
+    /// Not reviewed.
     Open,
-    /// It is right.
+    /// Accepted.
     Accepted,
-    /// It is wrong, and is never trained on.
+    /// Rejected: hidden, and never trained on.
     Rejected,
 }
 
 impl State {
-    /// The word that files and people see.
+    /// The name in files and in the API.
     pub fn word(self) -> &'static str {
         match self {
             State::Open => "open",
@@ -65,122 +65,122 @@ impl State {
 /// A concept with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Named {
-    /// The id, such as `MESH:D003693`.
+    /// The ID, such as `MESH:D003693`.
     pub id: String,
     /// The preferred name.
     pub name: String,
 }
 
-/// A concept that a model considered.
+/// A candidate concept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CandidateRow {
-    /// The id.
+    /// The ID.
     pub id: String,
     /// The preferred name.
     pub name: String,
-    /// How likely it is meant, 0 to 1.
+    /// The probability, 0 to 1.
     pub score: f64,
 }
 
 impl CandidateRow {
-    /// A candidate with its score rounded as files have it.
+    /// A candidate with its score rounded as in files.
     pub fn of(record: &CandidateRecord) -> CandidateRow {
         CandidateRow { id: record.id.clone(), name: record.name.clone(), score: rounded(record.score) }
     }
 }
 
-/// A score without the last bits of a sum.
+/// A score rounded to four decimals.
 pub fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1e4).round() / 1e4
 }
 
-/// What the file of a GOLD mark said of it and the interface does not show; kept so that it can be written again.
+/// Fields of an imported annotation that the API does not show, kept for export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Original {
-    /// The concept that was read out of `ids`; while it is that of the mark, the ids are written again.
+    /// The concept read from `ids`; while the mark still has it, the IDs are written unchanged.
     pub concept: Option<String>,
-    /// The ids as they were written.
+    /// The IDs as written.
     pub ids: Vec<String>,
-    /// The text as it was written.
+    /// The text as written.
     pub text: String,
-    /// What the source called it.
+    /// The key in the source.
     pub key: String,
-    /// Names of parts.
+    /// Names of the parts of a composite mention.
     pub parts: Vec<String>,
-    /// Names and values.
+    /// Attributes, as names and values.
     pub attributes: Vec<(String, String)>,
-    /// What it came as; files of GOLD are taken to have every mention.
+    /// The source that it was imported with; files of gold annotations are taken to be complete.
     #[serde(default)]
     pub source: Source,
 }
 
-/// A mark at one time.
+/// The state of a mark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MarkState {
-    /// Its spans, in bytes.
+    /// Spans in bytes.
     pub spans: Vec<(u32, u32)>,
-    /// The text under them.
+    /// The text of the spans.
     pub text: String,
-    /// The type; empty where none is known.
+    /// The semantic type; empty if unknown.
     pub kind: String,
     /// Where it comes from.
     pub source: Source,
-    /// Whether a person has decided.
+    /// Whether a person has reviewed an annotation.
     pub state: State,
-    /// The concept, where there is one.
+    /// The concept, if any.
     pub concept: Option<Named>,
-    /// Whether it is decided that there is none.
+    /// Whether a person decided that no concept matches.
     pub is_nil: bool,
-    /// Whether somebody is not sure.
+    /// Whether it is marked as unsure.
     pub is_unsure: bool,
-    /// How sure the model is.
+    /// The model's score.
     pub score: Option<f64>,
-    /// What the model considered, best first.
+    /// The model's candidates, best first.
     pub candidates: Vec<CandidateRow>,
     /// Who decided last.
     pub by: Option<i64>,
-    /// When it was changed.
+    /// When it was last changed.
     pub at: Millis,
-    /// The model that made it.
+    /// The model that predicted it.
     pub model: Option<String>,
-    /// Whether it was taken away by the one who made it.
+    /// Whether the person who added it deleted it.
     pub is_deleted: bool,
-    /// What its file said.
+    /// What its file said, for export.
     pub original: Option<Original>,
 }
 
 impl MarkState {
-    /// Its spans.
+    /// The spans.
     pub fn spans(&self) -> Vec<Span> {
         self.spans.iter().map(|&(start, end)| Span { start, end }).collect()
     }
 
-    /// The id of its concept.
+    /// The ID of its concept.
     pub fn concept_id(&self) -> Option<&str> {
         self.concept.as_ref().map(|concept| concept.id.as_str())
     }
 
-    /// Whether it is shown.
+    /// Whether it is shown: neither rejected nor deleted.
     pub fn is_listed(&self) -> bool {
         !self.is_deleted && self.state != State::Rejected
     }
 
-    /// Whether a model made it and nobody has decided.
+    /// Whether it is an unreviewed prediction.
     pub fn is_open(&self) -> bool {
         self.source == Source::Pred && self.state == State::Open && !self.is_deleted
     }
 
-    /// Whether it stands for what people say: they made or confirmed it, or it came with the documents.
+    /// Whether it is gold, or was added or confirmed by a person.
     pub fn is_human(&self) -> bool {
         self.source != Source::Pred && self.is_listed()
     }
 
-    /// Whether a model made it, or it came with its document.
+    /// Whether a model predicted it, or it was imported.
     pub fn was_read(&self) -> bool {
         self.model.is_some() || self.original.is_some()
     }
 
-    /// How far the first candidate is before the second; its own score where there is no second.
+    /// The margin between the first two candidates; the first score if there is only one.
     pub fn margin(&self) -> Option<f64> {
         let first = self.candidates.first()?;
         let second = self.candidates.get(1).map_or(0.0, |second| second.score);
@@ -188,47 +188,47 @@ impl MarkState {
     }
 }
 
-/// Spans as they are stored.
+/// Spans as stored.
 pub fn stored(spans: &[Span]) -> Vec<(u32, u32)> {
     spans.iter().map(|span| (span.start, span.end)).collect()
 }
 
-/// A mark before and after; `None` where it is not there.
+/// A mark before and after a change; `None` where it does not exist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The mark.
     pub id: i64,
-    /// As it was.
+    /// The state before.
     pub before: Option<MarkState>,
-    /// As it is.
+    /// The state after.
     pub after: Option<MarkState>,
 }
 
 impl Change {
-    /// Whether a decision becomes an open prediction again.
+    /// Whether a reviewed mark becomes an unreviewed prediction again.
     pub fn is_open_again(&self) -> bool {
         let was_decided = self.before.as_ref().is_some_and(|before| !before.is_open());
         was_decided && self.after.as_ref().is_some_and(MarkState::is_open)
     }
 }
 
-/// What one event changes.
+/// The changes of one event.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
     /// Marks.
     pub marks: Vec<Change>,
-    /// Whether the document was finished, and is.
+    /// Whether the document was finished before and after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<(bool, bool)>,
 }
 
 impl Changes {
-    /// Nothing is changed.
+    /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty() && self.finished.is_none()
     }
 
-    /// The change that takes this one back.
+    /// The inverse changes.
     pub fn reversed(&self) -> Changes {
         let turn =
             |change: &Change| Change { id: change.id, before: change.after.clone(), after: change.before.clone() };
@@ -237,4 +237,25 @@ impl Changes {
             finished: self.finished.map(|(before, after)| (after, before)),
         }
     }
+}
+
+/// A stored event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The number.
+    pub id: i64,
+    /// The first event of its batch.
+    pub batch: i64,
+    /// The person, or `None` for a model.
+    pub person: Option<i64>,
+    /// When.
+    pub at: Millis,
+    /// The kind.
+    pub kind: String,
+    /// The model involved.
+    pub model: Option<String>,
+    /// The batch that it undoes or redoes.
+    pub undoes: Option<i64>,
+    /// The changes.
+    pub changes: Changes,
 }

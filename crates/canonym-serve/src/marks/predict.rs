@@ -1,16 +1,16 @@
-//! New predictions in the place of old ones.
+//! Replaces old predictions with new ones.
 //!
-//! What people made, confirmed or rejected stays. An old prediction that the model still makes keeps its id. A new one that says of a place what a
-//! person said there, or what a person rejected there, is left out; one that says otherwise is kept as a disagreement.
+//! Reviewed annotations stay as they are. A prediction that the model makes again keeps its number. A new one that repeats an annotation or a
+//! rejection of a person is dropped; one that contradicts an annotation is kept as a conflict.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Change, MarkState, Source, State};
 use crate::spans::overlap;
 
-/// What changes when `predicted` takes the place of the open predictions among `marks`; new marks are counted from `next_mark`.
+/// The changes that replace the unreviewed predictions in `marks` with `predicted`; new marks are numbered from `next_mark`.
 pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next_mark: &mut i64) -> Vec<Change> {
-    // Where somebody has said that they are not sure, a person has had a hand in it.
+    // A prediction marked as unsure has been reviewed in part.
     let is_old = |mark: &MarkState| mark.is_open() && !mark.is_unsure;
     let mut old: BTreeMap<i64, &MarkState> =
         marks.iter().filter(|(_, mark)| is_old(mark)).map(|(id, mark)| (*id, mark)).collect();
@@ -18,7 +18,7 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     for (id, mark) in old.iter().rev() {
         in_place.entry(&mark.spans).or_default().push(*id);
     }
-    let kept = Said::by(marks.values().filter(|mark| !is_old(mark)));
+    let kept = Reviewed::by(marks.values().filter(|mark| !is_old(mark)));
     let mut changes = Vec::new();
     for mark in predicted {
         if kept.has(&mark) {
@@ -38,29 +38,29 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     changes
 }
 
-/// Spans and the concept there.
-type Place<'a> = (&'a [(u32, u32)], Option<&'a str>);
+/// Spans and concept.
+type Key<'a> = (&'a [(u32, u32)], Option<&'a str>);
 
-/// What marks that stay say, by concept: a prediction that says the same is needless.
-pub struct Said<'a> {
-    /// Where a person rejected a concept, or is not sure of it: there alone.
-    there: HashSet<Place<'a>>,
-    /// Where a person said a concept: whatever lies across it. In order, and none across another.
+/// The annotations and rejections that stay, by concept; predictions that repeat them are dropped.
+pub struct Reviewed<'a> {
+    /// Spans where a person rejected a concept or is unsure: matched exactly.
+    there: HashSet<Key<'a>>,
+    /// Spans where a person annotated a concept: matched by overlap. Sorted and disjoint.
     across: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
 }
 
-impl<'a> Said<'a> {
-    /// What these marks say.
-    pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Said<'a> {
-        let mut said = Said { there: HashSet::new(), across: HashMap::new() };
+impl<'a> Reviewed<'a> {
+    /// Collects the marks.
+    pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Reviewed<'a> {
+        let mut reviewed = Reviewed { there: HashSet::new(), across: HashMap::new() };
         for mark in marks.filter(|mark| !mark.is_deleted) {
             if mark.state == State::Rejected || mark.source == Source::Pred {
-                said.there.insert((&mark.spans, mark.concept_id()));
+                reviewed.there.insert((&mark.spans, mark.concept_id()));
             } else {
-                said.across.entry(mark.concept_id()).or_default().extend(&mark.spans);
+                reviewed.across.entry(mark.concept_id()).or_default().extend(&mark.spans);
             }
         }
-        for spans in said.across.values_mut() {
+        for spans in reviewed.across.values_mut() {
             spans.sort_unstable();
             spans.dedup_by(|next, before| {
                 let is_across = next.0 < before.1;
@@ -70,10 +70,10 @@ impl<'a> Said<'a> {
                 is_across
             });
         }
-        said
+        reviewed
     }
 
-    /// Whether they say what a prediction says.
+    /// Whether they repeat a prediction.
     pub fn has(&self, mark: &MarkState) -> bool {
         let is_across = |spans: &Vec<(u32, u32)>| {
             mark.spans.iter().any(|(start, end)| {
@@ -86,7 +86,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Whether a prediction stands across what a person said and says otherwise.
+/// Whether a prediction overlaps an annotation and contradicts it.
 pub fn disagrees(human: &MarkState, predicted: &MarkState) -> bool {
     human.is_human()
         && predicted.is_open()
@@ -173,8 +173,8 @@ mod tests {
     fn what_lies_across_a_decision_of_a_person_is_found_by_its_concept() {
         let human = |span, concept| mark(Source::User, State::Accepted, span, concept);
         let marks = [human((0, 10), "A"), human((2, 4), "A"), human((20, 30), "A"), human((12, 18), "B")];
-        let said = Said::by(marks.iter());
-        let has = |span, concept| said.has(&mark(Source::Pred, State::Open, span, concept));
+        let reviewed = Reviewed::by(marks.iter());
+        let has = |span, concept| reviewed.has(&mark(Source::Pred, State::Open, span, concept));
         assert!(has((9, 12), "A") && has((5, 6), "A") && has((29, 40), "A") && has((17, 19), "B"));
         assert!(!has((10, 20), "A") && !has((12, 18), "A") && !has((0, 12), "B") && !has((0, 40), "C"));
     }

@@ -1,5 +1,5 @@
-//! What follows from events and is asked for often: counts, times, what people said last. It is kept with each event, so that a page of a project with a
-//! million decisions reads some rows, and is made anew with the marks ([`super::events::rebuild`]).
+//! Derived tables: counts, times and last decisions. They are updated with each event, so that pages of a project with a million decisions read
+//! only some rows, and rebuilt with the marks ([`super::events::rebuild`]).
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use canonym_core::text::Span;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewEvent;
+use super::stored;
 use crate::error::ApiResult;
 use crate::marks::disagree::SETTLE;
 use crate::marks::{Change, Changes, Source, State};
 use crate::times::{DAY, Millis};
 
-/// Who does nothing for so long does something else.
+/// A longer pause between decisions does not count as work.
 const PAUSE: Millis = 5 * 60 * 1000;
 
-/// Events that are no decisions.
+/// Kinds of events that are not decisions.
 const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 
-/// The tables, all of which [`note`] and [`count_mark`] fill.
+/// The tables that [`note`] and [`count_mark`] fill.
 const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];
 
-/// Every table that follows from events, with the columns that do, and an order of its rows.
+/// Every table derived from events, with the derived columns and an order of its rows.
 pub const FOLLOWS: [(&str, &str, &str); 7] = [
     ("marks", "*", "id"),
     ("documents", "id, is_finished, version", "id"),
@@ -32,7 +33,7 @@ pub const FOLLOWS: [(&str, &str, &str); 7] = [
     ("chosen", "*", "1, 2, 3"),
 ];
 
-/// Takes the rows out of the tables that `wanted` chooses.
+/// Deletes the rows that `wanted` selects from all derived tables.
 pub fn clear(connection: &Connection, wanted: &str) -> ApiResult<()> {
     for table in TABLES {
         connection.execute(&format!("DELETE FROM {table} WHERE {wanted}"), [])?;
@@ -46,7 +47,7 @@ pub fn project_of(connection: &Connection, document: i64) -> ApiResult<i64> {
     Ok(statement.query_row([document], |row| row.get(0))?)
 }
 
-/// Counts a mark as it stands in its table, or takes it out of the counts: before it changes, and after.
+/// Adds a stored mark to the counts, or removes it: called before and after it changes.
 pub fn count_mark(connection: &Connection, project: i64, mark: i64, by: i64) -> ApiResult<()> {
     let sql = "SELECT source, kind FROM marks WHERE id = ?1 AND NOT is_deleted AND state <> 'rejected'";
     let mut statement = connection.prepare_cached(sql)?;
@@ -58,7 +59,7 @@ pub fn count_mark(connection: &Connection, project: i64, mark: i64, by: i64) -> 
     Ok(())
 }
 
-/// Notes the event numbered `id`.
+/// Updates the derived tables for event `id`.
 pub fn note(
     connection: &Connection,
     project: i64,
@@ -75,7 +76,7 @@ pub fn note(
             THEN coalesce(spent, 0) + excluded.last_at - last_at ELSE spent END";
     connection.prepare_cached(sql)?.execute(params![project, event.document, person, event.at, PAUSE])?;
     for change in &changes.marks {
-        // Who settles a disagreement has read what the others say.
+        // Resolving a conflict is not an independent decision.
         if event.kind != SETTLE {
             note_said(connection, (project, event.document, person), change)?;
         }
@@ -94,7 +95,7 @@ fn note_said(connection: &Connection, (project, document, person): (i64, i64, i6
         connection.prepare_cached("DELETE FROM said WHERE mark_id = ?1")?.execute([change.id])?;
         return Ok(());
     }
-    // A prediction that went because a mark beside it says the same: nobody spoke of it.
+    // A prediction removed because another mark repeats it: nobody reviewed it.
     if change.after.is_none() {
         return Ok(());
     }
@@ -113,7 +114,7 @@ fn note_said(connection: &Connection, (project, document, person): (i64, i64, i6
     Ok(())
 }
 
-/// The marks of a project that are shown, by source and by type.
+/// The numbers of visible marks of a project, by source and by type.
 pub fn marks_by_source_and_type(
     connection: &Connection,
     project: i64,
@@ -130,7 +131,7 @@ pub fn marks_by_source_and_type(
     Ok((by_source, by_type))
 }
 
-/// The decisions of a project by day, counted from 1970, and kind; oldest first.
+/// The numbers of decisions of a project by day since 1970 and kind; oldest first.
 pub fn decisions(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, String, usize)>> {
     let sql = "SELECT day, kind, n FROM decision_counts WHERE project_id = ?1 ORDER BY day, kind";
     let mut statement = connection.prepare_cached(sql)?;
@@ -138,7 +139,7 @@ pub fn decisions(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, S
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// How long each person worked on each document: the time between their decisions on it, long pauses left out.
+/// Time per annotator and document: the time between decisions, without long pauses.
 pub fn times(connection: &Connection, project: i64) -> ApiResult<Vec<Millis>> {
     let sql = "SELECT spent FROM work WHERE project_id = ?1 AND spent IS NOT NULL";
     let mut statement = connection.prepare_cached(sql)?;
@@ -146,42 +147,37 @@ pub fn times(connection: &Connection, project: i64) -> ApiResult<Vec<Millis>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What one person last said of one mark.
+/// The last decision of one person on one mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Rating {
     /// The mark.
     pub mark: i64,
     /// The person.
     pub person: i64,
-    /// The concept that it has, or why it has none.
+    /// The concept, or why there is none.
     pub label: String,
-    /// The document and the spans; `None` where it was refused.
+    /// The document and the spans; `None` if it was rejected.
     pub place: Option<(i64, Vec<Span>)>,
 }
 
-/// What was said of the marks of a project on which several decided, mark by mark.
-pub fn said_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec<Said>> {
+/// The decisions on marks that several annotators reviewed, by mark.
+pub fn ratings_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec<Rating>> {
     let sql = "SELECT mark_id, person_id, label, document_id, spans FROM said WHERE project_id = ?1 AND is_shared
         ORDER BY mark_id, person_id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([project])?;
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
-        let document: i64 = row.get(3)?;
-        let spans: Option<String> = row.get(4)?;
-        let spans = spans.map(|spans| serde_json::from_str::<Vec<(u32, u32)>>(&spans)).transpose()?;
+        let (mark, document): (i64, i64) = (row.get(0)?, row.get(3)?);
+        let has_spans = row.get::<_, Option<String>>(4)?.is_some();
+        let spans = if has_spans { Some(stored::<Vec<(u32, u32)>>(row, 4, ("said", mark))?) } else { None };
         let spans = spans.map(|spans| spans.into_iter().map(|(start, end)| Span { start, end }).collect());
-        all.push(Said {
-            mark: row.get(0)?,
-            person: row.get(1)?,
-            label: row.get(2)?,
-            place: spans.map(|spans| (document, spans)),
-        });
+        all.push(Rating { mark, person: row.get(1)?, label: row.get(2)?, place: spans.map(|spans| (document, spans)) });
     }
     Ok(all)
 }
 
-/// The concepts that somebody chose last in a project, the last one first.
+/// The concepts that a person used last in a project, most recent first.
 pub fn chosen_last(connection: &Connection, (project, person): (i64, i64), limit: usize) -> ApiResult<Vec<String>> {
     let sql = "SELECT concept FROM chosen WHERE project_id = ?1 AND person_id = ?2 ORDER BY event_id DESC LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;

@@ -1,4 +1,4 @@
-//! Documents, and the marks that they have.
+//! Documents and their marks.
 
 use canonym_core::active::Waiting;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::{found, next_number, retire, stored};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 
-/// What a document has beside its text and its marks, as files carry it.
+/// The other content of an imported document, kept for export.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
     sections: Vec<(String, u32, u32)>,
@@ -25,7 +25,7 @@ pub struct Beside {
 type Row2 = (String, String, Vec<(String, String)>, Vec<(String, String)>);
 
 impl Beside {
-    /// What is kept of a document that was read.
+    /// The other content of a document.
     pub fn of(read: &AnnotatedDocument) -> Beside {
         let pairs = |attributes: &[Attribute]| -> Vec<(String, String)> {
             attributes.iter().map(|one| (one.name.clone(), one.value.clone())).collect()
@@ -51,9 +51,11 @@ impl Beside {
         };
         self.sections.iter().map(section).collect()
     }
+}
 
-    /// The document again, without marks.
-    pub fn restore(&self, id: &str, text: &str) -> AnnotatedDocument {
+impl Kept {
+    /// The document as imported, without annotations.
+    pub fn restore(&self) -> ApiResult<AnnotatedDocument> {
         let attributes = |pairs: &[(String, String)]| -> Vec<Attribute> {
             pairs.iter().map(|(name, value)| Attribute { name: name.clone(), value: value.clone() }).collect()
         };
@@ -64,35 +66,39 @@ impl Beside {
             arguments: arguments.iter().map(argument).collect(),
             attributes: attributes(pairs),
         };
-        let residue = self.residue.as_ref().and_then(|(format, content)| {
-            Some(Box::new(Residue { format: format.parse().ok()?, content: content.clone() }))
+        let residue = self.beside.residue.as_ref().map(|(format, content)| {
+            let format = format.parse().map_err(|error: canonym_core::Error| {
+                ApiError::damaged(&format!("cannot read row {} of table `documents`: {error}", self.id))
+            })?;
+            Ok::<_, ApiError>(Box::new(Residue { format, content: content.clone() }))
         });
-        AnnotatedDocument {
-            document: Document { id: id.to_owned(), text: text.to_owned(), sections: self.sections() },
+        let sections = self.beside.sections();
+        Ok(AnnotatedDocument {
+            document: Document { id: self.external_id.clone(), text: self.text.clone(), sections },
             annotations: Vec::new(),
-            relations: self.relations.iter().map(relation).collect(),
-            attributes: attributes(&self.attributes),
-            residue,
-        }
+            relations: self.beside.relations.iter().map(relation).collect(),
+            attributes: attributes(&self.beside.attributes),
+            residue: residue.transpose()?,
+        })
     }
 }
 
-/// A document as it is kept.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
     /// The number.
     pub id: i64,
     /// The project.
     pub project: i64,
-    /// The id in its source.
+    /// The ID in the source file.
     pub external_id: String,
     /// The text.
     pub text: String,
-    /// What stands beside it.
+    /// Its other content.
     pub beside: Beside,
     /// Whether it is finished.
     pub is_finished: bool,
-    /// Its last event.
+    /// The number of its last event.
     pub version: i64,
 }
 
@@ -123,7 +129,7 @@ pub fn text(connection: &Connection, id: i64) -> ApiResult<String> {
     found(statement.query_row([id], |row| row.get(0)), &format!("document {id}"))
 }
 
-/// Up to `limit` documents of a project behind the one numbered `after`; only open or finished ones where that is asked for.
+/// Up to `limit` documents of a project after the one numbered `after`, optionally only unfinished or finished ones.
 pub fn page(
     connection: &Connection,
     project: i64,
@@ -141,19 +147,19 @@ pub fn page(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// An unfinished document, and what says when to look at it.
+/// An unfinished document, with what the queue is ordered by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unfinished {
     /// The document.
     pub id: i64,
-    /// What the strategies order it by.
+    /// What the sampling strategies order it by.
     pub waiting: Waiting,
 }
 
-/// The marks of a document on which nobody decided, in the order of the columns of their index.
+/// The unreviewed predictions of a document, in the column order of their index.
 const OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
 
-/// The unfinished documents of a project, in order; `measure` is computed of the columns `place` and `margin` of each open mark.
+/// The unfinished documents of a project, in order, with the minimum of `measure`, an SQL expression, over their unreviewed predictions.
 pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiResult<Vec<Unfinished>> {
     let sql = format!(
         "SELECT d.id, (SELECT min({measure}) FROM marks m WHERE {OPEN}),
@@ -183,7 +189,7 @@ pub fn numbers(connection: &Connection, project: i64) -> ApiResult<Vec<i64>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// `wanted`, or where the project has a document of that id, the first of `wanted-2`, `wanted-3` … that it has not.
+/// `wanted`, or if that ID is taken, the first free one of `wanted-2`, `wanted-3` …
 pub fn free_id(connection: &Connection, project: i64, wanted: &str) -> ApiResult<String> {
     let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2";
     let mut statement = connection.prepare_cached(sql)?;
@@ -196,7 +202,7 @@ pub fn free_id(connection: &Connection, project: i64, wanted: &str) -> ApiResult
     Ok(id)
 }
 
-/// Adds a document; `None` where the project has one of that id.
+/// Adds a document; `None` if the ID is taken.
 pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> ApiResult<Option<i64>> {
     let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2";
     let is_there = connection.prepare_cached(sql)?.exists(params![project, read.document.id])?;
@@ -211,7 +217,7 @@ pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> A
     Ok(Some(connection.last_insert_rowid()))
 }
 
-/// Gives a document another id; whether no other of the project has it.
+/// Renames a document; false if the ID is taken.
 pub fn rename(connection: &Connection, kept: &Kept, external_id: &str) -> ApiResult<bool> {
     let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2 AND id <> ?3";
     if connection.prepare_cached(sql)?.exists(params![kept.project, external_id, kept.id])? {
@@ -221,8 +227,8 @@ pub fn rename(connection: &Connection, kept: &Kept, external_id: &str) -> ApiRes
     Ok(true)
 }
 
-/// Takes documents away with all that was decided on them; `of` chooses them by their columns, with a number as `?1`. What follows from the events of
-/// their project is to be made anew.
+/// Deletes documents with their events and marks; `of` is the column that selects them by number. What is derived from the events of their project
+/// must be rebuilt afterwards.
 pub fn delete(connection: &Connection, of: &str, number: i64) -> ApiResult<()> {
     retire(connection, "documents")?;
     for table in ["times", "comments", "answers", "marks", "events"] {
@@ -242,7 +248,7 @@ pub struct HeldMark {
     pub mark: MarkState,
 }
 
-/// All marks of a document, those that are not shown included.
+/// All marks of a document, hidden ones included.
 pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, HeldMark>> {
     let sql = "SELECT id, event_id, body FROM marks WHERE document_id = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -255,7 +261,7 @@ pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, 
     Ok(marks)
 }
 
-/// The marks of a document on which nobody decided.
+/// The unreviewed predictions of a document.
 pub fn open_marks(connection: &Connection, document: i64) -> ApiResult<Vec<MarkState>> {
     let sql = format!("SELECT m.body, m.id FROM marks m JOIN documents d ON {OPEN} WHERE d.id = ?1 ORDER BY m.id");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -267,10 +273,10 @@ pub fn open_marks(connection: &Connection, document: i64) -> ApiResult<Vec<MarkS
     Ok(marks)
 }
 
-/// A mark with its document and its number.
+/// A document, the number of a mark in it, and the mark.
 pub type Placed = (i64, i64, MarkState);
 
-/// Up to `limit` shown marks of a concept in a project, behind a document and mark.
+/// Up to `limit` visible marks of a concept in a project, after the given document and mark.
 pub fn mentions(
     connection: &Connection,
     (project, concept): (i64, &str),
@@ -289,7 +295,7 @@ pub fn mentions(
     Ok(found)
 }
 
-/// How many shown marks of a concept a project has, and in how many documents.
+/// The number of visible marks of a concept in a project, and of documents with one.
 pub fn n_mentions(connection: &Connection, (project, concept): (i64, &str)) -> ApiResult<(usize, usize)> {
     let sql = "SELECT count(*), count(DISTINCT m.document_id) FROM marks m JOIN documents d ON d.id = m.document_id
         WHERE json_extract(m.body, '$.concept.id') = ?2 AND d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected'";
@@ -299,14 +305,14 @@ pub fn n_mentions(connection: &Connection, (project, concept): (i64, &str)) -> A
     Ok(row?)
 }
 
-/// Where a mark stands: the document.
+/// The document of a mark.
 pub fn of_mark(connection: &Connection, mark: i64) -> ApiResult<i64> {
     let row =
         connection.query_row("SELECT document_id FROM marks WHERE id = ?1", [mark], |row| row.get(0)).optional()?;
-    row.ok_or_else(|| ApiError::not_found(format!("there is no mark {mark}")))
+    row.ok_or_else(|| ApiError::not_found(format!("mention {mark} not found")))
 }
 
-/// The numbers of shown marks and of open predictions of a document.
+/// The numbers of visible marks and of unreviewed predictions of a document.
 pub fn counts(connection: &Connection, document: i64) -> ApiResult<(usize, usize)> {
     let sql = format!(
         "SELECT (SELECT count(*) FROM marks m WHERE m.document_id = d.id AND m.is_deleted = 0 AND m.state <> 'rejected'),

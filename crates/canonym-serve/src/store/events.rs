@@ -1,54 +1,34 @@
-//! Events: written once, never changed; the marks follow from them.
+//! Events. They are written once and never changed; marks are derived from them.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
 
 use super::{derived, stored};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::{Change, Changes};
+use crate::marks::{Change, Changes, Event};
 use crate::times::Millis;
 
-/// An event that is to be written.
+/// A new event.
 #[derive(Debug, Clone, Default)]
 pub struct NewEvent<'a> {
     /// The document.
     pub document: i64,
-    /// The first event of those that are made together; itself where `None`.
+    /// The first event of its batch; itself if `None`.
     pub batch: Option<i64>,
-    /// Who made it; nobody where a model did.
+    /// The person; `None` for a model.
     pub person: Option<i64>,
     /// When.
     pub at: Millis,
-    /// What it is: the word of a decision, `import`, `predict`, `undo`, `redo`, `alike` or `comment`.
+    /// The kind: that of a decision, `import`, `predict`, `undo`, `redo` or `comment`.
     pub kind: &'a str,
-    /// The model that made the marks that it is about.
+    /// The model that predicted the marks.
     pub model: Option<&'a str>,
-    /// What the client calls the request.
+    /// The client ID of the request.
     pub client_id: Option<&'a str>,
-    /// The job that made it.
+    /// The job.
     pub job: Option<i64>,
-    /// The batch that it takes or brings back.
+    /// The batch that it undoes or redoes.
     pub undoes: Option<i64>,
-}
-
-/// An event that was written.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    /// The number.
-    pub id: i64,
-    /// The first of those that were made together.
-    pub batch: i64,
-    /// Who made it.
-    pub person: Option<i64>,
-    /// When.
-    pub at: Millis,
-    /// What it is.
-    pub kind: String,
-    /// The model behind it.
-    pub model: Option<String>,
-    /// The batch that it takes or brings back.
-    pub undoes: Option<i64>,
-    /// What it changed.
-    pub changes: Changes,
 }
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
@@ -65,7 +45,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-/// Writes an event and what it changes; its number.
+/// Stores an event and applies its changes; returns its number.
 pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> ApiResult<i64> {
     let body = serde_json::to_string(changes)?;
     let sql = "INSERT INTO events (document_id, batch, person_id, at, kind, model, client_id, job_id, undoes, changes)
@@ -90,7 +70,7 @@ pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> Ap
     Ok(id)
 }
 
-/// Takes an event over into all that follows from events.
+/// Updates everything that is derived from events.
 fn take_over(connection: &Connection, (id, event): (i64, &NewEvent<'_>), changes: &Changes) -> ApiResult<()> {
     let project = derived::project_of(connection, event.document)?;
     apply(connection, (project, event.document, id), changes)?;
@@ -99,7 +79,7 @@ fn take_over(connection: &Connection, (id, event): (i64, &NewEvent<'_>), changes
     derived::note(connection, project, (id, event), changes)
 }
 
-/// Makes the changes of an event on the marks.
+/// Applies the changes of an event to the marks.
 fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), changes: &Changes) -> ApiResult<()> {
     for change in &changes.marks {
         derived::count_mark(connection, project, change.id, -1)?;
@@ -134,17 +114,17 @@ fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), c
     Ok(())
 }
 
-/// A number that the table can hold; 0 where there is none.
+/// A finite number; 0 otherwise.
 fn finite(value: Option<f64>) -> f64 {
     value.filter(|value| value.is_finite()).unwrap_or(0.0)
 }
 
-/// Makes the marks and all else that follows from events anew from the events alone.
+/// Rebuilds the marks and everything else that is derived from events.
 pub fn rebuild(connection: &Connection) -> ApiResult<()> {
     rebuild_of(connection, "true")
 }
 
-/// The same for the documents of one project.
+/// Rebuilds what is derived from the events of one project.
 pub fn rebuild_project(connection: &Connection, project: i64) -> ApiResult<()> {
     rebuild_of(connection, &format!("project_id = {project}"))
 }
@@ -180,7 +160,7 @@ pub fn of_document(connection: &Connection, document: i64) -> ApiResult<Vec<Even
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The documents of a project on which two or more people decided, with the version of each, in order.
+/// The documents of a project that two or more people reviewed, with their versions, in order.
 pub fn shared(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, i64)>> {
     let sql = "SELECT d.id, d.version FROM work w JOIN documents d ON d.id = w.document_id
         WHERE w.project_id = ?1 GROUP BY w.document_id HAVING count(*) > 1 ORDER BY w.document_id";
@@ -189,7 +169,7 @@ pub fn shared(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, i64)
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The events of a job with the document of each.
+/// The events of a job, with their documents.
 pub fn of_job(connection: &Connection, job: i64) -> ApiResult<Vec<(i64, Event)>> {
     let sql = "SELECT id, batch, person_id, at, kind, model, undoes, changes, document_id FROM events
         WHERE job_id = ?1 ORDER BY id";
@@ -207,39 +187,39 @@ pub fn of_job_in(connection: &Connection, job: i64, document: i64) -> ApiResult<
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether a batch took anything over from another person or a model: who made the event.
+/// The person who made an event; `None` for a model.
 pub fn person_of(connection: &Connection, event: i64) -> ApiResult<Option<i64>> {
     let sql = "SELECT person_id FROM events WHERE id = ?1";
     Ok(connection.query_row(sql, [event], |row| row.get(0)).optional()?.flatten())
 }
 
-/// The next number of a mark, and how it is put back after some were taken.
+/// The number of the next mark.
 pub fn next_mark(connection: &Connection) -> ApiResult<i64> {
     Ok(connection.query_row("SELECT next FROM counters WHERE name = 'mark'", [], |row| row.get(0))?)
 }
 
-/// Keeps the next number of a mark.
+/// Stores the number of the next mark.
 pub fn set_next_mark(connection: &Connection, next: i64) -> ApiResult<()> {
     connection.execute("UPDATE counters SET next = ?1 WHERE name = 'mark'", [next])?;
     Ok(())
 }
 
-/// The answer to an earlier request of the same id.
-pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i64) -> ApiResult<Option<String>> {
-    let sql = "SELECT document_id, answer FROM answers WHERE person_id = ?1 AND client_id = ?2";
-    let row: Option<(i64, String)> =
-        connection.query_row(sql, params![person, client_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+/// The stored response to an earlier request with the same client ID.
+pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i64) -> ApiResult<Option<Value>> {
+    let sql = "SELECT document_id, answer, rowid FROM answers WHERE person_id = ?1 AND client_id = ?2";
+    let answer = |row: &Row<'_>| Ok((row.get(0)?, stored(row, 1, ("answers", row.get(2)?))?));
+    let row: Option<(i64, Value)> = connection.query_row(sql, params![person, client_id], answer).optional()?;
     match row {
         Some((of, _)) if of != document => {
-            Err(ApiError::conflict("the client id was used for another document")
-                .hint("make a new one for each request"))
+            Err(ApiError::conflict("this client ID was already used for another document")
+                .hint("use a new one for each request"))
         }
         Some((_, answer)) => Ok(Some(answer)),
         None => Ok(None),
     }
 }
 
-/// Keeps the answer to a request.
+/// Stores the response to a request.
 pub fn keep_answer(
     connection: &Connection,
     person: i64,
@@ -251,14 +231,14 @@ pub fn keep_answer(
     Ok(())
 }
 
-/// What the event changed that finished a document last.
+/// The changes of the event that last finished a document.
 pub fn finished_with(connection: &Connection, document: i64) -> ApiResult<Vec<Change>> {
     let finished = |event: &&Event| matches!(event.changes.finished, Some((_, true)));
     let all = of_document(connection, document)?;
     Ok(all.iter().rev().find(finished).map(|event| event.changes.marks.clone()).unwrap_or_default())
 }
 
-/// The batches of one person on one document that can be undone and redone, the last one last.
+/// The batches of a person on a document that can be undone and redone, latest last.
 pub fn stacks(events: &[Event], person: i64) -> (Vec<i64>, Vec<i64>) {
     let (mut done, mut undone): (Vec<i64>, Vec<i64>) = Default::default();
     for event in events.iter().filter(|event| event.person == Some(person)) {

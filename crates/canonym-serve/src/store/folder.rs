@@ -1,4 +1,4 @@
-//! The folder of data: nobody else may read it, one server uses it, and its files are still those that were opened.
+//! The data folder: readable by its owner only, locked by one server, with files that are still the opened ones.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -8,13 +8,16 @@ use canonym_core::{Error, Result};
 
 use super::FILE;
 
-/// The file that the one server has locked; it holds the number of its process.
+/// The lock file; it holds the process ID of the server.
 const LOCK: &str = "canonym.lock";
 
-/// What SQLite keeps beside its file while it is open.
+/// The subfolder of trained models.
+pub const MODELS: &str = "models";
+
+/// Suffixes of the files that SQLite keeps beside an open database.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// Makes the folder and the file in it for nobody but their owner, or refuses those that others may read.
+/// Creates the folder and the database file with access for the owner only; fails if existing ones are readable by others.
 pub fn prepare(folder: &Path) -> Result<PathBuf> {
     if !folder.exists() {
         let mut builder = std::fs::DirBuilder::new();
@@ -23,7 +26,7 @@ pub fn prepare(folder: &Path) -> Result<PathBuf> {
         builder.recursive(true).create(folder).map_err(|error| Error::io("create", folder, error))?;
     }
     let path = folder.join(FILE);
-    // An empty folder is made ours; one with files in it may be somebody's home.
+    // Permissions of an empty folder are restricted; one with files may be a home folder.
     if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
         close(folder)?;
     }
@@ -35,24 +38,24 @@ pub fn prepare(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Opens a file that is made for its owner alone where it is missing.
+/// Opens a file; a new one is accessible to its owner only.
 pub fn private(path: &Path, options: &mut OpenOptions) -> Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path).map_err(|error| Error::io("open", path, error))
 }
 
-/// An error where others than the owner may read a file or folder.
+/// Fails if other users can access a file or folder.
 fn refuse_open(path: &Path) -> Result<()> {
     if !is_open(path) {
         return Ok(());
     }
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-    let hint = format!("close it with `chmod -R go= {}`, or `canonym doctor --repair`", folder.display());
-    Err(Error::artifact(path, "others than its owner may read it").with_hint(hint))
+    let hint = format!("run `chmod -R go= {}` or `canonym doctor --repair`", folder.display());
+    Err(Error::artifact(path, "readable by other users").with_hint(hint))
 }
 
-/// Whether others than the owner may do anything with a file or folder.
+/// Whether other users can access a file or folder.
 #[cfg(unix)]
 pub fn is_open(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -64,7 +67,7 @@ pub fn is_open(_: &Path) -> bool {
     false
 }
 
-/// Takes from others than the owner what they may do with a file or folder.
+/// Removes the permissions of other users.
 #[cfg(unix)]
 pub fn close(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -88,10 +91,10 @@ pub fn lock(folder: &Path) -> Result<File> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut other = String::new();
-            // Where it cannot be read the number is left out.
+            // The process ID is omitted if it cannot be read.
             file.read_to_string(&mut other).ok();
-            let error = Error::artifact(folder, format!("another server uses it, process {}", other.trim()));
-            return Err(error.with_hint("end that one first, or give another folder with `--data`"));
+            let error = Error::artifact(folder, format!("in use by another server, process {}", other.trim()));
+            return Err(error.with_hint("stop that server first, or choose another folder with `--data`"));
         }
         Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path, error)),
     }
@@ -100,7 +103,7 @@ pub fn lock(folder: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// What tells a file from another that has taken its place.
+/// The identity of a file: device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity(u64, u64);
 
@@ -115,12 +118,12 @@ fn identity(_: &Metadata) -> Identity {
     Identity(0, 0)
 }
 
-/// Files that were opened, and by which they are known again.
+/// Opened files with their identities.
 #[derive(Debug)]
 pub struct Opened(Vec<(PathBuf, Identity)>);
 
 impl Opened {
-    /// The file of SQLite and its log, which both have to be there.
+    /// The database and its write-ahead log, which both must exist.
     pub fn of(path: &Path) -> Result<Opened> {
         let mut log = path.as_os_str().to_owned();
         log.push(BESIDE[0]);
@@ -131,7 +134,7 @@ impl Opened {
         Ok(Opened([path.to_owned(), PathBuf::from(log)].into_iter().map(known).collect::<Result<_>>()?))
     }
 
-    /// The file that is gone, or that another has taken the place of.
+    /// The file that was removed or replaced, if any.
     pub fn missing(&self) -> Option<&Path> {
         let is_there = |(path, known): &&(PathBuf, Identity)| {
             std::fs::metadata(path).is_ok_and(|metadata| identity(&metadata) == *known)

@@ -8,7 +8,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::times::{Millis, rfc3339};
 use crate::wire::{Job, JobState};
 
-/// What a job that was running when the program ended failed of.
+/// The error of a job that was running when the server stopped.
 pub const STOPPED: &str = "the server was stopped";
 
 const COLUMNS: &str =
@@ -52,13 +52,13 @@ pub fn get(connection: &Connection, id: i64, now: Millis) -> ApiResult<Job> {
     found(statement.query_row([id], |row| job(row, now)), &format!("job {id}"))
 }
 
-/// What was set when the job was made.
+/// The settings of a job.
 pub fn settings(connection: &Connection, id: i64) -> ApiResult<serde_json::Value> {
-    let text: String = connection.query_row("SELECT settings FROM jobs WHERE id = ?1", [id], |row| row.get(0))?;
-    Ok(serde_json::from_str(&text)?)
+    let sql = "SELECT settings FROM jobs WHERE id = ?1";
+    Ok(connection.query_row(sql, [id], |row| stored(row, 0, ("jobs", id)))?)
 }
 
-/// Makes a job that waits; its number.
+/// Adds a queued job; returns its number.
 pub fn add(
     connection: &Connection,
     project: i64,
@@ -67,26 +67,26 @@ pub fn add(
 ) -> ApiResult<i64> {
     let number = next_number(connection, "jobs")?;
     let sql = "INSERT INTO jobs (id, project_id, kind, state, progress, message, made_at, settings, curve)
-        VALUES (?5, ?1, ?2, 'QUEUED', 0, 'waits for its turn', ?3, ?4, '[]')";
+        VALUES (?5, ?1, ?2, 'QUEUED', 0, 'queued', ?3, ?4, '[]')";
     connection.execute(sql, params![project, kind, at, settings.to_string(), number])?;
     Ok(connection.last_insert_rowid())
 }
 
-/// The oldest job that waits.
+/// The oldest queued job.
 pub fn next(connection: &Connection) -> ApiResult<Option<i64>> {
     use rusqlite::OptionalExtension;
     let sql = "SELECT id FROM jobs WHERE state = 'QUEUED' ORDER BY id LIMIT 1";
     Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
 }
 
-/// Says that a job runs.
+/// Marks a queued job as running.
 pub fn start(connection: &Connection, id: i64, at: Millis) -> ApiResult<bool> {
     let sql =
-        "UPDATE jobs SET state = 'RUNNING', message = 'starts', started_at = ?2 WHERE id = ?1 AND state = 'QUEUED'";
+        "UPDATE jobs SET state = 'RUNNING', message = 'starting', started_at = ?2 WHERE id = ?1 AND state = 'QUEUED'";
     Ok(connection.execute(sql, params![id, at])? > 0)
 }
 
-/// Keeps how far a job is.
+/// Stores the progress of a job.
 pub fn progress(connection: &Connection, id: i64, progress: &Progress) -> ApiResult<()> {
     let sql = "UPDATE jobs SET progress = ?2, message = ?3 WHERE id = ?1";
     connection.execute(sql, params![id, progress.done.clamp(0.0, 1.0), progress.message])?;
@@ -100,20 +100,20 @@ pub fn progress(connection: &Connection, id: i64, progress: &Progress) -> ApiRes
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// It did what it was to do: what it says, and the model that it made.
+    /// Succeeded, with a message and the trained model.
     Succeeded(String, Option<i64>),
-    /// It could not.
+    /// Failed.
     Failed(String),
-    /// Somebody ended it.
+    /// Cancelled.
     Cancelled,
 }
 
-/// Says how a job ended.
+/// Stores how a job ended.
 pub fn end(connection: &Connection, id: i64, end: &End, at: Millis) -> ApiResult<()> {
     let (state, message, error, model) = match end {
         End::Succeeded(message, model) => ("SUCCEEDED", message.as_str(), None, *model),
         End::Failed(error) => ("FAILED", "failed", Some(error.as_str()), None),
-        End::Cancelled => ("CANCELLED", "was cancelled", None, None),
+        End::Cancelled => ("CANCELLED", "cancelled", None, None),
     };
     let sql = "UPDATE jobs SET state = ?2, message = ?3, error = ?4, model_id = ?5, ended_at = ?6,
         progress = CASE ?2 WHEN 'SUCCEEDED' THEN 1 ELSE progress END WHERE id = ?1";
@@ -121,7 +121,7 @@ pub fn end(connection: &Connection, id: i64, end: &End, at: Millis) -> ApiResult
     Ok(())
 }
 
-/// Ends the jobs that ran when the program last ended, and tells which; what waits goes on waiting.
+/// Fails the jobs that were running when the server last stopped and returns them; queued jobs stay queued.
 pub fn end_stopped(connection: &Connection, at: Millis) -> ApiResult<Vec<i64>> {
     let sql = "UPDATE jobs SET state = 'FAILED', message = 'failed', error = ?1, ended_at = ?2 WHERE state = 'RUNNING'
         RETURNING id";
@@ -130,11 +130,11 @@ pub fn end_stopped(connection: &Connection, at: Millis) -> ApiResult<Vec<i64>> {
     Ok(ids.collect::<Result<Vec<i64>, _>>()?)
 }
 
-/// Fails where a job of the project runs or waits: what it works on must not go meanwhile.
+/// Fails if a job of the project is queued or running.
 pub fn check_idle(connection: &Connection, project: i64, now: Millis) -> ApiResult<()> {
     match of_project(connection, project, now)?.iter().find(|job| !job.state.is_over()) {
         None => Ok(()),
-        Some(job) => Err(ApiError::conflict(format!("job {} of this project is not over yet", job.id))
-            .hint("wait for it, or cancel it; nothing was deleted")),
+        Some(job) => Err(ApiError::conflict(format!("job {} is still running", job.id))
+            .hint("wait for it or cancel it; nothing was deleted")),
     }
 }

@@ -1,13 +1,14 @@
-//! Who works in which project. Whoever is not a member of a project does not see that it exists; admins see all.
+//! Members of projects. A project does not exist for people who are not members; admins see all.
 
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, params};
 
-use super::people::{self, Person, Role};
+use super::people;
 use crate::error::{ApiError, ApiResult};
+use crate::wire::{Person, Role};
 
-/// What may name a project: its own number, or that of something in it.
+/// A reference to a project, by its number or by something in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// A project.
@@ -18,7 +19,7 @@ pub enum Named {
     Job(i64),
 }
 
-/// Fails with 404 where somebody does not see a project or something in it; the answer is that for a number that was never given.
+/// 404 if the person does not see the project; the same response as for a number that does not exist.
 pub fn check(connection: &Connection, person: &Person, named: Named) -> ApiResult<()> {
     let (what, id, projects) = match named {
         Named::Project(id) => ("project", id, "SELECT id FROM projects WHERE id = ?1"),
@@ -31,11 +32,11 @@ pub fn check(connection: &Connection, person: &Person, named: Named) -> ApiResul
     };
     match connection.prepare_cached(&sql)?.exists(params![id, person.id])? {
         true => Ok(()),
-        false => Err(ApiError::not_found(format!("there is no {what} {id}"))),
+        false => Err(ApiError::not_found(format!("{what} {id} not found"))),
     }
 }
 
-/// The projects that somebody sees; `None` for all of them.
+/// The projects that a person sees; `None` for all.
 pub fn projects_of(connection: &Connection, person: &Person) -> ApiResult<Option<BTreeSet<i64>>> {
     if person.role == Role::Admin {
         return Ok(None);
@@ -45,7 +46,7 @@ pub fn projects_of(connection: &Connection, person: &Person) -> ApiResult<Option
     Ok(Some(rows.collect::<rusqlite::Result<_>>()?))
 }
 
-/// The members of a project, in the order in which they came.
+/// The members of a project, by account number.
 pub fn all(connection: &Connection, project: i64) -> ApiResult<Vec<Person>> {
     let sql = "SELECT person_id FROM members WHERE project_id = ?1 ORDER BY person_id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -53,14 +54,14 @@ pub fn all(connection: &Connection, project: i64) -> ApiResult<Vec<Person>> {
     ids.map(|id| people::get(connection, id?)).collect()
 }
 
-/// Makes somebody a member.
+/// Adds a member.
 pub fn add(connection: &Connection, project: i64, person: i64) -> ApiResult<()> {
     let sql = "INSERT OR IGNORE INTO members (project_id, person_id) VALUES (?1, ?2)";
     connection.execute(sql, params![project, person])?;
     Ok(())
 }
 
-/// Takes somebody out; whether they were a member.
+/// Removes a member; false if there was none.
 pub fn remove(connection: &Connection, project: i64, person: i64) -> ApiResult<bool> {
     let sql = "DELETE FROM members WHERE project_id = ?1 AND person_id = ?2";
     Ok(connection.execute(sql, params![project, person])? > 0)

@@ -1,8 +1,10 @@
-//! What is kept: one SQLite file in the folder of data.
+//! The database: one SQLite file in the data folder.
 //!
-//! It is in WAL mode with `synchronous = FULL`: a commit waits for the disk, so that neither a kill of the process nor a loss of power takes back what
-//! was answered. A decision is a commit of a few kilobytes; the wait is that of one flush.
+//! It uses WAL mode with `synchronous = FULL`: a commit waits for the disk, so that an acknowledged change survives a killed process and a power failure.
+//! A decision is a commit of a few kilobytes and waits for one flush.
 
+pub mod comments;
+pub mod corpus;
 pub mod derived;
 pub mod documents;
 pub mod events;
@@ -25,62 +27,63 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, Trans
 use serde::de::DeserializeOwned;
 
 use self::folder::Opened;
-use crate::abandon;
+use crate::abort;
 use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 
-/// The file in the folder of data.
+/// The database file in the data folder.
 pub const FILE: &str = "canonym.sqlite";
 
-/// What each version of the file adds to the one before. A row is never changed: a new one follows.
+/// Migrations, one for each version. A released migration is never changed.
 const MIGRATIONS: [&str; 4] =
     [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql"), include_str!("004.sql")];
 
-/// The version of the file that this program writes.
+/// The current version.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Connections that read while one writes.
+/// The maximum number of pooled readers.
 const MAX_READERS: usize = 8;
 
-/// Statements that a connection keeps prepared.
+/// Prepared statements cached per connection.
 const MAX_STATEMENTS: usize = 64;
 
-/// What a connection holds of the file in memory, in KiB.
+/// The page cache of a connection, in KiB.
 const CACHE: i64 = 8 << 10;
 
-/// What of the log of changes stays on the disk, in bytes.
+/// The size that the write-ahead log is truncated to, in bytes.
 const MAX_LOG: i64 = 64 << 20;
 
-/// How long is waited for another process that writes.
+/// The timeout for locks of other processes.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Steps of SQLite between two looks whether anybody still waits for the answer.
+/// SQLite instructions between two checks for an aborted request.
 const STEPS: std::ffi::c_int = 10_000;
 
-/// The opened file.
+/// The open database.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
     opened: Opened,
-    /// SQLite found the file damaged: nothing is written any more.
+    /// Set when SQLite finds the file damaged: writes are refused from then on.
     is_damaged: AtomicBool,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
 }
 
 impl Store {
-    /// Opens the file in `folder`, which is made where it is missing, checks it and brings it to the newest version.
+    /// Opens the database in `folder`, creates it if missing, checks it and migrates it.
     pub fn open(folder: &Path) -> canonym_core::Result<Store> {
         let path = folder::prepare(folder)?;
         let failed = |error: rusqlite::Error| {
             canonym_core::Error::artifact(&path, error.to_string())
-                .with_hint("look with `canonym doctor --data FOLDER`, or give another folder with `--data`")
+                .with_hint("run `canonym doctor --data FOLDER`, or choose another folder with `--data`")
         };
         let mut writer = Connection::open(&path).map_err(failed)?;
         configure(&mut writer).map_err(failed)?;
         let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
         if found != "ok" {
-            return Err(canonym_core::Error::artifact(&path, format!("it is damaged: {found}"))
-                .with_hint("bring back a copy made with `canonym backup`; `canonym doctor --data FOLDER` tells more"));
+            return Err(canonym_core::Error::artifact(&path, format!("the database is damaged: {found}")).with_hint(
+                "restore a backup made with `canonym backup`; `canonym doctor --data FOLDER` shows details",
+            ));
         }
         migrate(&mut writer, &path)?;
         let opened = Opened::of(&path)?;
@@ -93,7 +96,7 @@ impl Store {
         })
     }
 
-    /// Runs `work` in a transaction that is committed where it succeeds and leaves nothing where it fails.
+    /// Runs `work` in a transaction that is committed on success and rolled back on failure.
     pub fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> ApiResult<T>) -> ApiResult<T> {
         self.write_with(lock(&self.writer), work)
     }
@@ -107,13 +110,13 @@ impl Store {
         self.noted((|| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = work(&transaction)?;
-            abandon::commit()?;
+            abort::commit()?;
             transaction.commit()?;
             Ok(value)
         })())
     }
 
-    /// Brings what the log of changes holds into the database and empties it, where nobody reads an older state just now; for after large changes.
+    /// Checkpoints and truncates the write-ahead log, unless a reader needs it; for use after large changes.
     pub fn cut_log(&self) {
         let writer = lock(&self.writer);
         if self.check().is_err() {
@@ -124,12 +127,12 @@ impl Store {
             .and_then(|()| writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
             .and(writer.busy_timeout(BUSY));
         if let Err(error) = cut {
-            // It is cut the next time.
-            tracing::warn!("the log of the database cannot be emptied: {error}");
+            // It is truncated the next time.
+            tracing::warn!("cannot truncate the write-ahead log of the database: {error}");
         }
     }
 
-    /// Runs `work` on one state of the file, whatever is written meanwhile.
+    /// Runs `work` on a snapshot of the database.
     pub fn read<T>(&self, work: impl FnOnce(&Connection) -> ApiResult<T>) -> ApiResult<T> {
         let waiting = lock(&self.readers).pop();
         let mut reader = match waiting {
@@ -155,18 +158,18 @@ impl Store {
         value
     }
 
-    /// Fails where what is written would be lost: SQLite keeps on writing into a file that was removed.
+    /// Fails if writes would be lost: SQLite keeps writing to a removed file.
     fn check(&self) -> ApiResult<()> {
         if self.is_damaged.load(Ordering::Relaxed) {
             return Err(ApiError::unavailable("the database is damaged")
-                .hint("nothing was changed; stop the server and look with `canonym doctor --data FOLDER`"));
+                .hint("nothing was changed; stop the server and run `canonym doctor --data FOLDER`"));
         }
         match self.opened.missing() {
             None => Ok(()),
             Some(file) => {
                 tracing::error!("{} was removed or replaced", file.display());
-                Err(ApiError::unavailable("the database was removed or replaced while the server used it")
-                    .hint("nothing was changed; stop the server, bring the file back, and start again"))
+                Err(ApiError::unavailable("the database file was removed or replaced while the server was running")
+                    .hint("nothing was changed; stop the server, restore the file, and start again"))
             }
         }
     }
@@ -178,7 +181,7 @@ impl Store {
         result
     }
 
-    /// Whether what people decide can be kept: writes to the disk, unless somebody does so just now.
+    /// Checks that decisions can be stored, by writing to the disk unless another write is in progress.
     pub fn probe(&self) -> ApiResult<()> {
         let writer = match self.writer.try_lock() {
             Ok(writer) => writer,
@@ -207,27 +210,29 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    // After a large import the log is cut back when it is next written over.
+    // After a large import the log is truncated when it is next reset.
     connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
-    // A negative number counts KiB.
+    // A negative number means KiB.
     connection.pragma_update(None, "cache_size", -CACHE)?;
-    connection.progress_handler(STEPS, Some(abandon::is_abandoned))?;
+    connection.progress_handler(STEPS, Some(abort::is_aborted))?;
     connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     Ok(())
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()> {
-    let failed = |error: rusqlite::Error| {
-        canonym_core::Error::artifact(path, format!("it cannot be brought up to date: {error}"))
-    };
+    let failed =
+        |error: rusqlite::Error| canonym_core::Error::artifact(path, format!("cannot migrate the database: {error}"));
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let version = version.max(0) as usize;
     if version > MIGRATIONS.len() {
         return Err(canonym_core::Error::artifact(
             path,
-            format!("it has version {version}, this program knows {}", MIGRATIONS.len()),
+            format!(
+                "database version {version} is newer than {}, the latest that this program supports",
+                MIGRATIONS.len()
+            ),
         )
-        .with_hint("a newer program wrote it; use that one"));
+        .with_hint("use the newer canonym that wrote it"));
     }
     if version == MIGRATIONS.len() {
         return Ok(());
@@ -236,24 +241,24 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()>
     for sql in &MIGRATIONS[version..] {
         transaction.execute_batch(sql).map_err(failed)?;
     }
-    // What a new version keeps beside events is not in a file of an older one.
+    // Tables derived from events that a new version adds are filled here.
     events::rebuild(&transaction).map_err(|error| {
-        canonym_core::Error::artifact(path, format!("what follows from its events cannot be made: {error}"))
+        canonym_core::Error::artifact(path, format!("cannot rebuild the tables that follow from events: {error}"))
     })?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
     transaction.commit().map_err(failed)
 }
 
-/// JSON in a column of the row `id` of a table; an error where it is damaged.
+/// Parses the JSON in a column of row `id` of a table; an error names table and row.
 pub fn stored<T: DeserializeOwned>(row: &Row<'_>, column: usize, (table, id): (&str, i64)) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| {
-        let message = format!("row {id} of `{table}` cannot be read: {error}");
+        let message = format!("cannot read row {id} of table `{table}`: {error}");
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, message.into())
     })
 }
 
-/// Keeps the number of a row that is to go from being given again: who still has the number must not meet something else.
+/// Keeps the numbers of deleted rows from being reused: a stale number must not refer to something else.
 pub fn retire(connection: &Connection, table: &str) -> rusqlite::Result<()> {
     let sql = format!(
         "INSERT INTO counters (name, next) SELECT '{table}', coalesce(max(id), 0) + 1 FROM {table} WHERE true
@@ -263,7 +268,7 @@ pub fn retire(connection: &Connection, table: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The number of the next row of a table of which rows may have gone; `None` where none has.
+/// The number of the next row of a table; `None` if no row was ever deleted.
 pub fn next_number(connection: &Connection, table: &str) -> rusqlite::Result<Option<i64>> {
     let sql = format!(
         "SELECT max(next, (SELECT coalesce(max(id), 0) + 1 FROM {table})) FROM counters WHERE name = '{table}'"
@@ -271,10 +276,10 @@ pub fn next_number(connection: &Connection, table: &str) -> rusqlite::Result<Opt
     connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()
 }
 
-/// The value of the only row, or 404.
+/// The value of a single row, or 404.
 pub fn found<T>(result: rusqlite::Result<T>, what: &str) -> ApiResult<T> {
     result.map_err(|error| match error {
-        rusqlite::Error::QueryReturnedNoRows => ApiError::not_found(format!("there is no {what}")),
+        rusqlite::Error::QueryReturnedNoRows => ApiError::not_found(format!("{what} not found")),
         error => error.into(),
     })
 }

@@ -1,4 +1,4 @@
-//! Models: that of the server, and those that projects trained.
+//! Models: the base model of the server, and trained ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
 use crate::wire::Model;
 
-/// A model as it is kept.
+/// A stored model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptModel {
-    /// What is shown of it; `is_current` is not decided yet.
+    /// The JSON of the model; `is_current` is not set yet.
     pub model: Model,
-    /// Where it lies; `None` for that of the server.
+    /// The folder; `None` for the base model.
     pub folder: Option<PathBuf>,
-    /// Figures of other models on what was held out when it was trained, by their numbers.
+    /// Scores of other models on the same held-out documents, by their numbers.
     pub others: BTreeMap<i64, DevFigures>,
 }
 
-/// Figures of a model and of others on the same documents.
+/// Scores of a model and of others on the same documents.
 #[derive(Default, Serialize, Deserialize)]
 struct Figures {
     #[serde(flatten)]
@@ -55,7 +55,7 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<KeptModel> {
     Ok(KeptModel { model, folder: folder.map(PathBuf::from), others })
 }
 
-/// The number of the model that the server was started with; a row is made for each name.
+/// The number of the base model; each name has a row.
 pub fn ensure_base(connection: &Connection, name: &str, at: Millis) -> ApiResult<i64> {
     let sql = "SELECT id FROM models WHERE folder IS NULL AND name = ?1";
     if let Some(id) = connection.query_row(sql, [name], |row| row.get(0)).optional()? {
@@ -74,13 +74,13 @@ pub fn of_project(connection: &Connection, project: i64) -> ApiResult<Vec<KeptMo
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Gives a model another name.
+/// Renames a model.
 pub fn rename(connection: &Connection, id: i64, name: &str) -> ApiResult<()> {
     connection.execute("UPDATE models SET name = ?2 WHERE id = ?1", params![id, name])?;
     Ok(())
 }
 
-/// Takes a model away; what it was the parent of, and jobs, lose it.
+/// Deletes a model; references from models and jobs are cleared.
 pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
     retire(connection, "models")?;
     connection.execute("UPDATE models SET parent_id = NULL WHERE parent_id = ?1", [id])?;
@@ -95,7 +95,7 @@ pub fn get(connection: &Connection, id: i64) -> ApiResult<KeptModel> {
     found(statement.query_row([id], kept), &format!("model {id}"))
 }
 
-/// Keeps a model that was trained; its number.
+/// Adds a trained model; returns its number.
 pub fn add(
     connection: &Connection,
     (project, parent): (i64, Option<i64>),

@@ -1,4 +1,4 @@
-//! How long people worked on documents, as their browsers measured it.
+//! Time spent on documents, as measured in the browser.
 
 use std::collections::HashMap;
 
@@ -8,29 +8,29 @@ use super::events::NewEvent;
 use crate::error::ApiResult;
 use crate::times::Millis;
 
-/// Keeps the time of an event that finished a document.
+/// Stores the time of an event that finished a document.
 pub fn add(connection: &Connection, event: i64, of: &NewEvent<'_>, seconds: f64) -> ApiResult<()> {
     let sql = "INSERT INTO times (event_id, document_id, person_id, at, seconds) VALUES (?1, ?2, ?3, ?4, ?5)";
     connection.execute(sql, params![event, of.document, of.person, of.at, seconds])?;
     Ok(())
 }
 
-/// How long somebody worked on a document.
+/// The time that a person spent on a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
     /// The document.
     pub document: i64,
-    /// Who worked.
+    /// The person.
     pub person: i64,
-    /// When the last of it ended.
+    /// When they finished it.
     pub at: Millis,
-    /// How long.
+    /// Seconds.
     pub seconds: f64,
-    /// The model whose predictions stood there, where it is asked for.
+    /// The model used for pre-annotation, if queried.
     pub model: Option<String>,
 }
 
-/// What browsers measured in a project, oldest first.
+/// The measured times of a project, oldest first.
 pub fn measured(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
     let sql = "SELECT t.document_id, t.person_id, t.at, t.seconds,
             (SELECT e.model FROM events e WHERE e.document_id = t.document_id AND e.kind = 'predict' AND e.id < t.event_id
@@ -39,7 +39,7 @@ pub fn measured(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
     of_rows(connection, sql, project)
 }
 
-/// What follows from the times of decisions in a project, where there are two or more.
+/// Times estimated from the decisions of a project.
 pub fn estimated(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
     let sql = "SELECT document_id, person_id, last_at, spent / 1000.0, NULL FROM work
         WHERE project_id = ?1 AND spent > 0";
@@ -60,7 +60,7 @@ fn of_rows(connection: &Connection, sql: &str, project: i64) -> ApiResult<Vec<Wo
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The number and the characters of each document of a project.
+/// The ID and the number of characters of each document of a project.
 pub fn lengths(connection: &Connection, project: i64) -> ApiResult<HashMap<i64, (String, i64)>> {
     let sql = "SELECT id, external_id, length(text) FROM documents WHERE project_id = ?1";
     let mut statement = connection.prepare_cached(sql)?;

@@ -2,11 +2,10 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::people::{Person, Role};
 use super::{documents, events, found, next_number, retire};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
-use crate::wire::{NewProject, Project, ProjectPatch};
+use crate::wire::{NewProject, Person, Project, ProjectPatch, Role};
 
 const COLUMNS: &str = "SELECT p.id, p.name, p.description, p.guideline, p.strategy,
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id),
@@ -29,7 +28,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-/// Every project that somebody sees, oldest first.
+/// The projects that a person sees, oldest first.
 pub fn all(connection: &Connection, person: &Person) -> ApiResult<Vec<Project>> {
     let is_seen = "?2 OR EXISTS (SELECT 1 FROM members m WHERE m.project_id = p.id AND m.person_id = ?1)";
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE {is_seen} ORDER BY p.id"))?;
@@ -43,13 +42,13 @@ pub fn get(connection: &Connection, id: i64) -> ApiResult<Project> {
     found(statement.query_row([id], project), &format!("project {id}"))
 }
 
-/// Fails where there is no such project.
+/// 404 if the project does not exist.
 pub fn check(connection: &Connection, id: i64) -> ApiResult<()> {
     let row = connection.query_row("SELECT 1 FROM projects WHERE id = ?1", [id], |_| Ok(()));
     found(row, &format!("project {id}"))
 }
 
-/// Makes a project; its number.
+/// Adds a project; returns its number.
 pub fn add(connection: &Connection, new: &NewProject, (kb, strategy): (&str, &str), at: Millis) -> ApiResult<i64> {
     let sql = "INSERT INTO projects (id, name, description, guideline, strategy, kb_fingerprint, made_at)
         VALUES (?7, ?1, ?2, ?3, ?4, ?5, ?6)";
@@ -60,7 +59,7 @@ pub fn add(connection: &Connection, new: &NewProject, (kb, strategy): (&str, &st
     Ok(connection.last_insert_rowid())
 }
 
-/// Changes what is given.
+/// Changes the given fields.
 pub fn patch(connection: &Connection, id: i64, patch: &ProjectPatch) -> ApiResult<()> {
     let sql = "UPDATE projects SET name = coalesce(?2, name), description = coalesce(?3, description),
         guideline = coalesce(?4, guideline), strategy = coalesce(?5, strategy) WHERE id = ?1";
@@ -69,7 +68,7 @@ pub fn patch(connection: &Connection, id: i64, patch: &ProjectPatch) -> ApiResul
     Ok(())
 }
 
-/// Takes a project away with its documents, jobs and models.
+/// Deletes a project with its documents, jobs and models.
 pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
     retire(connection, "projects")?;
     documents::delete(connection, "project_id", id)?;
@@ -84,13 +83,13 @@ pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
     Ok(())
 }
 
-/// The number of the model that the project uses; `None` for that of the server.
+/// The model that the project uses; `None` for the base model.
 pub fn model(connection: &Connection, id: i64) -> ApiResult<Option<i64>> {
     let row = connection.query_row("SELECT model_id FROM projects WHERE id = ?1", [id], |row| row.get(0));
     found(row, &format!("project {id}"))
 }
 
-/// Uses another model.
+/// Switches to another model.
 pub fn use_model(connection: &Connection, id: i64, model: i64) -> ApiResult<()> {
     connection.execute("UPDATE projects SET model_id = ?2 WHERE id = ?1", params![id, model])?;
     Ok(())

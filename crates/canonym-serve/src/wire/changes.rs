@@ -1,4 +1,4 @@
-//! What a prediction changed in one document, and where a concept is mentioned.
+//! What a prediction changed in a document, and mentions of a concept.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,41 +11,41 @@ use crate::spans::Pairs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It is new.
+    /// New.
     Added,
-    /// It is gone.
+    /// Removed.
     Removed,
-    /// It has another concept than before.
+    /// Linked to another concept.
     Relinked,
 }
 
-/// What a model said of a place.
+/// A prediction of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Verdict {
-    /// The concept; none where the model found none.
+    /// The concept; null if unlinked.
     pub concept: Option<Named>,
-    /// How sure it was.
+    /// The score.
     pub score: Option<f64>,
 }
 
 /// A prediction that changed.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ChangedMark {
-    /// The mark.
+    /// The annotation.
     pub mark: i64,
     /// How it changed.
     pub change: ChangeKind,
-    /// Where, in code points.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// The type.
+    /// The semantic type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the model before said.
+    /// The prediction before.
     pub before: Option<Verdict>,
-    /// What the model after it says.
+    /// The prediction after.
     pub after: Option<Verdict>,
 }
 
@@ -54,19 +54,19 @@ pub struct ChangedMark {
 pub struct DocumentChanges {
     /// The document.
     pub document: i64,
-    /// Its id in its source.
+    /// The document's ID in the source file.
     pub external_id: String,
-    /// Its text.
+    /// The text.
     pub text: String,
-    /// Its parts.
+    /// The sections.
     pub sections: Vec<SectionOut>,
-    /// The model before; none where nothing had been predicted.
+    /// The model of the previous predictions; null if there were none.
     pub model_before: Option<String>,
-    /// The model after it.
+    /// The model of the new predictions.
     pub model_after: Option<String>,
     /// Predictions that changed, in text order.
     pub marks: Vec<ChangedMark>,
-    /// Predictions that have the same concept as before.
+    /// Predictions whose concept is unchanged.
     pub n_same: usize,
 }
 
@@ -75,34 +75,34 @@ pub struct DocumentChanges {
 pub struct MentionRow {
     /// The document.
     pub document: i64,
-    /// Its id in its source.
+    /// The document's ID in the source file.
     pub external_id: String,
-    /// The mark.
+    /// The annotation.
     pub mark: i64,
-    /// Where, in code points.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// What stands before it.
+    /// Text before it.
     pub before: String,
-    /// What stands behind it.
+    /// Text after it.
     pub behind: String,
-    /// Where the mark comes from.
+    /// Where the annotation comes from.
     pub source: Source,
-    /// Whether a person has decided.
+    /// Whether a person has reviewed it.
     pub state: State,
 }
 
-/// A part of the mentions of a concept in a project.
+/// A page of mentions of a concept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MentionPage {
-    /// By document.
+    /// In document order.
     pub mentions: Vec<MentionRow>,
-    /// Where to go on; none at the end.
+    /// Cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
     /// Mentions in the whole project.
     pub n_mentions: usize,
-    /// Documents that have any.
+    /// Documents that mention it.
     pub n_documents: usize,
 }

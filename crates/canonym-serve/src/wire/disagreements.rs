@@ -1,4 +1,4 @@
-//! Places of which people said different things.
+//! Conflicts between annotators.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -6,72 +6,72 @@ use utoipa::ToSchema;
 use crate::marks::Named;
 use crate::spans::Pairs;
 
-/// A mention that somebody says stands in a place.
+/// A mention in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ClaimOut {
-    /// The mark.
+    /// The annotation.
     pub mark: i64,
-    /// Where, in code points.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// The concept; none where no concept fits.
+    /// The concept; null if none matches.
     pub concept: Option<Named>,
 }
 
-/// Somebody who said something.
+/// An annotator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Speaker {
     /// The name.
     pub name: String,
-    /// When they last said it.
+    /// When they last decided.
     pub at: String,
 }
 
-/// What some people say stands in a place.
+/// An answer and the annotators who gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AnswerOut {
     /// Who.
     pub people: Vec<Speaker>,
-    /// What; nothing where they say that it is no mention.
+    /// Its mentions; empty for "not a mention".
     pub claims: Vec<ClaimOut>,
 }
 
-/// A place of which people said different things.
+/// A conflict between annotators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Disagreement {
     /// The document.
     pub document: i64,
-    /// Its id in its source.
+    /// The document's ID in the source file.
     pub external_id: String,
-    /// Its last event.
+    /// The document's version: the number of its last event.
     pub version: i64,
-    /// The marks there: a decision of the kind `settle` names all.
+    /// The annotations involved; a `settle` decision has to name all of them.
     pub marks: Vec<i64>,
-    /// The first code point of the place.
+    /// The first code point.
     pub start: usize,
-    /// The code point behind it.
+    /// The code point after the last one.
     pub end: usize,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// What stands before it.
+    /// Text before it.
     pub before: String,
-    /// What stands behind it.
+    /// Text after it.
     pub behind: String,
-    /// The answers, the one of most people first.
+    /// The answers, most frequent first.
     pub answers: Vec<AnswerOut>,
-    /// Whether it was settled and somebody said otherwise since.
+    /// Whether it was resolved and reopened by a later decision.
     pub is_reopened: bool,
 }
 
-/// A part of the places of a project of which people said different things.
+/// A page of conflicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Disagreements {
-    /// By document and place.
+    /// In document and text order.
     pub disagreements: Vec<Disagreement>,
-    /// Where to go on; none at the end.
+    /// Cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
-    /// How many there are in the whole project.
+    /// Open conflicts in the project.
     pub n_open: usize,
 }

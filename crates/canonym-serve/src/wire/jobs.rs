@@ -1,188 +1,92 @@
-//! People, jobs, models and statistics.
+//! The server, jobs, models and statistics.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Person;
 use crate::engine::{CurvePoint, DevFigures};
-use crate::store::people::{Person, Role, TokenRow};
 
-/// A name and a password.
-#[derive(Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Login {
-    /// The name.
-    pub name: String,
-    /// The password.
-    pub password: String,
-}
-
-/// Who is logged in.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct LoggedIn {
-    /// The person.
-    pub user: Person,
-}
-
-/// Somebody who is to be added.
-#[derive(Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewPerson {
-    /// The name.
-    pub name: String,
-    /// The password.
-    pub password: String,
-    /// What they may do.
-    pub role: Role,
-}
-
-/// Somebody who is to become a member of a project.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewMember {
-    /// The number of the person.
-    pub id: i64,
-}
-
-/// People.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct People {
-    /// In the order in which they came.
-    pub people: Vec<Person>,
-}
-
-/// What is to be changed of somebody.
-#[derive(Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PersonPatch {
-    /// What they may do.
-    #[serde(default)]
-    pub role: Option<Role>,
-    /// A new password; it ends their logins and tokens.
-    #[serde(default)]
-    pub password: Option<String>,
-    /// Whether they may log in.
-    #[serde(default)]
-    pub is_active: Option<bool>,
-}
-
-/// A new password of one's own.
-#[derive(Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewPassword {
-    /// The one until now.
-    pub old: String,
-    /// The one from now on.
-    pub new: String,
-}
-
-/// One's own tokens.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Tokens {
-    /// Oldest first.
-    pub tokens: Vec<TokenRow>,
-}
-
-/// A token that is to be made.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewToken {
-    /// What it is for.
-    pub name: String,
-    /// Days after which it ends; it does not where none are given.
-    #[serde(default)]
-    pub days: Option<usize>,
-}
-
-/// A token; it is shown this once.
-#[derive(Clone, Serialize, ToSchema)]
-pub struct Token {
-    /// What it is for.
-    pub name: String,
-    /// What to send as `Authorization: Bearer …`.
-    pub token: String,
-}
-
-/// What the server is.
+/// The server.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct About {
-    /// The version of the program.
+    /// The version of canonym.
     pub version: &'static str,
     /// The terminology.
     pub kb: AboutKb,
     /// The model.
     pub model: AboutModel,
-    /// Who is logged in.
+    /// The signed-in user.
     pub user: Option<Person>,
-    /// Whether nothing can be done without a login.
+    /// Whether signing in is required.
     pub needs_login: bool,
-    /// Whether models can be trained here.
+    /// Whether training is enabled.
     pub can_train: bool,
 }
 
 /// The terminology.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct AboutKb {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its concepts.
+    /// Number of concepts.
     pub n_concepts: usize,
-    /// Their names.
+    /// Number of names.
     pub n_names: usize,
-    /// What tells it from others.
+    /// The fingerprint.
     pub fingerprint: String,
 }
 
 /// The model.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct AboutModel {
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobKind {
-    /// Predicts marks in all documents of the project.
+    /// Predicts annotations in all documents of the project.
     Predict,
-    /// Trains a model on what people decided.
+    /// Trains a model on reviewed annotations.
     Train,
 }
 
-/// A job that is to be made.
+/// A new job.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// What it does.
+    /// The kind.
     pub kind: JobKind,
-    /// How.
+    /// Settings of a training.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub settings: Option<serde_json::Value>,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum JobState {
-    /// It was made.
+    /// Created.
     New,
-    /// It waits.
+    /// Waiting for its turn.
     Queued,
-    /// It runs.
+    /// Running.
     Running,
-    /// It did what it was to do.
+    /// Done.
     Succeeded,
-    /// It could not; `error` says why.
+    /// Failed; `error` says why.
     Failed,
-    /// Somebody ended it.
+    /// Cancelled.
     Cancelled,
 }
 
 impl JobState {
-    /// The state that a word names.
+    /// The state with this name.
     pub fn of(word: &str) -> JobState {
         match word {
             "QUEUED" => JobState::Queued,
@@ -194,7 +98,7 @@ impl JobState {
         }
     }
 
-    /// Whether it will not change any more.
+    /// Whether it has finished.
     pub fn is_over(self) -> bool {
         matches!(self, JobState::Succeeded | JobState::Failed | JobState::Cancelled)
     }
@@ -209,11 +113,11 @@ pub struct Job {
     pub project_id: i64,
     /// `predict` or `train`.
     pub kind: String,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// The share that is done.
+    /// The fraction that is done.
     pub progress: f64,
-    /// What it does.
+    /// What it is doing.
     pub message: String,
     /// Why it failed.
     pub error: Option<String>,
@@ -221,18 +125,18 @@ pub struct Job {
     pub started_at: Option<String>,
     /// When it ended.
     pub ended_at: Option<String>,
-    /// Seconds that it will still take, if it goes on as it did.
+    /// Estimated seconds left.
     pub eta_seconds: Option<f64>,
-    /// Its learning curve.
+    /// The learning curve.
     pub curve: Vec<CurvePoint>,
-    /// The model that it made.
+    /// The trained model.
     pub model: Option<i64>,
-    /// What was set when it was made.
+    /// The settings that it was created with.
     #[schema(value_type = Option<Object>)]
     pub settings: serde_json::Value,
 }
 
-/// Jobs of a project.
+/// Jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Jobs {
     /// Newest first.
@@ -246,23 +150,23 @@ pub struct Model {
     pub id: i64,
     /// The name.
     pub name: String,
-    /// The project that trained it.
+    /// The project that trained it; null for the server's model.
     pub project_id: Option<i64>,
     /// Whether the project uses it.
     pub is_current: bool,
-    /// When it was made.
+    /// When it was created.
     pub made_at: String,
-    /// The model that it was trained from.
+    /// The model that training started from.
     pub parent: Option<i64>,
-    /// What people should know of it.
+    /// The model card.
     pub card: String,
-    /// Its figures.
+    /// The scores.
     pub dev: Option<DevFigures>,
-    /// The model whose held-out documents they are of: figures of one number can be compared.
+    /// The model whose held-out documents were used: scores with the same number are comparable.
     pub dev_on: Option<i64>,
 }
 
-/// What is to be changed of a model.
+/// Changes to a model.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPatch {
@@ -282,90 +186,90 @@ pub struct Models {
 pub struct ChangedDocument {
     /// The document.
     pub id: i64,
-    /// Its id in its source.
+    /// The document's ID in the source file.
     pub external_id: String,
-    /// New predictions.
+    /// Predictions added.
     pub added: usize,
-    /// Predictions that are gone.
+    /// Predictions removed.
     pub removed: usize,
-    /// Predictions with another concept than before.
+    /// Predictions linked to another concept.
     pub changed: usize,
 }
 
 /// What a prediction changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChangedDocuments {
-    /// The documents in which anything changed.
+    /// Documents with changes.
     pub documents: Vec<ChangedDocument>,
 }
 
-/// The decisions of a day.
+/// Decisions on one day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DayCount {
     /// The day, in UTC.
     pub day: String,
-    /// How many.
+    /// The number.
     pub n: usize,
 }
 
-/// How long people work on a document.
+/// Time per document.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct Seconds {
-    /// The one in the middle.
+    /// The median, in seconds.
     pub median: f64,
-    /// On the average.
+    /// The mean, in seconds.
     pub mean: f64,
 }
 
-/// How far people agree.
+/// Inter-annotator agreement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct Agreement {
-    /// Of the two who decided most in common.
+    /// Cohen's kappa of the two annotators with the most mentions in common.
     pub cohen_kappa: Option<f64>,
-    /// Of all.
+    /// Krippendorff's alpha of all annotators.
     pub krippendorff_alpha: Option<f64>,
-    /// F1 of the places that the two kept.
+    /// Span F1 between the two annotators.
     pub span_f1: Option<f64>,
-    /// Marks on which the two decided.
+    /// Mentions that both reviewed.
     pub n_both: usize,
-    /// Marks on which two or more of all decided.
+    /// Mentions that two or more annotators reviewed.
     pub n_several: usize,
-    /// Those who decided.
+    /// Number of annotators.
     pub n_people: usize,
 }
 
-/// The figures of a model.
+/// The scores of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ModelFigures {
     /// The model.
     pub id: i64,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// When it was made.
+    /// When it was created.
     pub at: String,
-    /// Its figures.
+    /// The scores.
     pub dev: Option<DevFigures>,
 }
 
-/// What was done in a project.
+/// Project statistics.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Stats {
-    /// Its documents.
+    /// Number of documents.
     pub n_documents: usize,
-    /// Those that are finished.
+    /// Number of finished documents.
     pub n_finished: usize,
-    /// Marks that are shown by where they come from.
+    /// Annotations by source.
     pub by_source: BTreeMap<String, usize>,
-    /// Marks that are shown by type.
+    /// Annotations by semantic type.
     pub by_type: BTreeMap<String, usize>,
     /// Decisions by kind.
     pub by_decision: BTreeMap<String, usize>,
-    /// Decisions by day.
+    /// Decisions per day.
     pub decisions_per_day: Vec<DayCount>,
-    /// How long people work on a document.
+    /// Time per document.
     pub seconds_per_document: Option<Seconds>,
-    /// How far people agree.
+    /// Inter-annotator agreement.
     pub agreement: Option<Agreement>,
-    /// The models.
+    /// The models with their scores.
     pub models: Vec<ModelFigures>,
 }

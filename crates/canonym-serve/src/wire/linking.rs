@@ -13,79 +13,79 @@ use crate::spans::{Pairs, to_pairs};
 /// A text to link.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct TextIn {
-    /// The id; the place in the list where none is given.
+    /// The ID; defaults to the position in the list.
     #[serde(default)]
     pub id: Option<String>,
     /// The text.
     pub text: String,
 }
 
-/// One text or several, and how to link them.
+/// One or several texts, and options.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRequest {
     /// One text.
     #[serde(default)]
     pub text: Option<String>,
-    /// Several.
+    /// Several texts.
     #[serde(default)]
     pub documents: Option<Vec<TextIn>>,
-    /// Candidates a mention, 1 to 100; 5 where not given.
+    /// Candidates per mention, 1 to 100 (default 5).
     #[serde(default)]
     pub top_k: Option<usize>,
-    /// Abstain below this probability.
+    /// Leave mentions below this probability unlinked.
     #[serde(default)]
     pub min_score: Option<f32>,
-    /// Whether mentions inside longer ones are given, too.
+    /// Also report nested mentions.
     #[serde(default)]
     pub nested: bool,
-    /// `drop` leaves out mentions without a concept; they are given where it is `keep` or not given.
+    /// Whether unlinked mentions are kept (default) or dropped.
     #[serde(default)]
     pub nil: Nil,
-    /// Whether to say why.
+    /// Include the evidence for each mention.
     #[serde(default)]
     pub explain: bool,
-    /// The project whose model links; that of the server where none is given.
+    /// Use the model of this project; defaults to the server's model.
     #[serde(default)]
     pub project: Option<i64>,
 }
 
-/// A mention with its concepts.
+/// A linked mention.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct AnnotationOut {
-    /// Where, in code points.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// The type.
+    /// The semantic type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How likely place and concept are right.
+    /// Probability that span and concept are right.
     pub score: f64,
-    /// Whether no concept is said to be meant.
+    /// Whether it is unlinked.
     pub nil: bool,
-    /// The concepts, best first.
+    /// Candidate concepts, best first.
     pub candidates: Vec<CandidateRow>,
-    /// Why.
+    /// The evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub explanation: Option<Explanation>,
 }
 
-/// A text with what was found in it.
+/// A linked text.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LinkedOut {
-    /// The id.
+    /// The ID.
     pub id: String,
     /// The text.
     pub text: String,
-    /// What was found.
+    /// The mentions found.
     pub annotations: Vec<AnnotationOut>,
 }
 
 impl LinkedOut {
-    /// A linked document with reasons, or without where there are none.
+    /// Converts a linked document, with the evidence if there is any.
     pub fn of(linked: AnnotatedDocument, reasons: Vec<Explanation>) -> LinkedOut {
         let map = OffsetMap::new(&linked.document.text);
         let mut reasons = reasons.into_iter();
@@ -103,20 +103,20 @@ impl LinkedOut {
     }
 }
 
-/// Several texts with what was found in them.
+/// Several linked texts.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LinkedList {
-    /// In the order of the request.
+    /// In request order.
     pub documents: Vec<LinkedOut>,
 }
 
-/// What a request that links is answered with.
+/// The response to a linking request.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Linked {
-    /// Where it had `text`.
+    /// For a request with `text`.
     One(LinkedOut),
-    /// Where it had `documents`.
+    /// For a request with `documents`.
     Several(LinkedList),
 }
 
@@ -126,36 +126,36 @@ pub enum Linked {
 pub struct MapRequest {
     /// The names.
     pub names: Vec<String>,
-    /// Candidates a name, 1 to 100; 5 where not given.
+    /// Candidates per name, 1 to 100 (default 5).
     #[serde(default)]
     pub top_k: Option<usize>,
-    /// The project whose model links; that of the server where none is given.
+    /// Use the model of this project; defaults to the server's model.
     #[serde(default)]
     pub project: Option<i64>,
 }
 
-/// What one name may mean.
+/// The candidates of a name.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Mapped {
     /// The name.
     pub query: String,
-    /// Whether no concept is said to be meant.
+    /// Whether it is unlinked.
     pub nil: bool,
-    /// The concepts, best first.
+    /// Candidate concepts, best first.
     pub candidates: Vec<CandidateRow>,
 }
 
-/// What names may mean.
+/// The candidates of several names.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MappedList {
-    /// In the order of the request.
+    /// In request order.
     pub results: Vec<Mapped>,
 }
 
 /// A concept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Concept {
-    /// The id.
+    /// The ID.
     pub id: String,
     /// The preferred name.
     pub name: String,
@@ -167,7 +167,7 @@ pub struct Concept {
     pub types: Vec<String>,
 }
 
-/// A concept that a search found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Hit {
     /// The concept.
@@ -175,13 +175,13 @@ pub struct Hit {
     pub concept: Concept,
     /// The name that matched.
     pub matched: String,
-    /// `id`, `exact`, `prefix` or `fuzzy`.
+    /// How it matched: `id`, `exact`, `prefix` or `fuzzy`.
     pub how: &'static str,
-    /// How alike name and query are, 0 to 1.
+    /// Similarity of name and query, 0 to 1.
     pub score: f64,
 }
 
-/// What a search found.
+/// Search results.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Hits {
     /// Best first.
@@ -198,58 +198,58 @@ pub struct ConceptPage {
     pub parents: Vec<Named>,
     /// Narrower concepts.
     pub children: Vec<Named>,
-    /// One way from the root to it; it is the last.
+    /// A path from the root to the concept itself.
     pub path: Vec<Named>,
 }
 
-/// Concepts near another.
+/// Similar concepts.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Near {
-    /// The nearest first.
+    /// Most similar first.
     pub concepts: Vec<CandidateRow>,
 }
 
-/// An example of what may be wrong with the terminology.
+/// An example of an issue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct LintExample {
-    /// The concepts, not more than a few.
+    /// A few of the concepts.
     pub ids: Vec<String>,
-    /// The name that it is about.
+    /// The name concerned.
     pub name: String,
-    /// What else there is to say.
+    /// Details.
     pub note: String,
 }
 
-/// Something that was looked for in the terminology.
+/// A quality check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct LintCheck {
-    /// The word on the command line.
+    /// The name on the command line.
     pub check: &'static str,
-    /// What is looked for.
+    /// What it looks for.
     pub what: &'static str,
-    /// How many were found; none where the file does not tell.
+    /// Number of issues; null if not available.
     pub n_found: Option<u64>,
-    /// Whether it only tells what the source does not offer.
+    /// Whether it only reports what the source does not provide.
     pub is_note: bool,
-    /// The first of them.
+    /// The first issues.
     pub examples: Vec<LintExample>,
 }
 
-/// What may be wrong with the terminology.
+/// The quality checks of the terminology.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct LintOut {
-    /// Whether it was looked through; ask again in a moment where not.
+    /// Whether the checks are done; retry otherwise.
     pub is_ready: bool,
-    /// How long that took.
+    /// How long they took.
     pub seconds: Option<f64>,
-    /// What was looked for.
+    /// The checks.
     pub checks: Vec<LintCheck>,
 }
 
-/// A concept that a mark may get.
+/// A candidate concept for a mention.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Choice {
-    /// The id.
+    /// The ID.
     pub id: String,
     /// The preferred name.
     pub name: String,
@@ -257,17 +257,17 @@ pub struct Choice {
     pub types: Vec<String>,
     /// The definition.
     pub definition: Option<String>,
-    /// Up to five other names.
+    /// Up to five synonyms.
     pub synonyms: Vec<String>,
-    /// Names from the root to it; its own is the last.
+    /// Names of a path from the root to the concept itself.
     pub path: Vec<String>,
-    /// How likely the model takes it, or how alike its name is.
+    /// The model's probability, or the similarity of the name.
     pub score: Option<f64>,
-    /// `model`, `exact`, `prefix`, `fuzzy` or `recent`.
+    /// Where it comes from: `model`, `exact`, `prefix`, `fuzzy` or `recent`.
     pub how: &'static str,
 }
 
-/// The concepts that a mark may get.
+/// Candidate concepts for a mention.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Choices {
     /// Best first.

@@ -1,10 +1,11 @@
-//! What the interface takes and gives, as JSON.
+//! The JSON of requests and responses.
 
 mod changes;
 mod disagreements;
 mod jobs;
 mod linking;
 mod pace;
+mod people;
 mod projects;
 
 pub use changes::*;
@@ -12,4 +13,5 @@ pub use disagreements::*;
 pub use jobs::*;
 pub use linking::*;
 pub use pace::*;
+pub use people::*;
 pub use projects::*;

@@ -1,57 +1,57 @@
-//! How long people work on documents, and what a training would do.
+//! Annotation speed.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Seconds;
 
-/// How long somebody works on a document.
+/// Annotation speed of one group of documents.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PaceOf {
-    /// The person, or the model whose predictions the documents had; none where they had none.
+    /// The annotator, or the model used for pre-annotation; null if none was used.
     pub name: Option<String>,
-    /// Documents.
+    /// Number of documents.
     pub n: usize,
-    /// Seconds a document.
+    /// Seconds per document.
     pub seconds: Seconds,
-    /// Seconds for a thousand characters, in the middle.
+    /// Median seconds per 1,000 characters.
     pub per_thousand: f64,
 }
 
-/// A document on which somebody worked.
+/// The time spent on a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PacePoint {
     /// The document.
     pub document: i64,
-    /// Its id in its source.
+    /// The document's ID in the source file.
     pub external_id: String,
     /// Who.
     pub by: String,
-    /// When they ended.
+    /// When it was finished.
     pub at: String,
-    /// How long.
+    /// Seconds.
     pub seconds: f64,
-    /// The same for a thousand characters.
+    /// Seconds per 1,000 characters.
     pub per_thousand: f64,
-    /// The model whose predictions it had.
+    /// The model used for pre-annotation.
     pub model: Option<String>,
-    /// Whether the browser measured it; else it follows from the times of decisions.
+    /// Whether the time was measured in the browser; otherwise it is estimated from the times of decisions.
     pub is_measured: bool,
 }
 
-/// How long people work on the documents of a project.
+/// Annotation speed in a project.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Pace {
-    /// Over all.
+    /// Over all documents.
     pub all: Option<Seconds>,
-    /// Measured by the browser.
+    /// Documents measured in the browser.
     pub n_measured: usize,
-    /// Estimated from the times of decisions, long pauses left out.
+    /// Documents estimated from the times of decisions, without long pauses.
     pub n_estimated: usize,
-    /// By person.
+    /// By annotator.
     pub people: Vec<PaceOf>,
-    /// By the model whose predictions the documents had, in the order in which they came up; measured documents alone.
+    /// By model used for pre-annotation, in order of first use; measured documents only.
     pub models: Vec<PaceOf>,
-    /// Measured documents in the order in which they were finished; the last five hundred.
+    /// The last five hundred measured documents, in order of completion.
     pub points: Vec<PacePoint>,
 }

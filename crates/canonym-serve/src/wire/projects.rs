@@ -1,4 +1,4 @@
-//! Projects, documents, marks and decisions.
+//! Projects, documents, annotations and decisions.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,34 +7,34 @@ use crate::marks::decide::Decision;
 use crate::marks::{CandidateRow, Named, Source, State};
 use crate::spans::Pairs;
 
-/// A project that is to be made.
+/// A new project.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewProject {
     /// The name.
     pub name: String,
-    /// What it is for.
+    /// The description.
     #[serde(default)]
     pub description: Option<String>,
-    /// What annotators are to follow.
+    /// The annotation guideline.
     #[serde(default)]
     pub guideline: Option<String>,
 }
 
-/// What is to be changed of a project.
+/// Changes to a project.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectPatch {
     /// The name.
     #[serde(default)]
     pub name: Option<String>,
-    /// What it is for.
+    /// The description.
     #[serde(default)]
     pub description: Option<String>,
-    /// What annotators are to follow.
+    /// The annotation guideline.
     #[serde(default)]
     pub guideline: Option<String>,
-    /// In which order documents are offered.
+    /// The sampling strategy of the queue.
     #[serde(default)]
     pub strategy: Option<String>,
 }
@@ -46,79 +46,79 @@ pub struct Project {
     pub id: i64,
     /// The name.
     pub name: String,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// What annotators are to follow.
+    /// The annotation guideline.
     pub guideline: String,
-    /// In which order documents are offered.
+    /// The sampling strategy of the queue.
     pub strategy: String,
-    /// Its documents.
+    /// Number of documents.
     pub n_documents: i64,
-    /// Those that are finished.
+    /// Number of finished documents.
     pub n_finished: i64,
-    /// What people decided so far.
+    /// Number of decisions.
     pub n_decisions: i64,
-    /// The terminology that it was made with.
+    /// Fingerprint of the terminology that it was created with.
     pub kb_fingerprint: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
 }
 
-/// Every project.
+/// Projects.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Projects {
     /// Oldest first.
     pub projects: Vec<Project>,
 }
 
-/// What was wrong with a part of a file.
+/// A problem in an imported file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
     /// The line, from 1.
     pub line: Option<u64>,
     /// The document.
     pub document: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// What an import took.
+/// The report of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ImportReport {
-    /// Documents that were added.
+    /// Documents added.
     pub n_documents: usize,
-    /// Their annotations.
+    /// Annotations added.
     pub n_annotations: usize,
-    /// Documents that were left out.
+    /// Documents skipped.
     pub n_skipped_documents: usize,
-    /// Annotations that became open predictions, for people to look at.
+    /// Annotations imported as unreviewed predictions.
     pub n_predictions: usize,
-    /// Annotations that did not say who made them.
+    /// Annotations without a recorded source.
     pub n_unmarked: usize,
-    /// Annotations that were left out because other text stands at their offsets.
+    /// Annotations skipped because the text at their offsets differs.
     pub n_skipped_annotations: usize,
-    /// Annotations of which the offsets were repaired.
+    /// Annotations whose offsets were repaired.
     pub n_fixed: usize,
-    /// Relations: kept for exports, not shown.
+    /// Relations: kept for export, not shown.
     pub n_relations: usize,
-    /// What was wrong; the first hundred.
+    /// The first hundred problems.
     pub problems: Vec<Problem>,
 }
 
 /// What an export would lose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ExportLosses {
-    /// One line for each kind of thing; none where nothing is lost.
+    /// One line for each kind of loss; empty if nothing is lost.
     pub lines: Vec<String>,
 }
 
-/// What is to be changed of a document.
+/// Changes to a document.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentPatch {
-    /// The id in its source.
+    /// The ID in the source file.
     pub external_id: String,
 }
 
@@ -127,26 +127,26 @@ pub struct DocumentPatch {
 pub struct DocumentRow {
     /// The number.
     pub id: i64,
-    /// The id in its source.
+    /// The ID in the source file.
     pub external_id: String,
-    /// How it begins.
+    /// The start of the text.
     pub title: String,
-    /// Marks that are shown.
+    /// Number of annotations, without rejected and deleted ones.
     pub n_marks: usize,
-    /// Predictions on which nobody decided.
+    /// Number of unreviewed predictions.
     pub n_open: usize,
     /// Whether it is finished.
     pub is_finished: bool,
-    /// Who else works on it.
+    /// Who else is looking at it.
     pub locked_by: Option<String>,
 }
 
-/// A part of the documents of a project.
+/// A page of documents.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentPage {
-    /// In the order in which they came.
+    /// In import order.
     pub documents: Vec<DocumentRow>,
-    /// Where to go on; none at the end.
+    /// Cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
 
@@ -156,128 +156,128 @@ pub struct QueueRow {
     /// The document.
     #[serde(flatten)]
     pub document: DocumentRow,
-    /// How sure the model is of its least certain mark.
+    /// The model's confidence in its least certain prediction.
     pub confidence: Option<f64>,
-    /// Why it stands here.
+    /// Why it comes next.
     pub reason: String,
 }
 
-/// Which documents to look at next.
+/// The annotation queue.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Queue {
-    /// How they are ordered.
+    /// The sampling strategy.
     pub strategy: String,
-    /// The next first.
+    /// The next document first.
     pub documents: Vec<QueueRow>,
 }
 
-/// A part of a text.
+/// A section of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SectionOut {
-    /// What it is.
+    /// The kind.
     pub kind: String,
-    /// Its first code point.
+    /// The first code point.
     pub start: usize,
-    /// The code point behind it.
+    /// The code point after the last one.
     pub end: usize,
 }
 
-/// A mark as it is shown.
+/// An annotation.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Mark {
     /// The number.
     pub id: i64,
-    /// Where, in code points.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// The type.
+    /// The semantic type.
     #[serde(rename = "type")]
     pub kind: String,
     /// Where it comes from.
     pub source: Source,
-    /// Whether a person has decided.
+    /// Whether a person has reviewed it.
     pub state: State,
     /// The concept.
     pub concept: Option<Named>,
-    /// Whether it is decided that there is none.
+    /// Whether a person decided that no concept matches.
     pub is_nil: bool,
-    /// Whether somebody is not sure.
+    /// Whether it is marked as unsure.
     pub is_unsure: bool,
-    /// How sure the model is.
+    /// The model's score.
     pub score: Option<f64>,
-    /// What the model considered.
+    /// The model's candidates, best first.
     pub candidates: Vec<CandidateRow>,
-    /// Marks across it that say otherwise.
+    /// Overlapping annotations that conflict with it.
     pub disagrees: Vec<i64>,
-    /// Who decided.
+    /// Who reviewed it.
     pub by: Option<String>,
-    /// When it was changed.
+    /// When it was last changed.
     pub at: String,
-    /// The model that made it.
+    /// The model that predicted it.
     pub model: Option<String>,
 }
 
-/// A remark.
+/// A comment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Comment {
     /// The number.
     pub id: i64,
-    /// The mark that it is about.
+    /// The annotation that it is about; null for the document.
     pub mark: Option<i64>,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// Who wrote it.
+    /// The author.
     pub by: String,
     /// When.
     pub at: String,
 }
 
-/// A remark that is to be made.
+/// A new comment.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewComment {
-    /// The mark that it is about.
+    /// The annotation that it is about; null for the document.
     #[serde(default)]
     pub mark: Option<i64>,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// A document with its marks.
+/// A document with its annotations.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentOut {
     /// The number.
     pub id: i64,
     /// The project.
     pub project_id: i64,
-    /// The id in its source.
+    /// The ID in the source file.
     pub external_id: String,
     /// The text.
     pub text: String,
-    /// Its parts.
+    /// The sections.
     pub sections: Vec<SectionOut>,
-    /// Its last event.
+    /// The document's version: the number of its last event.
     pub version: i64,
     /// Whether it is finished.
     pub is_finished: bool,
-    /// Why it is offered.
+    /// Why it is in the queue; null if it is finished.
     pub reason: Option<String>,
-    /// Its marks, in text order.
+    /// The annotations, in text order.
     pub marks: Vec<Mark>,
-    /// Remarks, oldest first.
+    /// The comments, oldest first.
     pub comments: Vec<Comment>,
 }
 
-/// Decisions that are made together.
+/// Decisions that are stored together.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decisions {
-    /// The version of the document that the client saw; needed where a mark that is there is decided on, or the document is finished.
+    /// The version of the document that the client saw; required to change existing annotations or finish the document.
     #[serde(default)]
     pub version: Option<i64>,
-    /// What the client calls the request; the same twice is one.
+    /// An ID chosen by the client: a request with the same ID is handled once.
     #[serde(default)]
     pub client_id: Option<String>,
     /// The decisions, in order.
@@ -288,34 +288,34 @@ pub struct Decisions {
 #[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UndoRequest {
-    /// What the client calls the request; the same twice is one.
+    /// An ID chosen by the client: a request with the same ID is handled once.
     #[serde(default)]
     pub client_id: Option<String>,
 }
 
-/// What decisions changed.
+/// The result of decisions.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Decided {
-    /// The last event of the document.
+    /// The document's new version.
     pub version: i64,
-    /// Marks that changed and are shown.
+    /// Annotations that were added or changed.
     pub marks: Vec<Mark>,
-    /// Marks that are shown no more.
+    /// Annotations that were rejected, deleted or removed.
     pub removed: Vec<i64>,
-    /// The events that were written.
+    /// The numbers of the events.
     pub events: Vec<i64>,
     /// Whether the document is finished.
     pub is_finished: bool,
 }
 
-/// An event of a document.
+/// An event in the history of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HistoryRow {
     /// The number.
     pub id: i64,
-    /// What it is.
+    /// The kind.
     pub kind: String,
-    /// Who made it.
+    /// The person or model.
     pub by: Option<String>,
     /// When.
     pub at: String,
@@ -323,62 +323,62 @@ pub struct HistoryRow {
     pub what: String,
 }
 
-/// The events of a document.
+/// The history of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct History {
     /// Oldest first.
     pub events: Vec<HistoryRow>,
 }
 
-/// Whether to look for the same mention, or to decide it.
+/// Where to look for identical mentions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// In the document of the mark.
+    /// In the same document.
     Document,
     /// In the whole project.
     Project,
 }
 
-/// A question for mentions like one that is decided.
+/// A request for mentions identical to a reviewed one.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlikeRequest {
-    /// The mark.
+    /// The reviewed annotation.
     pub mark: i64,
     /// Where to look.
     pub scope: Scope,
-    /// Whether to give them the decision of the mark.
+    /// Whether to apply its decision to them.
     #[serde(default)]
     pub apply: bool,
-    /// The version of the document of the mark that the client saw; needed to apply its decision.
+    /// The version of its document that the client saw; required with `apply`.
     #[serde(default)]
     pub version: Option<i64>,
 }
 
-/// A mention like another.
+/// An identical mention.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AlikeRow {
     /// The document.
     pub document: i64,
-    /// Its id in its source.
+    /// The document's ID in the source file.
     pub external_id: String,
-    /// Where, in code points.
+    /// Spans in code points, ends exclusive.
     #[schema(value_type = Vec<Vec<usize>>)]
     pub spans: Pairs,
-    /// The text there.
+    /// The text of the spans.
     pub text: String,
-    /// What stands around it.
+    /// The text around it.
     pub context: String,
-    /// The open prediction there.
+    /// The unreviewed prediction there, if any.
     pub mark: Option<i64>,
 }
 
-/// Mentions like one that is decided.
+/// Identical mentions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Alike {
-    /// In the order of the documents.
+    /// In document order.
     pub matches: Vec<AlikeRow>,
-    /// How many got the decision.
+    /// How many the decision was applied to.
     pub applied: usize,
 }

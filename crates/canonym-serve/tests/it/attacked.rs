@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::{Method, Request, StatusCode};
-use canonym_serve::abandon::{self, Waiting};
+use canonym_serve::ServeConfig;
+use canonym_serve::abort::{self, RequestState};
 use canonym_serve::guard::Peer;
-use canonym_serve::{App, ServeConfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_stream::StreamExt;
@@ -177,16 +177,16 @@ async fn what_nobody_waits_for_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
-    let waiting = Arc::new(Waiting::default());
-    assert!(waiting.abandon());
-    let read = abandon::during(Some(waiting), || {
+    let request = Arc::new(RequestState::default());
+    assert!(request.abort());
+    let read = abort::during(Some(request), || {
         server.app.store.read(|connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?))
     });
     assert_eq!(read.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
     // What is being kept cannot be given up any more.
-    let waiting = Arc::new(Waiting::default());
-    abandon::during(Some(waiting.clone()), || server.app.store.write(|_| Ok(()))).unwrap();
-    assert!(!waiting.abandon());
+    let request = Arc::new(RequestState::default());
+    abort::during(Some(request.clone()), || server.app.store.write(|_| Ok(()))).unwrap();
+    assert!(!request.abort());
 }
 
 #[tokio::test]
@@ -196,6 +196,8 @@ async fn damaged_rows_are_told_and_change_nothing() {
     let project = server.project(CORPUS).await;
     let ids = server.documents(project).await;
     server.decide(ids[0], json!({"kind": "add", "spans": [[0, 1]]})).await;
+    server.post(&format!("/documents/{}/undo", ids[0]), json!({"client_id": "c"})).await;
+    server.post(&format!("/documents/{}/redo", ids[0]), json!({})).await;
     server.predict(project).await;
     let damage = |sql: &str| server.app.store.write(|transaction| Ok(transaction.execute(sql, [])?)).unwrap();
     let asks = [
@@ -211,13 +213,28 @@ async fn damaged_rows_are_told_and_change_nothing() {
             format!("/documents/{}/history", ids[0]),
             "events",
         ),
+        (
+            "UPDATE answers SET answer = '{' WHERE client_id = 'c'",
+            Method::POST,
+            format!("/documents/{}/undo", ids[0]),
+            "answers",
+        ),
+        ("UPDATE said SET is_shared = 1, spans = '[['", Method::GET, format!("/projects/{project}/stats"), "said"),
+        (
+            "UPDATE documents SET beside = json_set(beside, '$.residue', json_array('unheard-of', 1)) WHERE id = 1",
+            Method::GET,
+            format!("/projects/{project}/export?format=jsonl"),
+            "documents",
+        ),
+        ("UPDATE models SET dev = '{'", Method::GET, "/models".to_owned(), "models"),
         ("UPDATE jobs SET curve = '[1'", Method::GET, "/jobs/1".to_owned(), "jobs"),
         ("UPDATE documents SET beside = '[]' WHERE id = 2", Method::GET, "/documents/2".to_owned(), "documents"),
         ("UPDATE marks SET body = '{}' WHERE document_id = 3", Method::GET, "/documents/3".to_owned(), "marks"),
     ];
     for (sql, method, path, table) in asks {
         assert!(damage(sql) > 0, "{sql}");
-        let response = server.send(method, &format!("/api/v1{path}"), "").await;
+        let body = if table == "answers" { r#"{"client_id": "c"}"# } else { "" };
+        let response = server.send(method, &format!("/api/v1{path}"), body).await;
         assert_eq!(response.status(), 500, "{sql}");
         let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let answer: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -243,7 +260,7 @@ async fn the_first_admin_closes_a_server_that_runs() {
     server.get("/projects").await;
     // Another process, as `canonym serve --add-admin` is.
     let looks_in = ServeConfig { owns_jobs: false, ..config(folder.path()) };
-    let other = App::open(Ruled::new("first", rules()), None, looks_in).unwrap();
+    let other = canonym_serve::open(Ruled::new("first", rules()), None, looks_in).unwrap();
     other.put_admin("ada", PASSWORD).unwrap();
     assert_eq!(server.fail(Method::GET, "/projects", "").await.0, 401);
     assert_eq!(server.get("/about").await["needs_login"], true);
@@ -257,8 +274,11 @@ async fn a_folder_of_data_has_one_server() {
     let project = server.project(CORPUS).await;
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
     server.app.store.write(|transaction| canonym_serve::store::jobs::start(transaction, 1, 0)).unwrap();
-    let error = App::open(Ruled::new("first", rules()), None, config(folder.path())).unwrap_err();
-    assert!(error.to_string().contains(&format!("another server uses it, process {}", std::process::id())), "{error}");
+    let error = canonym_serve::open(Ruled::new("first", rules()), None, config(folder.path())).unwrap_err();
+    assert!(
+        error.to_string().contains(&format!("in use by another server, process {}", std::process::id())),
+        "{error}"
+    );
     assert!(error.hint().is_some());
     assert_eq!(server.get("/jobs/1").await["state"], "RUNNING");
     drop(server);
@@ -340,7 +360,7 @@ async fn a_full_disk_is_told_and_changes_nothing() {
 #[test]
 fn a_damaged_database_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || App::open(Ruled::new("first", rules()), None, config(folder.path()));
+    let open = || canonym_serve::open(Ruled::new("first", rules()), None, config(folder.path()));
     drop(open().unwrap());
     let path = folder.path().join("canonym.sqlite");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -358,7 +378,7 @@ fn the_folder_of_data_is_closed_to_others() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("a/b");
-    let open = || App::open(Ruled::new("first", rules()), None, config(&data));
+    let open = || canonym_serve::open(Ruled::new("first", rules()), None, config(&data));
     let app = open().unwrap();
     let mode = |name: &str| std::fs::metadata(data.join(name)).unwrap().permissions().mode() & 0o777;
     let modes = ["", "canonym.sqlite", "canonym.sqlite-wal", "canonym.lock"].map(mode);
@@ -368,7 +388,7 @@ fn the_folder_of_data_is_closed_to_others() {
         std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(wide)).unwrap();
         let error = open().unwrap_err();
         assert!(
-            error.to_string().contains("others than its owner may read it")
+            error.to_string().contains("readable by other users")
                 && error.hint().is_some_and(|hint| hint.contains("chmod"))
         );
         std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(closed)).unwrap();
@@ -382,7 +402,7 @@ async fn who_does_not_finish_asking_is_not_waited_for() {
     let server = Server::new(folder.path());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(canonym_serve::connections::serve(listener, server.app.clone()));
+    let serving = tokio::spawn(canonym_serve::server::serve(listener, server.app.clone()));
     let ask = async |text: &str| {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
@@ -423,8 +443,8 @@ async fn slow_uploads_keep_nobody_from_importing() {
     }
     server.project(CORPUS).await;
     // What all of them may hold together is bounded.
-    let room = server.app.uploads.available_permits();
-    let much = server.app.uploads.clone().try_acquire_many_owned(room as u32).unwrap();
+    let room = server.app.upload_permits.available_permits();
+    let much = server.app.upload_permits.clone().try_acquire_many_owned(room as u32).unwrap();
     let path = format!("/projects/{project}/import?format=text");
     assert_eq!(server.fail(Method::POST, &path, "Pain.").await.0, 429);
     drop(much);
@@ -432,7 +452,7 @@ async fn slow_uploads_keep_nobody_from_importing() {
         drop(sender);
         drop(answer.await.unwrap().unwrap());
     }
-    assert_eq!(server.app.uploads.available_permits(), room + 20);
+    assert_eq!(server.app.upload_permits.available_permits(), room + 20);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ async fn the_answer_to_a_long_text_is_bounded() {
     server.post("/link", json!({"documents": [{"text": short}]})).await;
     let (status, answer) = server.fail(Method::POST, "/link", ask(&["x".repeat(1001)])).await;
     assert_eq!(status, 413);
-    assert!(answer["error"]["message"].as_str().unwrap().contains("a text may have 1000 bytes"), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("a text may have at most 1000 bytes"), "{answer}");
     let (status, answer) = server.fail(Method::POST, "/link", ask(&vec![short.clone(); 40])).await;
     assert_eq!(status, 413);
     assert!(answer["error"]["hint"].as_str().unwrap().contains("top_k"), "{answer}");
@@ -95,7 +95,10 @@ async fn a_knowledge_base_that_is_changed_under_the_server_is_an_error() {
         ] {
             let (status, answer) = server.fail(method, &path, body).await;
             assert_eq!(status, 503, "{path}: {answer}");
-            assert!(answer["error"]["message"].as_str().unwrap().contains("knowledge base was changed"), "{answer}");
+            assert!(
+                answer["error"]["message"].as_str().unwrap().contains("knowledge base file was modified"),
+                "{answer}"
+            );
         }
         server.get("/health").await;
     }
@@ -122,7 +125,7 @@ async fn a_server_that_stops_leaves_no_log_behind() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let serving = tokio::spawn(canonym_serve::connections::serve(listener, server.app.clone()));
+    let serving = tokio::spawn(canonym_serve::server::serve(listener, server.app.clone()));
     let project = server.project(CORPUS).await;
     server.app.stop();
     serving.await.unwrap().unwrap();

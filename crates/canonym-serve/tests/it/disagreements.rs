@@ -90,7 +90,7 @@ async fn what_people_said_differently_waits_until_it_is_settled() {
     assert_eq!(lines(&ann, project).await.len(), 2);
     let history = cyd.get(&format!("/documents/{}/history", ids[1])).await;
     let last = history["events"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!((&last["by"], &last["what"]), (&json!("cyd"), &json!("settled that “Nothing of” is Famotidine (T:5)")));
+    assert_eq!((&last["by"], &last["what"]), (&json!("cyd"), &json!("resolved “Nothing of” as Famotidine (T:5)")));
 
     // Undo brings the marks and the disagreement back, redo takes them away again.
     cyd.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;

@@ -60,7 +60,7 @@ async fn sources_survive_every_format_that_can_hold_them() {
             // What TeXoo has no place for is told before the export.
             after.iter_mut().filter(|line| line.contains("delirium")).for_each(|line| line.push_str(" unsure"));
             let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"].to_string();
-            assert!(lost.contains("1 “unsure” flags will be left out"), "{lost}");
+            assert!(lost.contains("lost: 1 “unsure” flags"), "{lost}");
         }
         assert_eq!(after, before, "{format}");
         // And once more: what was read is written as it was.
@@ -101,7 +101,7 @@ async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
     let project = decided(&server).await;
     let all = server.export(project, "format=pubtator&sources=gold,user,pred").await;
     let lost = server.get(&format!("/projects/{project}/export/losses?format=pubtator&sources=gold,user,pred")).await;
-    assert_eq!(lost["lines"][0], "2 open predictions will look like the 6 annotations that people made or confirmed");
+    assert_eq!(lost["lines"][0], "2 unreviewed predictions will be indistinguishable from 6 reviewed annotations");
     for (query, source) in [("", "PRED open"), ("annotations=pred", "PRED open"), ("annotations=gold", "GOLD accepted")]
     {
         let again = server.empty_project().await;
@@ -117,7 +117,7 @@ async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
     assert!(all_marks(&server, again).await.iter().all(|line| line.starts_with("PRED open")));
     let (status, answer) =
         server.fail(Method::POST, &format!("/projects/{again}/import?annotations=silver"), "x").await;
-    assert_eq!((status, &answer["error"]["hint"]), (400, &json!("give auto, pred or gold")));
+    assert_eq!((status, &answer["error"]["hint"]), (400, &json!("use auto, pred or gold")));
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_document_of_an_id_that_is_there_is_skipped_or_renamed() {
     let (status, answer) = server.fail(Method::POST, &format!("/projects/{project}/import?{path}"), "Confusion.").await;
     assert_eq!(
         (status, &answer["error"]["message"]),
-        (422, &json!("document `pasted` already exists in this project"))
+        (422, &json!("document “pasted” already exists in this project"))
     );
     for text in ["Confusion.", "Pepcid."] {
         server.import(project, &format!("{path}&existing=rename"), text.as_bytes()).await;

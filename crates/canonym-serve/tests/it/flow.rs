@@ -118,7 +118,7 @@ async fn the_whole_flow_of_an_annotator() {
         .collect();
     // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
-    assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 or Confusion .79");
+    assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 vs Confusion .79");
     assert_eq!(queue["documents"][0]["n_open"], 2);
 
     // Accept one, correct the other, and reject a third.
@@ -183,11 +183,11 @@ async fn the_whole_flow_of_an_annotator() {
     assert_eq!(
         what,
         [
-            "imported the document with 2 marks",
-            "predicted: 1 mark changed",
+            "imported with 2 annotations",
+            "1 prediction changed",
             "rejected “pepcid”",
-            "took a decision on 1 mark back",
-            "finished the document and accepted 1 mark",
+            "undid a decision on 1 annotation",
+            "finished the document and accepted 1 annotation",
         ]
     );
 }
@@ -208,6 +208,18 @@ async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives
         (status, &answer["error"]["message"]),
         (409, &json!("finishing would accept 2 open predictions, not 1"))
     );
+    // Nor is anything accepted where nobody was told of a number; where nothing is open none is needed.
+    let silent = json!({"kind": "finish", "value": true});
+    let body = json!({"version": before["version"], "decisions": [silent]}).to_string();
+    let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
+    assert_eq!(
+        (status, &answer["error"]["message"]),
+        (409, &json!("finishing would accept 2 open predictions, and `accepts` does not say so"))
+    );
+    let empty = server.document(server.documents(project).await[2]).await;
+    assert!(!shown(&empty).iter().any(|line| line.starts_with("PRED open")), "{empty}");
+    let body = json!({"version": empty["version"], "decisions": [silent]});
+    assert_eq!(server.post(&format!("/documents/{}/decisions", empty["id"]), body).await["is_finished"], true);
     assert_eq!(shown(&server.document(id).await), shown(&before));
     server.decide(id, finish(2)).await;
     let pred = |document: &Value| shown(document).iter().filter(|line| line.starts_with("PRED open")).count();
@@ -387,7 +399,7 @@ async fn documents_and_projects_are_renamed_and_deleted() {
     assert_eq!(renamed["external_id"], "ward-1");
     let body = json!({"external_id": "2"}).to_string();
     let (status, answer) = server.fail(Method::PATCH, &format!("/documents/{}", ids[0]), body).await;
-    assert_eq!((status, &answer["error"]["message"]), (409, &json!("document `2` already exists in this project")));
+    assert_eq!((status, &answer["error"]["message"]), (409, &json!("document “2” already exists in this project")));
     // The last document goes; its number is not given again, and what is counted is as if it had never been there.
     server.delete(&format!("/documents/{}", ids[2])).await;
     assert_eq!(server.fail(Method::GET, &format!("/documents/{}", ids[2]), "").await.0, 404);

@@ -49,7 +49,7 @@ async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
     assert_eq!(problems[0]["document"], "1");
     assert_eq!(problems[1]["line"], 3);
     assert_eq!(problems[2]["line"], 4);
-    assert!(problems[0]["hint"].as_str().unwrap().contains("nothing was overwritten"));
+    assert!(problems[0]["hint"].as_str().unwrap().contains("under a new ID"));
 }
 
 #[tokio::test]

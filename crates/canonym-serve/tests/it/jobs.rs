@@ -105,7 +105,7 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
     assert_eq!(
         (&job["state"], &job["message"]),
-        (&json!("SUCCEEDED"), &json!("trained second; read 3 documents, the predictions of 3 changed"))
+        (&json!("SUCCEEDED"), &json!("trained “second”; predicted 3 documents; 3 changed"))
     );
     assert_eq!(job["curve"], json!([{"step": 1, "loss": 1.0, "dev": null}, {"step": 2, "loss": 0.5, "dev": null}]));
     // Open predictions and what was rejected are not learned from.
@@ -246,7 +246,7 @@ async fn finished_documents_get_no_new_predictions() {
     let ids = server.documents(project).await;
     server.decide(ids[0], json!({"kind": "finish", "value": true})).await;
     let job = server.predict(project).await;
-    assert_eq!(job["message"], "read 2 documents, the predictions of 1 changed");
+    assert_eq!(job["message"], "predicted 2 documents; 1 changed");
     assert_eq!(shown(&server.document(ids[0]).await), ["GOLD accepted [[2,12]] Famotidine T:5"]);
 }
 
@@ -259,10 +259,7 @@ async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
     let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
-    assert_eq!(
-        job["message"],
-        "trained second, which is not in use: its linking F1 on 2 held-out documents is 0.00, that of first 1.00"
-    );
+    assert_eq!(job["message"], "trained “second” (not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)");
     let models = server.get(&format!("/models?project={project}")).await;
     let (first, second) = (&models["models"][0], &models["models"][1]);
     assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));
@@ -276,19 +273,29 @@ async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
 #[tokio::test]
 async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_all() {
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
-    for (seen, figures) in [(vec!["No pepcid here."], 1), (vec!["No pepcid here.", "She had delirium."], 0)] {
+    let one = "1 of 2 held-out documents was seen in training and is left out.";
+    let both = "2 of 2 held-out documents were seen in training and are left out; there are no figures.";
+    let worse = "trained “second” (not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
+    let without = "trained “second” (used without scores: every held-out document was seen in training); predicted";
+    for (seen, figures, told, message) in
+        [(vec!["No pepcid here."], 1, one, worse), (vec!["No pepcid here.", "She had delirium."], 0, both, without)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let engine = Ruled::new("first", rules());
         *engine.trained_on.lock().unwrap() = seen.iter().map(|text| (*text).to_owned()).collect();
         let trainer = Told { holds_out: vec!["1", "2"], ..Told::default() };
         let server = Server::with(engine, Some(Arc::new(trainer)), config(folder.path()));
         let project = server.project(corpus).await;
-        server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+        let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
         server.run_jobs().await;
+        let job = server.get(&format!("/jobs/{}", job["id"])).await;
+        assert!(job["message"].as_str().unwrap().starts_with(message), "{job}");
         let models = server.get(&format!("/models?project={project}")).await;
         let (first, second) = (&models["models"][0]["dev"], &models["models"][1]);
-        let told = format!("{} of 2 held-out documents were seen in training", seen.len());
-        assert!(second["card"].as_str().unwrap().contains(&told), "{second}");
+        let card = second["card"].as_str().unwrap();
+        assert!(card.starts_with(&format!("Made of two steps. {told}")), "{second}");
+        // The figures of the card are of the others.
+        assert_eq!(card.contains("Linking F1 on 1 held-out document: 100.0 before, 0.0 after."), figures > 0, "{card}");
         match figures {
             0 => assert!(first.is_null() && second["dev"].is_null(), "{models}"),
             n => {
@@ -340,7 +347,7 @@ async fn a_trained_model_is_downloaded_renamed_and_deleted() {
     assert_eq!(&bytes[..], b"the weights");
     // One that is in use stays, and so does that of the server.
     let (status, answer) = server.fail(Method::DELETE, &path, "").await;
-    assert_eq!((status, &answer["error"]["message"]), (409, &json!("the project uses the model ward notes 1")));
+    assert_eq!((status, &answer["error"]["message"]), (409, &json!("model “ward notes 1” is in use")));
     let base = server.get("/models").await["models"][0]["id"].as_i64().unwrap();
     assert_eq!(server.fail(Method::DELETE, &format!("/projects/{project}/models/{base}"), "").await.0, 404);
     server.post(&format!("/projects/{project}/models/{base}/use"), json!({})).await;
@@ -374,7 +381,7 @@ async fn a_job_is_cancelled_while_it_runs_or_waits() {
     let path = format!("/projects/{project}/jobs");
     assert_eq!(server.fail(Method::POST, &path, json!({"kind": "train"}).to_string()).await.0, 409);
     let app = server.app.clone();
-    *trainer.between.lock().unwrap() = Some(Box::new(move || app.runner.cancel(1)));
+    *trainer.between.lock().unwrap() = Some(Box::new(move || app.jobs.cancel(1)));
     server.post(&path, json!({"kind": "predict"})).await;
     assert_eq!(server.post("/jobs/2/cancel", json!({})).await["state"], "CANCELLED");
     server.run_jobs().await;

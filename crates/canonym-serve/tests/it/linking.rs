@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
-use canonym_serve::lane::LaneConfig;
+use canonym_serve::batcher::BatcherConfig;
 use serde_json::{Value, json};
 
 use crate::flow::CORPUS;
@@ -60,7 +60,7 @@ async fn what_waits_together_is_linked_together_and_too_much_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Ruled::new("first", rules());
     let mut config = config(folder.path());
-    config.lane = LaneConfig { max_requests: 3, ..LaneConfig::default() };
+    config.batcher = BatcherConfig { max_requests: 3, ..BatcherConfig::default() };
     let server = std::sync::Arc::new(Server::with(engine.clone(), None, config));
     engine.gate.set(true);
     let ask = |text: &'static str| {
@@ -73,7 +73,7 @@ async fn what_waits_together_is_linked_together_and_too_much_is_refused() {
         tokio::task::yield_now().await;
     }
     let others = [ask("pepcid"), ask("confused"), ask("nothing")];
-    while server.app.lane.n_waiting() < 3 {
+    while server.app.batcher.n_waiting() < 3 {
         tokio::task::yield_now().await;
     }
     let refused = server.send(Method::POST, "/api/v1/link", json!({"text": "x"}).to_string()).await;

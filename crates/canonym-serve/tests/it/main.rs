@@ -4,7 +4,6 @@
 
 mod archives;
 mod attacked;
-mod care;
 mod costs;
 mod described;
 mod disagreements;
@@ -14,6 +13,7 @@ mod flow;
 mod hostile;
 mod jobs;
 mod linking;
+mod maintenance;
 mod members;
 mod people;
 mod scale;

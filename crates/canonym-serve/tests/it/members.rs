@@ -234,7 +234,8 @@ async fn finishing_accepts_no_prediction_that_came_after_the_look() {
             .store
             .write(|transaction| Ok(transaction.execute("UPDATE marks SET event_id = event_id + 1000", [])?))
             .unwrap();
-        let finish = json!({"kind": "finish", "value": true});
+        let n = seen["marks"].as_array().unwrap().iter().filter(|mark| mark["source"] == "PRED").count();
+        let finish = json!({"kind": "finish", "value": true, "accepts": n});
         let path = format!("/documents/{id}/decisions");
         assert_eq!(server.fail(Method::POST, &path, json!({"decisions": [finish]}).to_string()).await.0, 400);
         let body = json!({"version": seen["version"], "decisions": [finish]}).to_string();

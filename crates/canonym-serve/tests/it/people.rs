@@ -94,10 +94,10 @@ async fn guessing_passwords_is_slowed_down() {
     assert_eq!(response.status(), 429);
     assert!(response.headers().contains_key("retry-after"));
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-    assert!(String::from_utf8_lossy(&bytes).contains("too many logins"));
+    assert!(String::from_utf8_lossy(&bytes).contains("too many failed logins"));
     // What is not one's own is not told: the answer for a name that nobody has is the same.
     let nobody = json!({"name": "nobody", "password": "wrong horse"}).to_string();
-    assert_eq!(server.fail(Method::POST, "/login", nobody).await.1["error"]["message"], "name or password is wrong");
+    assert_eq!(server.fail(Method::POST, "/login", nobody).await.1["error"]["message"], "wrong name or password");
     let no_header = server.asked_with(&[]).send(Method::POST, "/api/v1/login", Body::from("{}")).await;
     assert_eq!(no_header.status(), 403);
 }
@@ -197,7 +197,7 @@ async fn who_is_deactivated_is_out_at_once_and_their_history_stays() {
         assert_eq!(gone.fail(Method::GET, "/projects", "").await.0, 401);
     }
     let again = json!({"name": "ann", "password": PASSWORD}).to_string();
-    assert_eq!(server.fail(Method::POST, "/login", again).await.1["error"]["message"], "name or password is wrong");
+    assert_eq!(server.fail(Method::POST, "/login", again).await.1["error"]["message"], "wrong name or password");
     assert!(ada.get(&format!("/documents/{id}/history")).await.to_string().contains("\"by\":\"ann\""));
     // Who comes back has to log in anew: old keys are gone.
     ada.patch(&path, json!({"is_active": true, "role": "curator"})).await;

@@ -235,7 +235,7 @@ impl Server {
     }
 
     pub fn with(engine: Arc<dyn Engine>, trainer: Option<Arc<dyn Trainer>>, config: ServeConfig) -> Server {
-        let app = App::open(engine, trainer, config).unwrap();
+        let app = canonym_serve::open(engine, trainer, config).unwrap();
         let router = canonym_serve::api::router(&app);
         Server { app, router, headers: vec![("x-canonym", "1".to_owned())] }
     }
@@ -339,9 +339,14 @@ impl Server {
     }
 
     /// Decides on what stands there now.
-    pub async fn decide(&self, id: i64, decision: Value) -> Value {
-        let version = self.document(id).await["version"].clone();
-        let body = json!({"version": version, "decisions": [decision]});
+    /// Finishing says how many open predictions it accepts, as the page does.
+    pub async fn decide(&self, id: i64, mut decision: Value) -> Value {
+        let document = self.document(id).await;
+        if decision["kind"] == "finish" && decision["value"] == true && decision["accepts"].is_null() {
+            let is_open = |mark: &&Value| mark["source"] == "PRED" && mark["state"] == "open";
+            decision["accepts"] = document["marks"].as_array().unwrap().iter().filter(is_open).count().into();
+        }
+        let body = json!({"version": document["version"], "decisions": [decision]});
         self.post(&format!("/documents/{id}/decisions"), body).await
     }
 

@@ -1,4 +1,4 @@
-//! From a document to BioC: what its source says where nothing was changed, else what the document says.
+//! Converts a document to BioC, restoring unchanged parts from its source.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat, Relation};
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
 
-/// Scores are written with this many digits.
+/// Number of decimals of scores.
 const SCORE_DIGITS: usize = 4;
 
-/// An annotation or relation of the source with its site and what reading made of it; `None` for what has no place.
+/// An annotation or relation of the source with its site, and the result of reading it; `None` without a location.
 struct Original<T, R> {
     site: usize,
     source: T,
@@ -21,14 +21,14 @@ struct Original<T, R> {
     taken: bool,
 }
 
-/// The source of a document, where it was BioC.
+/// The source of a document, if it was BioC.
 pub(in crate::corpus) fn kept_of(annotated: &AnnotatedDocument) -> Option<Kept> {
     let residue = annotated.residue.as_ref()?;
     let is_bioc = matches!(residue.format, CorpusFormat::BiocXml | CorpusFormat::BiocJson);
     serde_json::from_str(residue.content.as_str().filter(|_| is_bioc)?).ok()
 }
 
-/// The document as BioC; `kept` is its source.
+/// Converts a document to BioC; `kept` is its source.
 pub(in crate::corpus) fn to_bioc(annotated: &AnnotatedDocument, kept: Option<BiocDocument>) -> BiocDocument {
     let with_text = |bioc: BiocDocument| {
         let joined = join(&bioc);
@@ -48,7 +48,7 @@ pub(in crate::corpus) fn to_bioc(annotated: &AnnotatedDocument, kept: Option<Bio
     bioc
 }
 
-/// A passage for each section, and for each text that no section covers.
+/// A passage for each section, and for each text between sections.
 fn passages_of(document: &Document) -> BiocDocument {
     let mut sections: Vec<(Span, &str)> =
         document.sections.iter().map(|section| (section.span, section.kind.as_str())).collect();
@@ -71,12 +71,12 @@ fn passages_of(document: &Document) -> BiocDocument {
     let mut end = 0;
     let rest = (Span::new(document.text.len(), document.text.len()), "");
     for (span, kind) in sections.into_iter().chain([rest]) {
-        // Of sections in each other the outer one is a passage.
+        // Of nested sections only the outer one becomes a passage.
         if span.start < end {
             continue;
         }
         let gap = Span { start: end, end: span.start };
-        // Readers fill a gap with spaces; they do not know of spaces behind the last passage.
+        // Readers fill gaps with spaces, but do not add spaces after the last passage.
         let text = gap.of(&document.text);
         let is_last = span == rest.0 && !text.is_empty();
         if is_last || text.len() > MAX_GAP as usize || text.bytes().any(|byte| byte != b' ') {
@@ -105,7 +105,7 @@ fn put_annotations(annotated: &AnnotatedDocument, bioc: &mut BiocDocument, joine
             let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
             let span =
                 |&(start, end): &(u64, u64)| byte(start).zip(byte(end)).map(|(start, end)| Span::new(start, end));
-            // What lies beyond the text was repaired by the reader, or left out.
+            // Annotations past the end of the text were repaired or dropped by the reader.
             let Some(spans) = spans.iter().map(span).collect::<Option<Vec<Span>>>() else { continue };
             let read = (!is_label).then(|| interpret(&source, spans, text));
             originals.push(Original { site: number, source, read, taken: false });
@@ -114,7 +114,7 @@ fn put_annotations(annotated: &AnnotatedDocument, bioc: &mut BiocDocument, joine
     let mut used: HashSet<&str> = annotated.annotations.iter().map(|one| one.key.as_str()).collect();
     used.extend(annotated.relations.iter().map(|one| one.key.as_str()));
     let mut numbers = (0_u64..).map(|number| number.to_string()).filter(|number| !used.contains(number.as_str()));
-    // What is placed, with the site and the place in the order of the source.
+    // Annotations with their site and their position in the source.
     let mut put: Vec<(usize, usize, BiocAnnotation)> = Vec::new();
     let mut next = 0;
     for annotation in &annotated.annotations {
@@ -146,13 +146,13 @@ fn put_annotations(annotated: &AnnotatedDocument, bioc: &mut BiocDocument, joine
     }
 }
 
-/// The first original from `next` on, else from the start, that is not taken and that `same` accepts.
+/// The first untaken original for which `same` holds, searching from `next` and then from the start.
 fn find<T, R>(originals: &[Original<T, R>], next: usize, same: impl Fn(&R) -> bool) -> Option<usize> {
     let fits = |at: &usize| !originals[*at].taken && originals[*at].read.as_ref().is_some_and(&same);
     (next..originals.len()).find(fits).or_else(|| (0..next).find(fits))
 }
 
-/// The first sentence, else passage, else the document, in which a code point of the text stands.
+/// The site of a code point: the first sentence that contains it, else passage, else the document.
 fn site_of(joined: &Joined, at: u64) -> usize {
     let inside = |site: &Site| (site.start..site.start.saturating_add(site.length)).contains(&at);
     joined.sites.iter().position(inside).unwrap_or(joined.sites.len() - 1)
@@ -161,7 +161,7 @@ fn site_of(joined: &Joined, at: u64) -> usize {
 fn fresh(annotation: &Annotation, id: String, site: &Site, map: &OffsetMap<'_>, text: &str) -> BiocAnnotation {
     let location = |span: &Span| {
         let (start, end) = (code_point(map, span.start), code_point(map, span.end));
-        // Counted from the site, so that a passage whose offset is no place in the text has its own.
+        // Relative to the site, because the offset of a passage may differ from its position in the text.
         let offset = site.offset.saturating_add(start).saturating_sub(site.start);
         Location { offset, length: end - start }
     };
@@ -197,7 +197,7 @@ fn infons_of(annotation: &Annotation) -> Infons {
     infons
 }
 
-/// A score without the zeros at its end.
+/// A score without trailing zeros.
 fn score(score: f32) -> String {
     let digits = format!("{score:.SCORE_DIGITS$}");
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -225,7 +225,7 @@ fn put_relations(annotated: &AnnotatedDocument, bioc: &mut BiocDocument, joined:
     }
 }
 
-/// With nodes where the targets are annotations, else with infons, as corpora of concepts have it.
+/// With nodes if the targets are annotations, else with infons, as in corpora of concept-level relations.
 fn fresh_relation(relation: &Relation, keys: &HashSet<&str>) -> BiocRelation {
     let mut written = BiocRelation { id: relation.key.clone(), ..BiocRelation::default() };
     if !relation.kind.is_empty() {

@@ -1,4 +1,4 @@
-//! A BioC collection as its formats spell it.
+//! Data model of a BioC collection.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Names and values in the order of the source. XML has texts only, JSON may have any value.
+/// Names and values in source order. Values are strings in XML; JSON allows any value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::corpus) struct Infons(pub Vec<(String, Value)>);
 
-/// What stands before the documents.
+/// The part of a collection before its documents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(in crate::corpus) struct Collection {
@@ -19,7 +19,7 @@ pub(in crate::corpus) struct Collection {
     pub date: String,
     pub key: String,
     pub infons: Infons,
-    /// The XML declaration and the document type with the line end behind each; empty from JSON.
+    /// XML declaration and document type with their line ends; empty for JSON.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prolog: String,
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub(in crate::corpus) struct BiocDocument {
     pub extra: Map<String, Value>,
 }
 
-/// A passage, or a sentence in it, which has no sentences itself.
+/// A passage, or a sentence of a passage (which has no sentences itself).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::corpus) struct Passage {
     pub offset: u64,
@@ -68,7 +68,7 @@ pub(in crate::corpus) struct BiocAnnotation {
     pub locations: Vec<Location>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
-    /// Where it stands in the file; 0 where that is not known.
+    /// Line in the file; 0 if unknown.
     #[serde(skip)]
     pub line: u64,
 }
@@ -99,22 +99,22 @@ pub(in crate::corpus) struct Node {
     pub role: String,
 }
 
-/// How an XML file is laid out, as far as two writers of BioC differ.
+/// Layout of an XML file, in the respects in which BioC writers differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::corpus) struct Layout {
-    /// Whether each element has a line.
+    /// Whether each element has its own line.
     pub lines: bool,
-    /// Spaces a level.
+    /// Indentation per level in spaces.
     pub indent: usize,
-    /// Whether the values of infons stand in single quotes.
+    /// Whether infon keys are in single quotes.
     pub single_infon: bool,
-    /// The same of the ids of annotations and relations.
+    /// Whether ids of annotations and relations are in single quotes.
     pub single_id: bool,
-    /// The same of locations and nodes.
+    /// Whether attributes of locations and nodes are in single quotes.
     pub single_place: bool,
-    /// Whether a space stands before the slash of an empty element.
+    /// Whether there is a space before the slash of an empty element.
     pub space: bool,
-    /// Whether quotation marks in texts are references.
+    /// Whether quotation marks in text are escaped.
     pub quotes: bool,
 }
 
@@ -132,31 +132,31 @@ impl Default for Layout {
     }
 }
 
-/// The source of one document, kept in its residue.
+/// The source of a document, kept in its residue.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::corpus) struct Kept {
-    /// What stood before the first document; with that document only.
+    /// The collection; only with its first document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<Collection>,
-    /// The layout, where the source was XML.
+    /// The layout, if the source was XML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
     pub document: BiocDocument,
 }
 
 impl Infons {
-    /// Appends a text.
+    /// Appends a string value.
     pub fn push(&mut self, key: &str, value: &str) {
         self.0.push((key.to_owned(), Value::from(value)));
     }
 
-    /// The first value of that name, where it is a text.
+    /// The first string value with that name.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).and_then(|(_, value)| value.as_str())
     }
 }
 
-/// A value as XML and attributes hold it; `None` for nothing.
+/// A value as a string for XML and attributes; `None` for null.
 pub(in crate::corpus) fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

@@ -1,4 +1,4 @@
-//! From BioC to a document: one text, its sections, annotations in bytes.
+//! Converts BioC to a document: one text, sections, annotations with byte offsets.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::corpus::{
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Section, Span};
 
-/// The widest gap between passages that is filled with spaces, in code points.
+/// Maximum gap between passages that is filled with spaces, in code points.
 pub(super) const MAX_GAP: u64 = 1000;
 
-/// Infons that name the concept, in small letters.
+/// Infons that contain the concept id, in lower case.
 const ID_KEYS: [&str; 17] = [
     "mesh",
     "omim",
@@ -37,23 +37,23 @@ const ID_KEYS: [&str; 17] = [
     "go",
 ];
 
-/// The infon that names the concept where there is one of this name.
+/// The infon for the concept id when writing, if the source has one with this name.
 pub(super) const IDENTIFIER: &str = "identifier";
 
-/// Where annotations and relations stand: the document, a passage, or a sentence of one.
+/// A container of annotations and relations: the document, a passage, or a sentence of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Site {
     pub passage: Option<usize>,
     pub sentence: Option<usize>,
     /// Its offset in the source.
     pub offset: u64,
-    /// Its first code point in the text.
+    /// Its start in the text, in code points.
     pub start: u64,
     /// Its length in code points.
     pub length: u64,
 }
 
-/// The text of a document and its sites, in the order in which their annotations are read.
+/// The text of a document and its sites, in the order in which annotations are read.
 pub(super) struct Joined {
     pub document: Document,
     pub sites: Vec<Site>,
@@ -61,8 +61,9 @@ pub(super) struct Joined {
 
 /// Joins the passages to one text.
 ///
-/// Where annotations do not fit, the offsets of passages may be wrong and those of annotations right: some corpora count
-/// the references of XML in a title, but not in annotations. Then one space stands between passages, if that fits better.
+/// If annotations do not match the text, passage offsets may be wrong and annotation offsets right: some corpora count
+/// XML entities in a title as written, but not in annotations. Passages are then joined by one space if fewer
+/// annotations mismatch that way.
 pub(super) fn join(bioc: &BiocDocument) -> Joined {
     let joined = join_by(bioc, Gaps::Offsets);
     let n_wrong = joined.n_wrong(bioc);
@@ -91,7 +92,7 @@ fn join_by(bioc: &BiocDocument, gaps: Gaps) -> Joined {
             let first = match &passage.text {
                 Some(_) => start.saturating_add(sentence.offset.saturating_sub(passage.offset)),
                 None => {
-                    // Offsets of sentences count from where the passage would stand.
+                    // Sentence offsets are relative to the intended start of the passage.
                     let wanted = start.saturating_add(sentence.offset.saturating_sub(passage.offset));
                     pad(text, &mut n_chars, gaps.wanted(wanted), number == 0);
                     text.push_str(own);
@@ -113,29 +114,29 @@ fn join_by(bioc: &BiocDocument, gaps: Gaps) -> Joined {
     joined
 }
 
-/// What decides how far passages stand apart.
+/// How passages are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gaps {
-    /// Their offsets.
+    /// By their offsets.
     Offsets,
-    /// Nothing: one space stands between them, and annotations count from the start of the text.
+    /// By one space; annotation offsets count from the start of the text.
     Space,
 }
 
 impl Gaps {
-    /// Where a passage of that offset is to stand; `None` where one space is to stand before it.
+    /// The intended start of a passage with that offset; `None` for one space after the previous.
     fn wanted(self, offset: u64) -> Option<u64> {
         Some(offset).filter(|_| self == Gaps::Offsets)
     }
 
-    /// What annotations call the start of a passage.
+    /// The offset of a passage from which annotations count.
     fn offset(self, offset: u64, start: u64) -> u64 {
         if self == Gaps::Offsets { offset } else { start }
     }
 }
 
-/// Fills the gap up to `wanted`; where that is no gap, one space stands between two texts. Gaps do not make a text larger
-/// than a document may be.
+/// Appends spaces up to `wanted`; if that is not possible, one space between texts. Gaps are not filled beyond the
+/// maximum document size.
 fn pad(text: &mut String, n_chars: &mut u64, wanted: Option<u64>, first: bool) {
     let gap = match wanted.and_then(|wanted| wanted.checked_sub(*n_chars)) {
         Some(gap) if gap <= MAX_GAP && text.len() < MAX_DOCUMENT_BYTES => gap,
@@ -155,7 +156,7 @@ fn section_kind(infons: &Infons) -> String {
 }
 
 impl Joined {
-    /// The code point of the text that the source calls `offset`, for what stands at `site`.
+    /// The position in the text, in code points, of the source offset `offset` of an annotation at `site`.
     fn code_point(&self, site: &Site, offset: u64) -> u64 {
         let inside = |site: &&Site| (site.offset..=site.offset.saturating_add(site.length)).contains(&offset);
         let passages = || self.sites.iter().filter(|site| site.passage.is_some() && site.sentence.is_none());
@@ -164,7 +165,7 @@ impl Joined {
         found.map_or(offset, |site| site.start.saturating_add(offset - site.offset))
     }
 
-    /// How many annotations of one piece have another text than their place.
+    /// Number of contiguous annotations whose text differs from the text at their span.
     fn n_wrong(&self, bioc: &BiocDocument) -> usize {
         let map = OffsetMap::new(&self.document.text);
         let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
@@ -183,7 +184,7 @@ impl Joined {
         sites.map(|(site, list)| list.iter().filter(|one| is_wrong(site, one)).count()).sum()
     }
 
-    /// The spans of an annotation in code points of the text, in text order; none where it has no place in the text.
+    /// Spans of an annotation in code points, in text order; empty if it has no location.
     pub fn spans(&self, site: &Site, annotation: &BiocAnnotation) -> Vec<(u64, u64)> {
         let is_label = annotation.text.as_deref().is_none_or(str::is_empty)
             && annotation.locations.iter().all(|location| location.length == 0);
@@ -200,7 +201,7 @@ impl Joined {
     }
 }
 
-/// The annotations at a site.
+/// The annotations of a site.
 pub(super) fn annotations_at<'a>(bioc: &'a mut BiocDocument, site: &Site) -> &'a mut Vec<BiocAnnotation> {
     match container(&mut bioc.passages, site) {
         Some(passage) => &mut passage.annotations,
@@ -208,7 +209,7 @@ pub(super) fn annotations_at<'a>(bioc: &'a mut BiocDocument, site: &Site) -> &'a
     }
 }
 
-/// The relations at a site.
+/// The relations of a site.
 pub(super) fn relations_at<'a>(bioc: &'a mut BiocDocument, site: &Site) -> &'a mut Vec<BiocRelation> {
     match container(&mut bioc.passages, site) {
         Some(passage) => &mut passage.relations,
@@ -224,8 +225,8 @@ fn container<'a>(passages: &'a mut [Passage], site: &Site) -> Option<&'a mut Pas
     }
 }
 
-/// The document of a source that starts on `line`; what is left out because of wrong offsets is left out of the residue,
-/// too.
+/// Converts a document of a source that starts on `line`. Annotations dropped because of wrong offsets are removed from
+/// the residue too.
 pub(in crate::corpus) fn to_annotated(
     mut kept: Kept,
     (path, line): (&Path, u64),
@@ -261,19 +262,19 @@ pub(in crate::corpus) fn to_annotated(
     }
     let attributes = attributes_of(&kept.document.infons);
     let content = serde_json::to_string(&kept).expect("strings and numbers in memory are always JSON");
-    // As one string, because an object of `serde_json` would sort the infons.
+    // As a string, because an object of `serde_json` would sort the infons.
     let residue = Some(Box::new(Residue { format, content: Value::String(content) }));
     Ok(AnnotatedDocument { document: joined.document, annotations, relations, attributes, residue })
 }
 
-/// Infons as attributes.
+/// Converts infons to attributes.
 pub(super) fn attributes_of(infons: &Infons) -> Vec<Attribute> {
     let attribute =
         |(name, value): &(String, Value)| value_text(value).map(|value| Attribute { name: name.clone(), value });
     infons.0.iter().filter_map(attribute).collect()
 }
 
-/// What an annotation says.
+/// Converts an annotation.
 pub(super) fn interpret(annotation: &BiocAnnotation, spans: Vec<Span>, text: &str) -> Annotation {
     let covered = || spans.iter().map(|span| span.of(text)).collect::<Vec<&str>>().join(" ");
     let infons = &annotation.infons;
@@ -306,7 +307,7 @@ pub(super) fn interpret(annotation: &BiocAnnotation, spans: Vec<Span>, text: &st
     read
 }
 
-/// What a relation says. One without nodes relates what its infons name.
+/// Converts a relation. Without nodes, the concepts in its infons are the arguments.
 pub(super) fn interpret_relation(relation: &BiocRelation) -> Relation {
     let kind_key = ["relation", "type"].into_iter().find(|key| relation.infons.text(key).is_some());
     let mut others = attributes_of(&relation.infons);

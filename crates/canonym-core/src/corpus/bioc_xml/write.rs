@@ -1,17 +1,17 @@
-//! Writes the elements of BioC in the layout of a file.
+//! Writes BioC elements in the layout of a file.
 
 use serde_json::Value;
 
 use crate::corpus::bioc::{BiocAnnotation, BiocDocument, BiocRelation, Collection, Infons, Layout, Passage};
 
-/// Writes into `out`, one level deeper with each open element.
+/// Writes indented elements to `out`.
 struct Emitter<'a> {
     out: &'a mut Vec<u8>,
     layout: Layout,
     depth: usize,
 }
 
-/// The head of a collection up to its first document.
+/// Writes the start of a collection, up to its first document.
 pub(super) fn head(head: &Collection, layout: Layout, out: &mut Vec<u8>) {
     out.extend_from_slice(head.prolog.as_bytes());
     let mut emitter = Emitter { out, layout, depth: 0 };
@@ -22,7 +22,7 @@ pub(super) fn head(head: &Collection, layout: Layout, out: &mut Vec<u8>) {
     emitter.infons(&head.infons);
 }
 
-/// One document.
+/// Writes a document.
 pub(super) fn document(bioc: &BiocDocument, layout: Layout, out: &mut Vec<u8>) {
     let mut emitter = Emitter { out, layout, depth: 1 };
     emitter.open("document");
@@ -169,7 +169,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Appends `text` with references for what is markup. What XML cannot hold becomes a space.
+/// Appends `text` with markup escaped. Characters that are invalid in XML become spaces.
 pub(in crate::corpus) fn escape(text: &str, quotes: bool, attribute: bool, out: &mut Vec<u8>) {
     let mut bytes = [0; 4];
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! brat by the smallest files that show each point.
+//! Minimal brat files.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn written(document: &AnnotatedDocument) -> String {
     }
 }
 
-/// What is read, as a line of JSON.
+/// The document read, as a JSON line.
 fn check(text: &str, annotations: &str, expect: Expect) {
     let mut shown = Vec::new();
     match read(text, annotations) {

@@ -9,10 +9,10 @@ use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
 use crate::{Error, Result};
 
-/// The type of an annotation or kind of a relation that has none: brat needs a word.
+/// Written for a missing type of an annotation or kind of a relation, which brat requires.
 const NO_TYPE: &str = "Entity";
 
-/// What stands in the place of an id where a system abstains.
+/// Written for a mention that a system did not link.
 const NO_CONCEPT: &str = "-1";
 
 /// Appends the annotations of one document to `out`.
@@ -39,7 +39,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// The lines that the document was read from, where they still say what it holds.
+/// The lines of the source, if they still represent the document.
 fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let residue = annotated.residue.as_ref().filter(|residue| residue.format == CorpusFormat::Brat)?;
     let line = |value: &serde_json::Value| value.as_str().map(str::to_owned);
@@ -47,7 +47,7 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let mut parsed = super::parse(Path::new(""), &lines).ok()?;
     let text = &annotated.document.text;
     let map = OffsetMap::new(text);
-    // Where only the spelling differs the text under the spans does not count.
+    // If texts differ only in spelling, the text of the span is ignored.
     let placed = parsed.placed();
     let spans =
         placed.iter().map(|placed| find_spans(text, &map, &crate::corpus::check::Placed { text: None, ..*placed }));
@@ -58,7 +58,7 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     (parsed.annotations == annotated.annotations && parsed.relations == annotated.relations).then_some(lines)
 }
 
-/// Which relations of a document brat can carry: each end is the key of an annotation or of another relation.
+/// The relations that brat can represent: each argument is the key of an annotation or of another relation.
 pub(in crate::corpus) fn held(annotated: &AnnotatedDocument) -> Vec<&Relation> {
     let keys = annotated.annotations.iter().map(|one| one.key.as_str());
     let keys: HashSet<&str> = keys.chain(annotated.relations.iter().map(|one| one.key.as_str())).collect();
@@ -70,12 +70,12 @@ pub(in crate::corpus) fn held(annotated: &AnnotatedDocument) -> Vec<&Relation> {
     annotated.relations.iter().filter(is_held).collect()
 }
 
-/// Whether a mention has to be written in parts because a line ends inside it.
+/// Whether a mention must be written in fragments because it contains a line break.
 pub(in crate::corpus) fn is_split(annotation: &Annotation, text: &str) -> bool {
     annotation.spans.iter().any(|span| span.of(text).contains(['\n', '\r']))
 }
 
-/// Whether brat can write a type as it is.
+/// Whether brat can represent a type unchanged.
 pub(in crate::corpus) fn type_is_held(semantic_type: &str) -> bool {
     !semantic_type.is_empty() && !semantic_type.contains(char::is_whitespace)
 }
@@ -84,7 +84,7 @@ struct LineWriter<'a> {
     annotated: &'a AnnotatedDocument,
     map: OffsetMap<'a>,
     lines: Vec<String>,
-    /// The last number of each letter.
+    /// The last number used for each letter.
     numbers: HashMap<char, usize>,
     taken: HashSet<&'a str>,
 }
@@ -97,7 +97,7 @@ impl<'a> LineWriter<'a> {
         LineWriter { annotated, map, lines: Vec::new(), numbers: HashMap::new(), taken }
     }
 
-    /// The next key of a letter that the document does not use.
+    /// The next unused key with this letter.
     fn next_key(&mut self, letter: char) -> String {
         loop {
             let number = self.numbers.entry(letter).or_insert(0);
@@ -109,7 +109,7 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// A key for each annotation: its own where that is one of brat and not used before.
+    /// Keys of the annotations: their own if valid in brat and unique.
     fn keys(&mut self, annotated: &AnnotatedDocument) -> Vec<String> {
         let mut used = HashSet::new();
         let mut keys = Vec::with_capacity(annotated.annotations.len());
@@ -178,7 +178,7 @@ impl<'a> LineWriter<'a> {
     }
 }
 
-/// The ids of an annotation with their names, where they are known.
+/// The ids of an annotation with their names, if known.
 fn ids_of(annotation: &Annotation) -> Vec<(&str, &str)> {
     if annotation.nil {
         return vec![(NO_CONCEPT, "")];
@@ -194,7 +194,7 @@ fn is_key(letter: char, key: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The parts of `span` between line breaks, without those that are empty.
+/// The non-empty fragments of `span` between line breaks.
 fn lines_of(text: &str, span: Span) -> Vec<Span> {
     let covered = span.of(text);
     let mut start = span.start as usize;
@@ -209,12 +209,12 @@ fn lines_of(text: &str, span: Span) -> Vec<Span> {
     if parts.is_empty() { vec![span] } else { parts }
 }
 
-/// A name as one word: brat separates by blanks.
+/// A name as a single word, because brat separates fields by spaces.
 fn word(name: &str) -> String {
     if name.is_empty() { NO_TYPE.to_owned() } else { name.replace(char::is_whitespace, "_") }
 }
 
-/// `value`, unless it would break its line.
+/// Returns `value`, or an error if it contains a line break.
 fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
     if !value.contains(['\n', '\r', '\t']) {
         return Ok(value);

@@ -1,4 +1,4 @@
-//! Tokens and tags by the smallest files that show each point.
+//! Minimal CoNLL files.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn read(text: &str, tags: Tags) -> (Vec<Result<AnnotatedDocument>>, u64) {
     (items, reader.counts().n_broken_tags)
 }
 
-/// What is read, as lines of JSON, and how many mentions have broken tags.
+/// The documents read, as JSON lines, and the number of mentions with invalid tags.
 fn check_tags(text: &str, tags: &str, expect: Expect) {
     let (items, n_broken) = read(text, tags.parse().unwrap());
     let (mut shown, mut back) = (Vec::new(), Vec::new());

@@ -58,8 +58,8 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
     Ok(())
 }
 
-/// What has to stand before `bytes`, the document as it was written, where another one precedes it: nothing, if its lines
-/// say themselves that a document starts.
+/// Text to insert before `bytes`, a written document that follows another one; empty if its lines mark the start of a
+/// document.
 pub(in crate::corpus) fn start(document: &Document, bytes: &[u8]) -> Vec<u8> {
     let starts = |line: &[u8]| std::str::from_utf8(line).is_ok_and(super::starts_document);
     if bytes.split(|&byte| byte == b'\n').any(starts) {
@@ -69,7 +69,7 @@ pub(in crate::corpus) fn start(document: &Document, bytes: &[u8]) -> Vec<u8> {
     id.map_or_else(|_| "-DOCSTART-\n\n".to_owned(), |id| format!("# id = {id}\n")).into_bytes()
 }
 
-/// The lines that the document was read from, where they still say what it holds.
+/// The lines of the source, if they still represent the document.
 fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let residue = annotated.residue.as_ref().filter(|residue| residue.format == CorpusFormat::Conll)?;
     let line = |value: &serde_json::Value| value.as_str().map(str::to_owned);
@@ -80,8 +80,8 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     (document == annotated.document && annotations == annotated.annotations).then_some(lines)
 }
 
-/// Which annotations tags can hold, by their rows in text order: of those that overlap the longest, the first of equals;
-/// none with gaps.
+/// Rows of the annotations that tags can represent, in text order: contiguous ones, and of overlapping ones the longest
+/// (ties: the first).
 pub(in crate::corpus) fn kept(annotations: &[Annotation]) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..annotations.len()).filter(|&row| annotations[row].spans.len() == 1).collect();
     rows.sort_by_key(|&row| (std::cmp::Reverse(annotations[row].spans[0].len()), annotations[row].spans[0].start, row));
@@ -96,7 +96,7 @@ pub(in crate::corpus) fn kept(annotations: &[Annotation]) -> Vec<usize> {
     taken.into_values().map(|(_, row)| row).collect()
 }
 
-/// `span` without what is no token at its ends.
+/// `span` trimmed to tokens.
 fn trimmed(text: &str, span: Span) -> Span {
     let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
     let covered = span.of(text).trim_end_matches(is_blank);
@@ -104,7 +104,7 @@ fn trimmed(text: &str, span: Span) -> Span {
     Span::new(start, (span.start as usize + covered.len()).max(start))
 }
 
-/// Words, numbers and marks, cut at the ends of mentions.
+/// Words, numbers and punctuation marks, split at mention boundaries.
 fn tokens(text: &str, mentions: &[Span]) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut at = 0;
@@ -129,7 +129,7 @@ fn tokens(text: &str, mentions: &[Span]) -> Vec<Span> {
     cut
 }
 
-/// What is no white space between two tokens: each mark by itself, letters such as those of a possessive together.
+/// Tokens between two words: each punctuation mark is one, and letters such as those of a possessive are joined.
 fn marks(text: &str, start: usize, end: usize, spans: &mut Vec<Span>) {
     let mut last_is_letter = false;
     for (at, letter) in text[start..end].char_indices() {
@@ -144,7 +144,7 @@ fn marks(text: &str, start: usize, end: usize, spans: &mut Vec<Span>) {
     }
 }
 
-/// The starts of sentences but the first, none of them inside a mention.
+/// Starts of all sentences but the first, excluding those inside a mention.
 fn sentence_ends(document: &Document, mentions: &[Span]) -> Vec<u32> {
     let starts = sentences(&document.text).into_iter().skip(1).map(|sentence| sentence.start);
     let is_inside = |start: u32| {
@@ -181,7 +181,7 @@ fn ids_of(annotation: &Annotation) -> String {
     if ids.is_empty() { NO_IDS.to_owned() } else { ids }
 }
 
-/// `value`, unless it would break its line.
+/// Returns `value`, or an error if it contains a line break.
 fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
     if !value.contains(['\n', '\r', '\t']) {
         return Ok(value);

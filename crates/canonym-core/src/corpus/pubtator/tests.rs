@@ -1,4 +1,4 @@
-//! PubTator by the smallest files that show each point.
+//! Minimal PubTator files.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! Which gold annotation a prediction answers, and what is wrong with the answer.
+//! Pairs predictions with gold annotations and classifies the pairs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use crate::text::Span;
 use crate::text::normalise::fold;
 use crate::text::offsets::OffsetMap;
 
-/// Which concepts gold gives a folded text, and how often.
+/// Counts of the concepts that gold assigns to a folded text.
 pub(super) struct GoldSurfaces {
     ids: HashMap<String, HashMap<String, u64>>,
-    /// Every id that gold has anywhere.
+    /// All ids in gold.
     known: HashSet<String>,
 }
 
@@ -34,14 +34,14 @@ impl GoldSurfaces {
         surfaces
     }
 
-    /// Whether gold gives `form` one of `ids`.
+    /// Whether gold assigns one of `ids` to `form`.
     fn gives(&self, form: &str, ids: &IdSet) -> bool {
-        // Without a text, as where a format has none, nothing is the same text.
+        // Formats without texts have empty forms, which match nothing.
         !form.is_empty() && self.ids.get(form).is_some_and(|given| ids.iter().any(|id| given.contains_key(id)))
     }
 }
 
-/// The text under `spans`, which count code points; parts are joined by one space.
+/// The text of `spans`, given in code points; pieces are joined by a space.
 pub(super) fn surface(text: &str, points: &OffsetMap<'_>, spans: &[Span]) -> String {
     let part = |span: &Span| {
         let start = points.char_to_byte(span.start as usize).unwrap_or(text.len());
@@ -50,19 +50,19 @@ pub(super) fn surface(text: &str, points: &OffsetMap<'_>, spans: &[Span]) -> Str
     spans.iter().map(part).collect::<Vec<&str>>().join(" ")
 }
 
-/// A gold annotation and a prediction, of which one may be missing, by their rows.
+/// Indices of a paired gold annotation and prediction; one may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Match {
     gold: Option<usize>,
     predicted: Option<usize>,
 }
 
-/// Decides on classes.
+/// Classifies cases.
 pub(super) struct Judge<'a> {
     terminology: Option<&'a Terminology<'a>>,
-    /// The predicted annotations of each document id, in the order of the entries of its pair.
+    /// The predicted annotations of each document, in the order of the entries of its pair.
     predicted: HashMap<&'a str, Vec<&'a Annotation>>,
-    /// Names that candidates carry, for ids that the terminology does not tell.
+    /// Names from candidates, for ids without a terminology.
     names: HashMap<String, &'a str>,
     surfaces: GoldSurfaces,
     policy: IdPolicy,
@@ -79,7 +79,7 @@ impl<'a> Judge<'a> {
         let mut names = HashMap::new();
         for document in documents {
             predicted.entry(document.document.id.as_str()).or_default().extend(&document.annotations);
-            // A terminology knows the names better.
+            // Names from the terminology have priority.
             let named = document.annotations.iter().filter(|_| terminology.is_none());
             for candidate in named.flat_map(|annotation| &annotation.candidates) {
                 for id in IdSet::parse_one(&candidate.id).iter().filter(|_| !candidate.name.is_empty()) {
@@ -90,7 +90,7 @@ impl<'a> Judge<'a> {
         Judge { terminology, predicted, names, surfaces, policy }
     }
 
-    /// The cases of one document, in the order of its text.
+    /// The cases of a document, in text order.
     pub(super) fn cases(&self, document: &DocumentPair, text: &str) -> Vec<Case> {
         let points = OffsetMap::new(text);
         let annotations = self.predicted.get(document.id.as_str()).map_or(&[][..], Vec::as_slice);
@@ -157,12 +157,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the terminology has one of `ids`; where there is none it may.
+    /// Whether the terminology has one of `ids`; true without a terminology.
     fn has(&self, ids: &IdSet) -> bool {
         self.terminology.is_none_or(|terminology| ids.iter().any(|id| (terminology.name)(id).is_some()))
     }
 
-    /// Whether `form` is a name of one of `ids`; unknown without a terminology.
+    /// Whether `form` is a name of one of `ids`; `None` without a terminology.
     fn names_it(&self, form: &str, ids: &IdSet) -> Option<bool> {
         if form.is_empty() {
             return None;
@@ -243,7 +243,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// One document, as its cases are made.
+/// A document while its cases are built.
 struct Scene<'a> {
     document: &'a DocumentPair,
     annotations: &'a [&'a Annotation],
@@ -274,7 +274,7 @@ fn boundary_reason(gold: &Entry, predicted: &Entry) -> &'static str {
     }
 }
 
-/// Brings gold and predictions together, one to one: those that agree best first.
+/// Pairs gold annotations and predictions one to one, best agreement first.
 fn match_up(document: &DocumentPair, policy: IdPolicy) -> Vec<Match> {
     let gold_rows: Vec<usize> = unique(&document.gold).filter(|&row| !document.gold[row].ids.is_nil()).collect();
     let predicted_rows: Vec<usize> = unique(&document.predicted).collect();
@@ -320,7 +320,7 @@ fn match_up(document: &DocumentPair, policy: IdPolicy) -> Vec<Match> {
     matches
 }
 
-/// The first row of all entries with the same spans and ids.
+/// Index of the first of all entries with the same spans and ids.
 fn unique(entries: &[Entry]) -> impl Iterator<Item = usize> {
     let mut seen = HashSet::new();
     let rows = entries.iter().enumerate();

@@ -1,4 +1,4 @@
-//! The sentence around a case, and which cases are shown.
+//! The context of a case, and selection of examples.
 
 use std::collections::HashMap;
 
@@ -10,26 +10,26 @@ use crate::text::normalise::fold;
 use crate::text::offsets::OffsetMap;
 use crate::text::sentences::sentences;
 
-/// The most code points of a context on either side of its case.
+/// Maximum number of code points of context on either side.
 const MAX_MARGIN: usize = 240;
 
-/// The most code points between the first and the last place of a case; what is farther is cut off.
+/// Maximum number of code points between the first and the last span of a case; the rest is cut off.
 const MAX_HULL: usize = 600;
 
-/// A piece of a document.
+/// An excerpt of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// The code points of the document before it.
+    /// Its start in code points.
     pub start: u32,
-    /// What stands there.
+    /// Its text.
     pub text: String,
-    /// Whether it starts inside a sentence.
+    /// Whether it starts within a sentence.
     pub cut_before: bool,
-    /// Whether it ends inside a sentence.
+    /// Whether it ends within a sentence.
     pub cut_after: bool,
 }
 
-/// The first case of each kind that is alike, most frequent kinds first, up to `n` for each class of errors.
+/// The first of each group of equal cases, largest groups first, up to `n` per class.
 pub(super) fn examples(cases: &[Case], texts: &[String], rows: &HashMap<&str, usize>, n: usize) -> Vec<Example> {
     type Key<'a> = (ErrorClass, String, Option<&'a [String]>, Option<&'a [String]>);
     let mut kinds: HashMap<Key<'_>, (u64, usize)> = HashMap::new();
@@ -54,7 +54,7 @@ pub(super) fn examples(cases: &[Case], texts: &[String], rows: &HashMap<&str, us
     });
     let mut contexts = Contexts::default();
     let mut order: Vec<usize> = (0..chosen.len()).collect();
-    // Documents are visited one after another, so that the sentences of one are found once.
+    // Sorted by document, so that each document is split into sentences once.
     order.sort_by_key(|&row| chosen[row].2);
     let mut found: Vec<Option<Example>> = vec![None; chosen.len()];
     for row in order {
@@ -67,7 +67,7 @@ pub(super) fn examples(cases: &[Case], texts: &[String], rows: &HashMap<&str, us
     found.into_iter().flatten().collect()
 }
 
-/// The sentences of the document that was asked for last.
+/// The sentences of the most recent document.
 #[derive(Default)]
 struct Contexts {
     document: Option<usize>,

@@ -1,4 +1,4 @@
-//! How often classes, confusions and surfaces occur.
+//! Counts of classes, confusions and surfaces.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub(super) fn count(analysis: &mut ErrorAnalysis, cases: &[Case], config: &Error
     analysis.spurious_surfaces = surfaces(cases, Case::linked, |case| case.gold.is_none(), config.n_rows);
 }
 
-/// Rows in the order of their counts, of their first places where those are equal; the first `limit` of them.
+/// Rows by descending count, ties by first occurrence; at most `limit`.
 fn most_frequent<K, V>(rows: HashMap<K, V>, n_of: impl Fn(&V) -> (u64, usize), limit: usize) -> Vec<V> {
     let mut rows: Vec<V> = rows.into_values().collect();
     rows.sort_by_key(|row| {
@@ -43,10 +43,10 @@ fn most_frequent<K, V>(rows: HashMap<K, V>, n_of: impl Fn(&V) -> (u64, usize), l
     rows
 }
 
-/// What texts that read alike have in common.
+/// The key of equal texts: their folded form.
 fn form_of(text: &str) -> String {
     let form = fold(text);
-    // Punctuation alone folds to nothing, and is told apart as it stands.
+    // Punctuation folds to nothing and is kept as is.
     if form.is_empty() { text.to_owned() } else { form }
 }
 
@@ -84,7 +84,7 @@ fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
     most_frequent(rows, |row| (row.n, row.first), limit).into_iter().map(confusion).collect()
 }
 
-/// The texts of one side of the cases, with how often they were `wanted`.
+/// The texts of one side of the cases, with the number of `wanted` ones.
 fn surfaces<'a>(
     cases: &'a [Case],
     side_of: impl Fn(&'a Case) -> Option<&'a Side>,

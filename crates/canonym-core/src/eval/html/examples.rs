@@ -1,4 +1,5 @@
-//! Examples in context: the sentence, gold underlined, the prediction marked, and what each means.
+//! Examples in context: the sentence with the gold mention underlined and the prediction highlighted, and the concepts
+//! of both.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +48,7 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
     }
 }
 
-/// The form that the script shows and serves.
+/// The filter form, shown by the script.
 fn filter(out: &mut Markup, shown: &[(&Example, &Case)]) {
     let classes: BTreeSet<ErrorClass> = shown.iter().map(|(_, case)| case.class).collect();
     let types: BTreeSet<&str> = shown.iter().flat_map(|(_, case)| case.types()).map(String::as_str).collect();
@@ -146,7 +147,7 @@ fn origin(example: &Example, case: &Case) -> String {
     parts.join(" · ")
 }
 
-/// The text with its marks; where both lie on a place, it has both.
+/// The text with its marks; a position in both spans has both marks.
 fn context(out: &mut Markup, example: &Example, case: &Case) {
     let context = &example.context;
     let spans_of = |side: &Option<Side>| side.as_ref().map_or_else(Vec::new, |side| side.spans.clone());

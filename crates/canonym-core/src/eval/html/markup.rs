@@ -1,13 +1,13 @@
-//! A page under construction: elements that always close, texts that are always escaped, and numbers for people.
+//! HTML builder: elements are always closed, text is always escaped; and number formatting.
 
-/// Markup that is well-formed whenever no element is under construction.
+/// Markup that is well-formed whenever no element is open.
 #[derive(Debug, Default)]
 pub(super) struct Markup {
-    // Private: only the methods below write, and each escapes what it is given.
+    // Private, because only the methods below, which escape their arguments, may write to it.
     text: String,
 }
 
-/// Elements that start on a line of their own, which keeps the source of a page readable.
+/// Elements that start on a new line, for a readable source.
 const BLOCKS: [&str; 29] = [
     "html", "head", "body", "meta", "title", "style", "script", "header", "main", "nav", "section", "article", "div",
     "p", "h1", "h2", "h3", "table", "thead", "tbody", "tr", "caption", "dl", "ul", "ol", "li", "details", "summary",
@@ -15,12 +15,12 @@ const BLOCKS: [&str; 29] = [
 ];
 
 impl Markup {
-    /// The page.
+    /// Returns the page.
     pub(super) fn finish(self) -> String {
         self.text + "\n"
     }
 
-    /// An element around whatever `content` writes; `tag` may name a class behind a full stop, as in `td.number`.
+    /// An element with the content written by `content`; `tag` may include a class, as in `td.number`.
     pub(super) fn element(&mut self, tag: &str, attributes: &[(&str, &str)], content: impl FnOnce(&mut Markup)) {
         let name = self.start(tag, attributes);
         self.text.push('>');
@@ -30,7 +30,7 @@ impl Markup {
         self.text.push('>');
     }
 
-    /// An element that holds nothing but a text.
+    /// An element that contains only text.
     pub(super) fn leaf(&mut self, tag: &str, attributes: &[(&str, &str)], text: &str) {
         self.element(tag, attributes, |out| out.text(text));
     }
@@ -41,12 +41,12 @@ impl Markup {
         self.text.push_str(" />");
     }
 
-    /// A text, escaped.
+    /// Escaped text.
     pub(super) fn text(&mut self, text: &str) {
         escape_into(text, &mut self.text);
     }
 
-    /// Markup of our own, as it is.
+    /// Static markup, not escaped.
     pub(super) fn trusted(&mut self, markup: &'static str) {
         self.text.push_str(markup);
     }
@@ -70,7 +70,7 @@ impl Markup {
     }
 }
 
-/// Appends `text` so that it means itself in content and in quoted attributes; what no page may hold is replaced.
+/// Appends `text` escaped for content and quoted attributes; characters that are invalid in XML are replaced.
 fn escape_into(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
@@ -86,7 +86,7 @@ fn escape_into(text: &str, out: &mut String) {
     }
 }
 
-/// A share in percent with `digits` behind the point.
+/// A share in percent with `digits` decimals.
 pub(super) fn percent(share: f64, digits: usize) -> String {
     format!("{:.digits$}", share * 100.0)
 }

@@ -1,8 +1,8 @@
-//! Plots as inline SVG: bars in tables, and curves in a unit square.
+//! Plots as inline SVG: bars in tables, and curves on the unit square.
 
 use super::markup::{Markup, percent};
 
-/// The size of a plot and of the frame in it.
+/// Size of a plot and of its frame.
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 56.0;
@@ -10,36 +10,36 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 
-/// A plot of shares against places from 0 to 1.
+/// A plot of shares over x values from 0 to 1.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plot {
-    /// What it shows, for those who do not see it.
+    /// Title for screen readers.
     pub title: String,
-    /// What it shows in numbers, for the same.
+    /// Description with figures for screen readers.
     pub description: String,
-    /// What the horizontal axis counts.
+    /// Label of the x axis.
     pub x_label: String,
-    /// What the vertical axis counts.
+    /// Label of the y axis.
     pub y_label: String,
-    /// The marks of the horizontal axis: place and label.
+    /// Ticks of the x axis: position and label.
     pub x_ticks: Vec<(f64, String)>,
-    /// The highest value of the vertical axis.
+    /// Maximum of the y axis.
     pub y_max: f64,
-    /// The lowest value of the vertical axis.
+    /// Minimum of the y axis.
     pub y_min: f64,
     /// The curve.
     pub curve: Vec<(f64, f64)>,
-    /// Whether its points are marked.
+    /// Whether to draw the points of the curve.
     pub dots: bool,
-    /// Intervals: place, lower end, upper end.
+    /// Error bars: position, lower and upper bound.
     pub whiskers: Vec<(f64, f64, f64)>,
-    /// Bars from the bottom: left and right place, height.
+    /// Histogram bars: left, right, height.
     pub bars: Vec<(f64, f64, f64)>,
-    /// Whether the diagonal, on which scores would be true, is drawn.
+    /// Whether to draw the diagonal, which is perfect calibration.
     pub diagonal: bool,
 }
 
-/// The marks of an axis of shares.
+/// Ticks of an axis of shares.
 pub(super) fn share_ticks() -> Vec<(f64, String)> {
     (0..=4).map(|step| f64::from(step) / 4.0).map(|place| (place, percent(place, 0))).collect()
 }
@@ -114,7 +114,7 @@ impl Plot {
     }
 }
 
-/// A bar in a cell, `share` of its width.
+/// A bar in a table cell; `share` of its width is filled.
 pub(super) fn bar(out: &mut Markup, share: f64) {
     let width = coordinate(share.clamp(0.0, 1.0) * 100.0);
     let frame = [("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"), ("aria-hidden", "true")];
@@ -123,7 +123,7 @@ pub(super) fn bar(out: &mut Markup, share: f64) {
     });
 }
 
-/// A value on a scale from 0 to 1 with its interval, where there is one.
+/// A value on a scale from 0 to 1, with its interval if there is one.
 pub(super) fn scale(out: &mut Markup, value: f64, interval: Option<(f64, f64)>) {
     let frame = [("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"), ("aria-hidden", "true")];
     let place = |share: f64| share.clamp(0.0, 1.0) * 100.0;
@@ -148,7 +148,7 @@ fn write(out: &mut Markup, tag: &str, place: &[(&str, String)], attributes: &[(&
     out.leaf(tag, &all, text);
 }
 
-/// A coordinate with one digit behind the point, which is finer than eyes are.
+/// A coordinate with one decimal, enough for display.
 fn coordinate(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

@@ -1,4 +1,4 @@
-//! The sections of the page that hold figures.
+//! The sections of the page with figures.
 
 use super::markup::{Markup, percent};
 use super::plots::{self, Plot, share_ticks};
@@ -12,10 +12,10 @@ use crate::eval::ranking::{Composite, RankUnit, Ranking, RankingScores};
 use crate::eval::report::{Policy, Report};
 use crate::eval::thousands;
 
-/// Types of which the scores are listed; the rest is only counted.
+/// Maximum number of types listed with scores; others are only counted.
 const MAX_TYPES: usize = 60;
 
-/// What was judged.
+/// The page header: what was evaluated.
 pub(super) fn masthead(out: &mut Markup, page: &Page<'_>, title: &str) {
     out.leaf("p.eyebrow", &[], "Evaluation of concept linking");
     out.leaf("h1", &[], title);
@@ -41,7 +41,7 @@ pub(super) fn masthead(out: &mut Markup, page: &Page<'_>, title: &str) {
     });
 }
 
-/// How good, and how sure that is; then where it fails.
+/// Headline scores with intervals, then the error classes.
 pub(super) fn headline(out: &mut Markup, page: &Page<'_>) {
     let report = page.report;
     out.element("div.figures", &[], |out| {
@@ -91,7 +91,7 @@ fn range(Interval(low, high): Interval, digits: usize) -> String {
     format!("{}–{}", percent(low, digits), percent(high, digits))
 }
 
-/// The classes of errors that occur, the most frequent first.
+/// The error classes that occur, most frequent first.
 fn wrong_classes(errors: &ErrorAnalysis) -> Vec<&ClassCount> {
     let occurs = |count: &&ClassCount| count.class != ErrorClass::Correct && count.n_cases > 0;
     let mut wrong: Vec<&ClassCount> = errors.classes.iter().filter(occurs).collect();
@@ -99,7 +99,7 @@ fn wrong_classes(errors: &ErrorAnalysis) -> Vec<&ClassCount> {
     wrong
 }
 
-/// The outcome in a sentence: how much of gold is right, and what the rest is due to.
+/// A summary sentence: the share of gold that is correct, and the causes of the rest.
 fn verdict(errors: &ErrorAnalysis) -> String {
     let n_of = |class| errors.classes.iter().find(|count| count.class == class).map_or(0, |count| count.n_gold);
     let n_right = n_of(ErrorClass::Correct);
@@ -165,7 +165,7 @@ fn classes(out: &mut Markup, errors: &ErrorAnalysis) {
     });
 }
 
-/// A table with a caption and a head; `heads` are labels with the classes of their columns.
+/// A table with caption and head; `heads` are the labels and classes of the columns.
 fn table(out: &mut Markup, caption: &str, heads: &[(&str, &str)], rows: impl FnOnce(&mut Markup)) {
     out.element("div.scroll", &[("tabindex", "0"), ("role", "region"), ("aria-label", caption)], |out| {
         out.element("table", &[], |out| {
@@ -191,7 +191,7 @@ fn number(out: &mut Markup, text: &str) {
 
 const NUMBER: &str = "number";
 
-/// Every measure with its interval.
+/// All measures with intervals.
 pub(super) fn measures(out: &mut Markup, report: &Report) {
     out.leaf("h2", &[], "Measures");
     let bootstrap = report.policy.bootstrap;
@@ -233,7 +233,7 @@ pub(super) fn measures(out: &mut Markup, report: &Report) {
     });
 }
 
-/// A sum of credits: whole where each is.
+/// A sum of credits, without decimals if it is an integer.
 fn credit(value: f64) -> String {
     if value.fract() == 0.0 { thousands(value as u64) } else { format!("{value:.1}") }
 }
@@ -271,7 +271,7 @@ pub(super) fn types(out: &mut Markup, report: &Report) {
     });
 }
 
-/// How good the candidates are.
+/// Candidate ranking.
 pub(super) fn ranking(out: &mut Markup, ranking: &Ranking, policy: &Policy) {
     out.leaf("h2", &[], "Ranking");
     let unit = if policy.unit == RankUnit::Names { "names" } else { "concepts" };
@@ -295,7 +295,7 @@ fn accuracy_plot(scores: &RankingScores) -> Plot {
     let n = scores.accuracy.len();
     let place = |row: usize| if n > 1 { 0.04 + 0.92 * row as f64 / (n - 1) as f64 } else { 0.5 };
     let lowest = scores.accuracy_ci.values().map(|Interval(low, _)| *low).chain(scores.accuracy.values().copied());
-    // The axis starts at a full fifth below the lowest value, so that differences can be seen.
+    // The axis starts at a multiple of 0.2 below the lowest value, so that differences are visible.
     let y_min = (lowest.fold(1.0, f64::min) * 5.0 - 0.2).floor().clamp(0.0, 4.0) / 5.0;
     let said: Vec<String> =
         scores.accuracy.iter().map(|(depth, value)| format!("{} % at {depth}", percent(*value, 1))).collect();
@@ -342,7 +342,7 @@ fn ranking_table(out: &mut Markup, ranking: &Ranking) {
     });
 }
 
-/// What scores are worth.
+/// Risk-coverage curve and calibration.
 pub(super) fn confidence(out: &mut Markup, curves: &Curves) {
     out.leaf("h2", &[], "Confidence");
     let text = format!(
@@ -446,7 +446,7 @@ fn bins(out: &mut Markup, calibration: &Calibration) {
     });
 }
 
-/// Ids with their names; a name that several ids share stands once before them.
+/// Ids with their names; a name shared by consecutive ids is written once.
 pub(super) fn concept(out: &mut Markup, ids: &[String], names: &[String]) {
     let mut last = "";
     for (row, id) in ids.iter().enumerate() {
@@ -463,7 +463,7 @@ pub(super) fn concept(out: &mut Markup, ids: &[String], names: &[String]) {
     }
 }
 
-/// Which concepts were taken for which.
+/// Confusions of concepts.
 pub(super) fn confusions(out: &mut Markup, errors: &ErrorAnalysis) {
     out.leaf("h2", &[], "Confusions");
     let heads = [("Gold concept", ""), ("Predicted concept", ""), ("Text", "wide"), ("Times", NUMBER)];
@@ -479,7 +479,7 @@ pub(super) fn confusions(out: &mut Markup, errors: &ErrorAnalysis) {
     });
 }
 
-/// Which texts were missed, and which were predicted in vain.
+/// Missed and spurious texts.
 pub(super) fn surfaces(out: &mut Markup, errors: &ErrorAnalysis) {
     out.leaf("h2", &[], "Texts");
     out.element("div.plots", &[], |out| {
@@ -528,7 +528,7 @@ fn measure_words(measure: Measure) -> &'static str {
     }
 }
 
-/// What the figures mean.
+/// Explains the measures.
 pub(super) fn rules(out: &mut Markup, page: &Page<'_>) {
     let policy = &page.report.policy;
     out.leaf("h2", &[], "Rules");

@@ -1,7 +1,7 @@
-//! Dictionaries of lines `ids||name` or `ids||name|name…`, as the BioSyn protocol and MEDIC use them.
+//! Dictionaries with lines `ids||name` or `ids||name|name…`, as in BioSyn and MEDIC.
 //!
-//! `|` (alternatives) and `+` (parts of a composite) join ids; the joined ids are one concept. Lines of one concept
-//! that follow each other become one record. The first name that the file gives a concept is the preferred one.
+//! Ids joined by `|` (alternatives) or `+` (composites) are one concept. Consecutive lines of one concept become one
+//! record. The first name of a concept in the file is the preferred one.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,15 @@ use crate::Result;
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 
-/// A record is handed on after this many names, so that one concept never fills the memory.
+/// Maximum number of names per record, to bound memory.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Reads a dictionary to its end.
+/// Reads a dictionary.
 ///
-/// Ids without a prefix get the one of `config`; where it has none, `D` or `C` and digits are `MESH:`, six digits are `OMIM:`.
+/// Ids without a prefix get that of `config`. If it has none, `D` or `C` with digits get `MESH:`, and six digits get
+/// `OMIM:`.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
-    // Hashes of the ids that were met: a concept that comes back has its preferred name already.
+    // Hashes of the ids read so far: the preferred name of a repeated concept is already set.
     let mut seen: HashSet<u64> = HashSet::new();
     let mut raw_id = String::new();
     let mut record = ConceptRecord::default();
@@ -61,7 +62,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     Ok(())
 }
 
-/// Ids as they are shown: with the prefix of `config`, else with that of their shape.
+/// The displayed ids, with the prefix of `config`, else with one inferred from their shape.
 pub(in crate::kb) fn id_of(ids: &str, config: &ImportConfig) -> String {
     if config.prefix.is_some() {
         return map_parts(ids, &['+'], |id| with_prefix(id, config));

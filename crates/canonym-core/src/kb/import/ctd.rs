@@ -1,11 +1,11 @@
 //! Vocabularies of the Comparative Toxicogenomics Database as TSV or CSV: diseases (MEDIC), chemicals, genes, anatomy
 //! and pathways.
 //!
-//! Lines that begin with `#` are comments; the one behind `# Fields:` names the columns and shows what divides them.
-//! Names are exact, the name or symbol of the row is the preferred one. Lists are joined by `|`. Ids keep the prefix
-//! they have (`MESH:D003924`); genes, which have none, become `NCBIGene:1017`. The type is the first segment of each
-//! tree number (`C04`). Numbers of registries (CAS, UniProt, …) are alternative ids where cross-references are wanted.
-//! Tables of associations (chemicals with diseases, …) are no vocabularies and are refused.
+//! Lines that start with `#` are comments; the one after `# Fields:` names the columns and shows the separator. All
+//! names are exact, and the name or symbol of the row is the preferred one. Lists are separated by `|`. Ids keep their
+//! prefix (`MESH:D003924`); genes, which have none, become `NCBIGene:1017`. The type is the first segment of each tree
+//! number (`C04`). Registry numbers (CAS, UniProt, …) are imported as alternative ids together with cross-references.
+//! Association tables (chemicals with diseases, …) are not vocabularies and are rejected.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 use crate::{Error, Result};
 
-/// The columns that tell what a vocabulary is of: name, further names, id, other ids.
+/// Columns that identify the kind of vocabulary: name, synonyms, id, alternative ids.
 const KINDS: [[&str; 4]; 5] = [
     ["DiseaseName", "", "DiseaseID", "AltDiseaseIDs"],
     ["ChemicalName", "", "ChemicalID", "AltChemicalIDs"],
@@ -25,7 +25,7 @@ const KINDS: [[&str; 4]; 5] = [
     ["PathwayName", "", "PathwayID", "AltPathwayIDs"],
 ];
 
-/// Columns of ids in other databases, and the prefix of each.
+/// Columns of ids in other databases, with their prefixes.
 const XREFS: [(&str, &str); 9] = [
     ("CasRN", "CAS"),
     ("CASRN", "CAS"),
@@ -48,7 +48,7 @@ struct Header {
 }
 
 impl Header {
-    /// The header that a line is, `#` removed; `None` where it is another line.
+    /// Parses a header line without `#`; `None` for other lines.
     fn of(line: &str) -> Option<std::result::Result<Header, String>> {
         let division = if line.contains('\t') { Division::Tabs } else { Division::Commas };
         let names: Vec<String> = split(line, division).ok()?.iter().map(|name| name.trim().to_owned()).collect();
@@ -64,7 +64,7 @@ impl Header {
         Some(Ok(Header { names, kind, division }))
     }
 
-    /// The cell of a column; empty where the table has no such column or the row ends before it.
+    /// The cell of a column; empty if the table lacks the column or the row is too short.
     fn cell<'a>(&self, cells: &'a [Cow<'_, str>], column: &str) -> &'a str {
         let at = self.names.iter().position(|name| name == column);
         at.and_then(|at| cells.get(at)).map_or("", |cell| cell.trim())
@@ -74,7 +74,7 @@ impl Header {
         self.kind[2] == "GeneID"
     }
 
-    /// An id as it is shown.
+    /// The displayed id.
     fn id(&self, written: &str, config: &ImportConfig) -> String {
         if config.prefix.is_some() || written.contains(':') {
             return with_prefix(written, config);
@@ -86,12 +86,12 @@ impl Header {
     }
 }
 
-/// Whether a comment, `#` removed, names the columns of a table of CTD.
+/// Whether a comment, without `#`, is the header of a CTD table.
 pub(super) fn is_header(comment: &str) -> bool {
     Header::of(comment).is_some()
 }
 
-/// Reads a vocabulary to its end.
+/// Reads a vocabulary.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let path = input.path().to_path_buf();
     let mut header: Option<Header> = None;
@@ -141,7 +141,7 @@ fn record(
     }
     let branch = |tree: &str| tree.split(['.', '/']).next().unwrap_or_default().to_owned();
     let types = distinct(list("TreeNumbers").map(branch));
-    // CTD writes `DO:DOID:4` for what everyone else calls `DOID:4`.
+    // CTD writes `DO:DOID:4` for `DOID:4`.
     let other = |id: &str| header.id(without_repeated_prefix(id.strip_prefix("DO:").unwrap_or(id)), config);
     let mut alternative_ids: Vec<String> = list(header.kind[3]).map(other).collect();
     if config.xrefs {

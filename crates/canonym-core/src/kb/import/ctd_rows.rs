@@ -1,17 +1,17 @@
-//! Rows whose cells are divided by tabs, or by commas with quotes around cells that hold one.
+//! Rows with cells separated by tabs, or by commas with optional quotes.
 
 use std::borrow::Cow;
 
-/// What stands between cells.
+/// The separator of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Division {
-    /// Tabs; a quote is a letter like any other.
+    /// Tabs; quotes have no meaning.
     Tabs,
-    /// Commas; a cell may stand between `"`, and `""` is one quote in it.
+    /// Commas; cells can be enclosed in `"`, with `""` for a quote.
     Commas,
 }
 
-/// The cells of a line. A quoted cell ends on its line.
+/// The cells of a line. Quoted cells cannot contain line breaks.
 pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>, String> {
     if division == Division::Tabs {
         return Ok(line.split('\t').map(Cow::Borrowed).collect());
@@ -35,7 +35,7 @@ pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>,
     }
 }
 
-/// The cell up to its closing quote, and what stands behind that.
+/// The content of a quoted cell, and the rest of the line.
 fn quoted(inside: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut end = inside.find('"')?;
     let mut doubled = false;

@@ -55,9 +55,10 @@ impl SourceFormat {
         }
     }
 
-    /// The format of a file, an archive or a folder. Standard input and pipes cannot be looked into.
+    /// The format of a file, an archive or a folder. Of standard input and pipes no format is told, since what was looked at could not be read again.
     pub fn detect(path: &Path) -> Result<SourceFormat> {
         if path == Path::new("-") {
+            refuse_table(&Input::open(path)?)?;
             return Err(unknown(path));
         }
         if path.is_dir() {
@@ -93,6 +94,7 @@ impl SourceFormat {
             if let Some(format) = SourceFormat::detect_content(input.file_name(), input.head()) {
                 return Ok(format);
             }
+            refuse_table(&input)?;
             // A stream that is cut off, or no text at all, is the better reason.
             is_empty &= input.next_line()?.is_none();
         }
@@ -201,14 +203,40 @@ pub(super) fn refuse_foreign(input: &Input, format: Option<SourceFormat>) -> Res
         return Err(error.with_hint("download the file that the page offers; some sites need a login first"));
     }
     let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
-    let is_csv = input.file_name().to_ascii_lowercase().ends_with(".csv") && line.contains([',', ';']);
     // The columns of CTD have names in a comment.
     let may_be = matches!(format, None | Some(SourceFormat::Tsv)) && detect_commented(text) != Some(SourceFormat::Ctd);
-    if is_csv && may_be && !line.contains('\t') {
-        let error = Error::parse(input.path(), 1, "a table with commas or semicolons (CSV) is not read");
-        return Err(error.with_hint(tsv::FROM_CSV));
+    let is_named = input.file_name().to_ascii_lowercase().ends_with(".csv");
+    if is_named && may_be && line.contains([',', ';']) && !line.contains('\t') {
+        return Err(is_csv(input));
     }
     Ok(())
+}
+
+/// Refuses a table with commas or semicolons whose name does not say that it is one, where no format was found.
+fn refuse_table(input: &Input) -> Result<()> {
+    let text = String::from_utf8_lossy(input.head());
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(MOST_LOOKED_AT).collect();
+    let first = lines.first().copied().unwrap_or_default();
+    let is_divided = |sign: char| {
+        let n = n_columns(first, sign);
+        n > Some(1) && lines.iter().all(|line| n_columns(line, sign) == n)
+    };
+    let is_named = suits_name(SourceFormat::Tsv, input.file_name()) && first.contains([',', ';']);
+    let is_table = is_named || tsv::is_header(&first.replace([',', ';'], "\t")) || is_divided(',') || is_divided(';');
+    if is_table && !first.contains('\t') { Err(is_csv(input)) } else { Ok(()) }
+}
+
+/// Lines in which a table with commas or semicolons shows.
+const MOST_LOOKED_AT: usize = 10;
+
+/// The columns of a line that `sign` divides; `None` where spaces behind it, outside of quotes, say that the line is running text.
+fn n_columns(line: &str, sign: char) -> Option<usize> {
+    let unquoted: String = line.split('"').step_by(2).collect();
+    (!unquoted.contains(&format!("{sign} "))).then(|| unquoted.matches(sign).count() + 1)
+}
+
+fn is_csv(input: &Input) -> Error {
+    Error::parse(input.path(), 1, "a table with commas or semicolons (CSV) is not read").with_hint(tsv::FROM_CSV)
 }
 
 fn unknown(path: &Path) -> Error {

@@ -1,22 +1,21 @@
-//! NCBI Gene `gene_info` tables: one gene a line, cells divided by tabs, `-` for an empty one.
+//! NCBI Gene `gene_info` tables: one gene per line, tab-separated, `-` for an empty cell.
 //!
-//! The symbol is the preferred name; synonyms, the names of the nomenclature authority, the locus tag and the
-//! description are exact, other designations (most of them names of the product) are related. The type of gene is the
-//! type, the number of the taxon the source, so that `--sources 9606` keeps the human genes. Ids are `NCBIGene:1017`.
-//! Chromosomes, map locations and dates are not read.
+//! The symbol is the preferred name. Synonyms, nomenclature names, locus tag and description are exact; other
+//! designations, mostly product names, are related. The gene type is the semantic type and the taxon id is the source,
+//! so `--sources 9606` selects human genes. Ids are `NCBIGene:1017`. Chromosomes, map locations and dates are ignored.
 
 use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 use crate::{Error, Result};
 
-/// The prefix of ids where the user gives none.
+/// Default prefix of ids.
 pub(super) const PREFIX: &str = "NCBIGene";
 
-/// What a row must have.
+/// Required columns.
 const NEEDED: [&str; 3] = ["tax_id", "GeneID", "Symbol"];
 
-/// The columns as they stand in a table that lost its header line.
+/// Columns of a table without a header line.
 const COLUMNS: [&str; 14] = [
     "tax_id",
     "GeneID",
@@ -34,7 +33,7 @@ const COLUMNS: [&str; 14] = [
     "Other_designations",
 ];
 
-/// The columns of names and what their names are.
+/// Name columns with their scopes.
 const NAMES: [(&str, Scope); 7] = [
     ("Symbol", Scope::Preferred),
     ("Symbol_from_nomenclature_authority", Scope::Exact),
@@ -45,14 +44,14 @@ const NAMES: [(&str, Scope); 7] = [
     ("Other_designations", Scope::Related),
 ];
 
-/// Rows that were dropped: counted here because a table has millions.
+/// Counts of dropped rows, kept here because a table has millions of rows.
 #[derive(Default)]
 struct Drops {
     taxon: u64,
     new_entry: u64,
 }
 
-/// Reads a table to its end.
+/// Reads a table.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let config = &with_default_prefix(config, PREFIX);
     let mut columns = columns_of(&COLUMNS);
@@ -112,7 +111,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         };
         for (column, scope) in NAMES {
             for name in cell(column).split('|').map(str::trim).filter(|name| !matches!(*name, "" | "-")) {
-                // The columns repeat each other; that is no loss worth counting.
+                // Columns repeat each other, which is not counted as a loss.
                 if !record.names.iter().take(8).any(|known| known.text == name) {
                     push_name(&mut record.names, name, scope, report);
                 }
@@ -129,7 +128,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     Ok(())
 }
 
-/// The columns of a header line: divided by tabs, or by blanks behind `Format:` as tables of before 2016 have it.
+/// The columns of a header line: separated by tabs, or by spaces after `Format:` in tables from before 2016.
 fn header_names(header: &str) -> Option<Vec<&str>> {
     let header = header.strip_prefix("Format:").unwrap_or(header);
     let header = header.split_once(" (tab").map_or(header, |(names, _)| names);
@@ -137,13 +136,13 @@ fn header_names(header: &str) -> Option<Vec<&str>> {
     names.contains(&"GeneID").then_some(names)
 }
 
-/// The columns that are read, with their places.
+/// The columns that are read, with their indices.
 fn columns_of(names: &[&str]) -> Vec<(&'static str, usize)> {
     let place = |wanted: &&'static str| names.iter().position(|name| name == wanted).map(|at| (*wanted, at));
     COLUMNS.iter().filter_map(place).collect()
 }
 
-/// `HGNC:HGNC:5` is written with its prefix twice.
+/// Removes a repeated prefix: `HGNC:HGNC:5`.
 pub(super) fn without_repeated_prefix(id: &str) -> &str {
     match id.split_once(':') {
         Some((prefix, rest)) if rest.split_once(':').is_some_and(|(again, _)| again == prefix) => rest,

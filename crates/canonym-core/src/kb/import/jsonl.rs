@@ -1,7 +1,7 @@
-//! One JSON object a line: `{"id", "name", "synonyms": ["…" or {"text", "scope"}], "types", "definition", "parents",
+//! One JSON object per line: `{"id", "name", "synonyms": ["…" or {"text", "scope"}], "types", "definition", "parents",
 //! "alternative_ids", "source"}`.
 //!
-//! Only `id` is needed, and a name or a synonym. A field of another name is an error, so that a slip of the pen is seen.
+//! `id` and a name or synonym are required. An unknown field is an error, so that typos are noticed.
 
 use serde::Deserialize;
 
@@ -56,7 +56,7 @@ enum ScopeWord {
     Related,
 }
 
-/// Reads the objects to the end of the input.
+/// Reads all objects.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     while let Some((number, line)) = input.next_line()? {
         report.stand_at(number);

@@ -1,11 +1,11 @@
-//! MeSH in its ASCII format: records of lines `KEY = value`, one behind each `*NEWRECORD`.
+//! MeSH in ASCII format: records of lines `KEY = value`, each after `*NEWRECORD`.
 //!
-//! Descriptors (`MH`), supplementary records (`NM`) and qualifiers (`SH`). The heading is the preferred name; entry
-//! terms and synonyms (`ENTRY`, `PRINT ENTRY`, `SY`) carry the relation of their concept (`EQV`, `NRW`, `BRD`, `REL`),
-//! which gives the scope, exact where it stands nowhere. Tree numbers (`MN`, `TN`) and headings mapped to (`HM`) give
-//! parents; a supplementary file needs the descriptor file beside it for these, because `HM` holds names, not ids.
-//! Types are semantic types (`ST`), else the first segments of the tree numbers. Other elements (history, indexing,
-//! allowed qualifiers, pharmacological actions) are not read.
+//! Reads descriptors (`MH`), supplementary records (`NM`) and qualifiers (`SH`). The heading is the preferred name;
+//! entry terms and synonyms (`ENTRY`, `PRINT ENTRY`, `SY`) have the scope of their relation (`EQV`, `NRW`, `BRD`,
+//! `REL`), exact by default. Parents come from tree numbers (`MN`, `TN`) and mapped headings (`HM`); because `HM`
+//! contains names, a supplementary file needs the descriptor file for them. Types are semantic types (`ST`), else the
+//! first segments of the tree numbers. Other elements (history, indexing, allowed qualifiers, pharmacological actions)
+//! are ignored.
 
 use super::mesh_relations::{self as mesh, Named, Relations};
 use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
@@ -15,13 +15,13 @@ use crate::{Error, Result};
 
 const NEW_RECORD: &str = "*NEWRECORD";
 
-/// The most bytes that one record may have.
+/// Maximum size of a record in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What is known of the record that is being read.
+/// The record being read.
 #[derive(Default)]
 struct Open {
-    /// The line of `*NEWRECORD`.
+    /// Line of its `*NEWRECORD`.
     line: u64,
     ui: String,
     heading: String,
@@ -31,7 +31,7 @@ struct Open {
     n_bytes: usize,
 }
 
-/// Reads the files of `sources` together, because records of one refer to headings of another.
+/// Reads all files of `sources`, because records refer to headings in other files.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let config = &with_default_prefix(config, mesh::PREFIX);
     let mut relations = Relations::default();
@@ -116,7 +116,7 @@ fn element(
     Ok(())
 }
 
-/// A term and its scope, `A-23187|T109|LAB|NRW|NLM (1991)|900308|abcdef`.
+/// A term and its scope: `A-23187|T109|LAB|NRW|NLM (1991)|900308|abcdef`.
 fn term(value: &str) -> (&str, Scope) {
     let mut cells = value.split('|');
     let term = cells.next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What both MeSH formats need once all records were met: which record has a tree number or a heading.
+//! Resolves tree numbers and headings to parents after all records are read, for both MeSH formats.
 //!
-//! A record may stand before its parent, so parents are handed on at the end, as records that hold nothing else. Held
-//! are one number for each relation, and each tree number and heading once.
+//! A record can come before its parent, so parents are emitted at the end, in records of their own. Memory: one number
+//! per relation, and each tree number and heading once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,19 +9,19 @@ use super::{Report, Sink, distinct};
 use crate::Result;
 use crate::kb::{ConceptRecord, Scope};
 
-/// The prefix of ids where the user gives none.
+/// Default prefix of ids.
 pub(super) const PREFIX: &str = "MESH";
 
-/// What a parent is named by.
+/// How a parent is referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     /// A tree number, such as `C04.557`.
     Tree,
-    /// A heading, possibly with a qualifier behind a `/`.
+    /// A heading, optionally with a qualifier after `/`.
     Heading,
 }
 
-/// Records that were kept, and the parents that they wait for.
+/// Imported records and their unresolved parents.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     ids: Vec<Box<str>>,
@@ -32,7 +32,7 @@ pub(super) struct Relations {
 }
 
 impl Relations {
-    /// Adds a record that was kept, with its tree numbers; returns its row.
+    /// Adds an imported record with its tree numbers and returns its row.
     pub fn add(&mut self, id: &str, trees: &[String]) -> u32 {
         let row = self.ids.len() as u32;
         self.ids.push(id.into());
@@ -45,12 +45,12 @@ impl Relations {
         row
     }
 
-    /// Says that a heading is the name of the record in `row`.
+    /// Registers a heading of the record in `row`.
     pub fn add_heading(&mut self, row: u32, heading: &str) {
         self.headings.entry(heading.into()).or_insert(row);
     }
 
-    /// Notes a parent for the end.
+    /// Adds an unresolved parent.
     pub fn want(&mut self, child: u32, parent: &str, named: Named) {
         let row = match self.wanted.get(parent) {
             Some(row) => *row,
@@ -63,7 +63,7 @@ impl Relations {
         self.waiting.push((child, row, named));
     }
 
-    /// Hands on the parents, each child once.
+    /// Emits the parents, one record per child.
     pub fn finish(mut self, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
         let mut keys: Vec<&str> = vec![""; self.wanted.len()];
         for (key, row) in &self.wanted {
@@ -100,7 +100,7 @@ impl Relations {
     }
 }
 
-/// The types of a record: its semantic types, else the first segments of its tree numbers (`C04`).
+/// Types of a record: its semantic types, else the first segments of its tree numbers (`C04`).
 pub(super) fn types(semantic_types: Vec<String>, trees: &[String]) -> Vec<String> {
     let mut types = semantic_types;
     if types.is_empty() {
@@ -109,7 +109,7 @@ pub(super) fn types(semantic_types: Vec<String>, trees: &[String]) -> Vec<String
     distinct(types)
 }
 
-/// The scope of names of a concept that is `word` in relation to the preferred one.
+/// Scope of the names of a concept with relation `word` to the preferred concept.
 pub(super) fn scope_of(word: &str) -> Option<Scope> {
     match word {
         "NRW" => Some(Scope::Narrow),
@@ -119,7 +119,7 @@ pub(super) fn scope_of(word: &str) -> Option<Scope> {
     }
 }
 
-/// The word for the class of a supplementary record, as MeSH's own vocabulary has it.
+/// The class of a supplementary record, in the terms of MeSH.
 pub(super) fn class_of(number: &str) -> Option<&'static str> {
     match number {
         "1" => Some("SCR_Chemical"),
@@ -132,9 +132,9 @@ pub(super) fn class_of(number: &str) -> Option<&'static str> {
     }
 }
 
-/// A registry number as an id: `CAS:`, `EC:` or `UNII:`; `None` for the `0` that stands where there is none.
+/// A registry number as an id with prefix `CAS:`, `EC:` or `UNII:`; `None` for `0`, which means none.
 pub(super) fn registry_id(number: &str) -> Option<String> {
-    // Related numbers carry the name of the substance: `52665-69-7 (…)`.
+    // Related numbers include the name of the substance: `52665-69-7 (…)`.
     let number = number.split(" (").next().unwrap_or_default().trim();
     if let Some(rest) = number.strip_prefix("EC ") {
         return Some(format!("EC:{}", rest.trim()));

@@ -1,11 +1,12 @@
-//! MeSH as XML: descriptors (`descYYYY.xml`), supplementary records (`suppYYYY.xml`) and qualifiers (`qualYYYY.xml`).
+//! MeSH XML: descriptors (`descYYYY.xml`), supplementary records (`suppYYYY.xml`) and qualifiers (`qualYYYY.xml`).
 //!
-//! A record holds concepts, and each concept terms. The term that the record prefers is the preferred name, the other
-//! terms of the preferred concept are exact; those of another concept have the scope of its relation to the preferred
-//! one (`NRW`, `BRD`, `REL`), related where none is given. The scope note of the preferred concept is the definition.
-//! Tree numbers and the descriptors that a supplementary record is mapped to give parents. Types are semantic types,
-//! which files of before 2018 have, else the first segments of the tree numbers (`C04`), or the class of a supplementary
-//! record (`SCR_Chemical`). Histories, indexing notes, allowed qualifiers and pharmacological actions are not read.
+//! A record contains concepts, and a concept contains terms. The preferred term of the record is the preferred name;
+//! other terms of the preferred concept are exact; terms of another concept have the scope of its relation to the
+//! preferred one (`NRW`, `BRD`, `REL`), related by default. The scope note of the preferred concept is the definition.
+//! Parents come from tree numbers and from the descriptors that a supplementary record is mapped to. Types are semantic
+//! types (in files from before 2018), else the first segments of the tree numbers (`C04`), or the class of a
+//! supplementary record (`SCR_Chemical`). Histories, indexing notes, allowed qualifiers and pharmacological actions are
+//! ignored.
 
 use std::collections::HashMap;
 
@@ -16,13 +17,13 @@ use crate::input::xml::{Element, Event, XmlReader};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// The most bytes that one record may have.
+/// Maximum size of a record in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Elements that hold records.
+/// Elements that contain records.
 const SETS: [&str; 3] = ["DescriptorRecordSet", "SupplementalRecordSet", "QualifierRecordSet"];
 
-/// Elements that are records, and what their own elements are called.
+/// Record elements, and the names of their children.
 const RECORDS: [(&str, RecordKind); 3] = [
     ("DescriptorRecord", RecordKind { ui: "DescriptorUI", name: "DescriptorName" }),
     ("SupplementalRecord", RecordKind { ui: "SupplementalRecordUI", name: "SupplementalRecordName" }),
@@ -35,7 +36,7 @@ struct RecordKind {
     name: &'static str,
 }
 
-/// One record as it is read.
+/// A record being read.
 #[derive(Default)]
 struct MeshRecord {
     ui: String,
@@ -45,7 +46,7 @@ struct MeshRecord {
     class: Option<&'static str>,
     note: String,
     concepts: Vec<Concept>,
-    /// Relation, first and second concept: the second is narrower (`NRW`) than the first.
+    /// Relation, first and second concept: with `NRW`, the second is narrower than the first.
     relations: Vec<[String; 3]>,
 }
 
@@ -56,11 +57,11 @@ struct Concept {
     definition: String,
     semantic_types: Vec<String>,
     registry_ids: Vec<String>,
-    /// Terms, and whether the record prefers them.
+    /// Terms, and whether each is the preferred term of the record.
     terms: Vec<(String, bool)>,
 }
 
-/// Reads the files of `sources` together; a tree number may stand in another file than its parent's.
+/// Reads all files of `sources`; the parent of a tree number can be in another file.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let config = &with_default_prefix(config, mesh::PREFIX);
     let mut relations = Relations::default();
@@ -110,10 +111,10 @@ fn class(element: Element<'_>) -> Result<Option<&'static str>> {
     Ok(element.attribute("SCRClass")?.and_then(|number| mesh::class_of(number.trim())))
 }
 
-/// Reads the elements of a record up to its end.
+/// Reads the content of a record element.
 fn read_record(xml: &mut XmlReader, kind: RecordKind, record: &mut MeshRecord) -> Result<()> {
     let (outside, line, start) = (xml.depth() - 1, xml.line(), xml.n_bytes());
-    // The names of the open elements below the record, joined by `/`.
+    // Path of the open elements below the record, joined by `/`.
     let mut path = String::new();
     while xml.depth() > outside {
         if xml.n_bytes() - start > MOST_BYTES {
@@ -137,7 +138,7 @@ fn read_record(xml: &mut XmlReader, kind: RecordKind, record: &mut MeshRecord) -
     Ok(())
 }
 
-/// Makes room for what an element will hold.
+/// Prepares the fields for an element.
 fn begin(record: &mut MeshRecord, path: &str, element: Element<'_>) -> Result<()> {
     let yes = |name: &str| Ok::<bool, Error>(element.attribute(name)?.is_some_and(|value| value.trim() == "Y"));
     let Some(inner) = path.strip_prefix("ConceptList/Concept") else {
@@ -170,7 +171,7 @@ fn begin(record: &mut MeshRecord, path: &str, element: Element<'_>) -> Result<()
     Ok(())
 }
 
-/// Puts a piece of text where its element belongs.
+/// Appends text to the field of its element.
 fn take_text(record: &mut MeshRecord, kind: RecordKind, path: &str, text: &str) {
     let place = match path.strip_prefix("ConceptList/Concept/") {
         Some(inner) => {
@@ -234,7 +235,7 @@ fn finish(
     }
     let note = record.note.trim();
     let id = with_prefix(&record.ui, config);
-    // A descriptor that is the main one of several carries a star.
+    // A `*` marks the major descriptors among several.
     let mapped_to = record.mapped_to.iter().map(|ui| ui.trim().trim_start_matches('*')).filter(|ui| !ui.is_empty());
     let parents = distinct(mapped_to.map(|ui| with_prefix(ui, config)));
     let kept = ConceptRecord {
@@ -252,7 +253,7 @@ fn finish(
     Ok(())
 }
 
-/// The names of a record, the preferred one first.
+/// Names of a record, the preferred one first.
 fn names(record: &MeshRecord, report: &mut Report) -> Vec<NameRecord> {
     let main = record.concepts.iter().find(|concept| concept.preferred).map_or("", |concept| concept.ui.trim());
     let scopes = scopes(record, main);
@@ -262,7 +263,7 @@ fn names(record: &MeshRecord, report: &mut Report) -> Vec<NameRecord> {
         let related = || scopes.get(concept.ui.trim()).copied().unwrap_or(Scope::Related);
         let scope = if concept.preferred { Scope::Exact } else { related() };
         for (term, preferred) in &concept.terms {
-            // The heading of a record is its preferred term and stands first already.
+            // The heading is the preferred term, which is already first.
             if *preferred && concept.preferred && term.trim() == record.name.trim() {
                 continue;
             }
@@ -272,7 +273,7 @@ fn names(record: &MeshRecord, report: &mut Report) -> Vec<NameRecord> {
     names
 }
 
-/// The scopes of the names of the concepts that a relation binds to the preferred concept `main`; the first one counts.
+/// Scopes of the concepts related to the preferred concept `main`; the first relation of each concept counts.
 fn scopes<'a>(record: &'a MeshRecord, main: &str) -> HashMap<&'a str, Scope> {
     let mut scopes = HashMap::new();
     for [word, first, second] in &record.relations {
@@ -287,7 +288,7 @@ fn scopes<'a>(record: &'a MeshRecord, main: &str) -> HashMap<&'a str, Scope> {
     scopes
 }
 
-/// The scope seen from the other concept.
+/// The scope of the inverse relation.
 fn reversed(scope: Scope) -> Scope {
     match scope {
         Scope::Narrow => Scope::Broad,

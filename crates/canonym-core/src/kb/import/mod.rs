@@ -1,8 +1,8 @@
-//! Importers: one file a source, each streams records from an [`Input`] to a sink.
+//! Importers: one file per format, each streams records from an [`Input`] to a sink.
 //!
-//! An importer never holds the file. It counts what it drops in a [`Report`], by kind and reason, and turns a
-//! malformed row into an [`Error::Parse`] with path and line. Merging records of one id, and dropping repeated names,
-//! is the work of the builder.
+//! An importer never holds the whole file. It counts dropped content in a [`Report`] by kind and reason, and reports a
+//! malformed row as [`Error::Parse`] with path and line. The builder merges records with the same id and drops
+//! duplicate names.
 //!
 //! ```
 //! use canonym_core::input::Source;
@@ -52,79 +52,80 @@ use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// The sources that can be imported.
+/// The source formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceFormat {
-    /// `id\tname\tsynonyms by |\ttypes by |\tdefinition`, the first two needed, no header line.
+    /// Tab-separated id, name, synonyms (by `|`), types (by `|`) and definition; id and name are required, no header
+    /// line.
     Tsv,
-    /// One JSON object a line with the fields of [`ConceptRecord`].
+    /// One JSON object per line with the fields of [`ConceptRecord`].
     Jsonl,
-    /// `ids||name|name…` lines, `|` joins the ids of one name.
+    /// Lines `ids||name|name…`, several ids separated by `|`.
     Biosyn,
     /// OBO 1.2 and 1.4.
     Obo,
-    /// OBO graphs as JSON.
+    /// OBO Graphs JSON.
     Obographs,
-    /// UMLS rich release format: a folder or the files themselves.
+    /// UMLS Rich Release Format: a folder or its files.
     Rrf,
     /// CTD and MEDIC vocabularies as TSV or CSV.
     Ctd,
     /// NCBI Gene `gene_info` tables.
     GeneInfo,
-    /// MeSH in its ASCII format.
+    /// MeSH in ASCII format.
     MeshAscii,
     /// MeSH descriptors and supplementary records as XML.
     MeshXml,
     /// OWL ontologies as RDF/XML or Turtle.
     Owl,
-    /// SNOMED CT release format 2.
+    /// SNOMED CT Release Format 2.
     Rf2,
     /// NCBI taxonomy dumps.
     Taxonomy,
 }
 
-/// What to keep of a source.
+/// Import settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportConfig {
-    /// A prefix for ids that have none, without the colon: `MESH`.
+    /// Prefix for ids without one, without colon: `MESH`.
     pub prefix: Option<String>,
-    /// Source vocabularies to keep (RRF `SAB`, OBO namespaces, taxa of NCBI genes); all where empty.
+    /// Sources to import (RRF `SAB`, OBO namespaces, taxa of NCBI Gene); all if empty.
     pub sources: Vec<String>,
-    /// Languages to keep, as two or three letters: `en` and `ENG` mean the same; English where empty.
+    /// Languages to import, as two- or three-letter codes: `en` equals `ENG`; English if empty.
     pub languages: Vec<String>,
-    /// Semantic types to keep (`T047`); all where empty.
+    /// Semantic types to import (`T047`); all if empty.
     pub semantic_types: Vec<String>,
-    /// Term types to keep (RRF `TTY`); all where empty.
+    /// Term types to import (RRF `TTY`); all if empty.
     pub term_types: Vec<String>,
-    /// Whether obsolete and suppressible entries are kept.
+    /// Whether to import obsolete and suppressible entries.
     pub keep_obsolete: bool,
-    /// Whether cross-references to other terminologies become alternative ids.
+    /// Whether to import cross-references as alternative ids.
     pub xrefs: bool,
 }
 
-/// Why a record is merged with an earlier one.
+/// Reason for merging a record with an earlier one.
 const SAME_ID: &str = "duplicate id";
 
-/// What was read, and what was dropped and why.
+/// Counts of imported and dropped content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Rows, stanzas or nodes that were read.
+    /// Number of rows, stanzas or nodes read.
     pub n_read: u64,
-    /// How many were dropped, by kind and reason, such as `("term", "obsolete")`.
+    /// Numbers of dropped items by kind and reason, such as `("term", "obsolete")`.
     pub dropped: BTreeMap<(String, String), u64>,
-    /// Concepts that mappings made a part of another one.
+    /// Number of concepts merged into another because of mappings.
     pub n_joined: u64,
-    /// Concepts that got further names from a second list.
+    /// Number of concepts with names added from a second list.
     pub n_supplemented: u64,
-    /// The names that they got.
+    /// Number of names added.
     pub n_added_names: u64,
-    /// Records that became a part of an earlier one of the same file, by kind and reason.
+    /// Numbers of records merged into an earlier one of the same file, by kind and reason.
     pub merged: BTreeMap<(String, String), u64>,
-    /// Where the first of each kind and reason stands that was dropped or merged, where the importer tells lines.
+    /// Location of the first item dropped or merged for each kind and reason, if the importer tracks lines.
     pub first: BTreeMap<(String, String), String>,
-    /// The file and line that is being read; line 0 is none.
+    /// Current file and line; line 0 is unknown.
     place: (PathBuf, u64),
-    /// Hashes of the ids that the file had so far.
+    /// Hashes of the ids in the current file.
     ids: HashSet<u64>,
 }
 
@@ -142,7 +143,7 @@ impl Report {
         }
     }
 
-    /// Counts a record of `kind` whose id an earlier one of the file has.
+    /// Counts a record of `kind` if its id occurred earlier in the file.
     fn meet_id(&mut self, kind: &str, id: &str) {
         if !self.ids.insert(xxh3_64(id.as_bytes())) {
             *self.merged.entry((kind.to_owned(), SAME_ID.to_owned())).or_insert(0) += 1;
@@ -150,12 +151,12 @@ impl Report {
         }
     }
 
-    /// Says which line is being read.
+    /// Sets the current line.
     fn stand_at(&mut self, line: u64) {
         self.place.1 = line;
     }
 
-    /// Says which file is being read.
+    /// Sets the current file.
     fn begin_file(&mut self, path: &Path) {
         self.place = (path.to_path_buf(), 0);
         self.ids.clear();
@@ -169,23 +170,23 @@ impl Report {
         }
     }
 
-    /// Where the first of a kind and reason stands, in brackets behind a blank; nothing where no importer told.
+    /// Location of the first item of a kind and reason, as ` (…)`; empty if unknown.
     pub fn place_of(&self, what: &(String, String)) -> String {
         self.first.get(what).map(|place| format!(" (first: {place})")).unwrap_or_default()
     }
 
-    /// How many items of `kind` were dropped for `reason`.
+    /// Number of items of `kind` dropped for `reason`.
     pub fn n_dropped(&self, kind: &str, reason: &str) -> u64 {
         self.dropped.get(&(kind.to_owned(), reason.to_owned())).copied().unwrap_or(0)
     }
 }
 
-/// Takes the records of an importer.
+/// Receives the records of an importer.
 pub type Sink<'a> = dyn FnMut(ConceptRecord) -> Result<()> + 'a;
 
-/// Imports files, archives and, for RRF, RF2 and NCBI taxonomy, folders.
+/// Imports files, archives and (RRF, RF2 and NCBI taxonomy) folders.
 ///
-/// Of an archive the members whose names suit the format are read, or all where none does.
+/// From an archive, reads the members whose names match the format, or all members if none match.
 pub fn import(
     format: SourceFormat,
     sources: &[PathBuf],
@@ -221,9 +222,9 @@ pub fn import(
     import_sources(format, &opened, config, report, sink)
 }
 
-/// Imports sources that stand ready: files, members of archives, or bytes in memory.
+/// Imports open sources: files, members of archives, or bytes in memory.
 ///
-/// Sources without a single row, stanza or node are an error: the format is most likely another one.
+/// Sources without any row, stanza or node are an error, because the format is probably another one.
 pub fn import_sources(
     format: SourceFormat,
     sources: &[Source],
@@ -234,7 +235,7 @@ pub fn import_sources(
     check_config(format, config)?;
     let n_before = report.n_read;
     match format {
-        // These take their files together, because one refers to another.
+        // The files of these formats refer to each other and are read together.
         SourceFormat::Rrf => rrf::read(sources, config, report, sink)?,
         SourceFormat::Rf2 => rf2::read(sources, config, report, sink)?,
         SourceFormat::MeshXml => mesh_xml::read(sources, config, report, sink)?,
@@ -258,7 +259,7 @@ pub fn import_sources(
     Ok(())
 }
 
-/// Reads one file of a format whose files stand alone.
+/// Reads a file of a format with self-contained files.
 fn read_one(
     format: SourceFormat,
     input: &mut Input,
@@ -283,9 +284,9 @@ fn read_one(
     }
 }
 
-/// The id as it is shown: trimmed, and with the prefix of `config` where it has none.
+/// The displayed id: trimmed, with the prefix of `config` if it has none.
 ///
-/// Ids joined by `|` get the prefix one by one.
+/// Each of several ids joined by `|` gets the prefix.
 pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
     map_parts(id, &['|'], |part| match &config.prefix {
         Some(prefix) if !part.is_empty() && !part.contains(':') => format!("{prefix}:{part}"),
@@ -293,13 +294,13 @@ pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
     })
 }
 
-/// The same settings with `prefix` where they have none.
+/// `config` with a default prefix.
 fn with_default_prefix(config: &ImportConfig, prefix: &str) -> ImportConfig {
     let prefix = config.prefix.clone().unwrap_or_else(|| prefix.to_owned());
     ImportConfig { prefix: Some(prefix), ..config.clone() }
 }
 
-/// The prefixes that an importer adds to bare ids where the user gives none.
+/// Default prefixes that an importer adds to ids without one.
 pub(super) fn default_prefixes(format: SourceFormat) -> &'static [&'static str] {
     match format {
         SourceFormat::Biosyn => &["MESH", "OMIM"],
@@ -312,7 +313,7 @@ pub(super) fn default_prefixes(format: SourceFormat) -> &'static [&'static str] 
     }
 }
 
-/// Rewrites every id of those that one of the (ASCII) `signs` joins, blanks around them removed.
+/// Maps each of several ids joined by one of the (ASCII) `signs`, without the white space around them.
 fn map_parts(ids: &str, signs: &[char], rewrite: impl Fn(&str) -> String) -> String {
     let mut whole = String::with_capacity(ids.len() + 8);
     for piece in ids.split_inclusive(signs) {
@@ -326,13 +327,13 @@ fn map_parts(ids: &str, signs: &[char], rewrite: impl Fn(&str) -> String) -> Str
     whole
 }
 
-/// Every text once, where it stands first.
+/// Removes duplicates; the first occurrence stays.
 fn distinct(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut known = HashSet::new();
     texts.into_iter().filter(|text| known.insert(text.clone())).collect()
 }
 
-/// Adds a name, white space trimmed; an empty one is counted and left out.
+/// Adds a trimmed name; empty names are counted and dropped.
 fn push_name(names: &mut Vec<NameRecord>, text: &str, scope: Scope, report: &mut Report) {
     match text.trim() {
         "" => report.drop_one("name", "empty"),
@@ -340,7 +341,7 @@ fn push_name(names: &mut Vec<NameRecord>, text: &str, scope: Scope, report: &mut
     }
 }
 
-/// Hands a record on unless it has no name, or a type or source that is not wanted; whether it did.
+/// Emits a record if it has a name and passes the filters on types and sources. Returns whether it did.
 fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<bool> {
     let typed = || record.types.iter().any(|own| config.semantic_types.contains(own));
     let unwanted = if record.names.is_empty() {
@@ -359,7 +360,7 @@ fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink:
     Ok(unwanted.is_none())
 }
 
-/// Refuses a filter on what the format does not have, so that it is never ignored in silence.
+/// Rejects filters that the format does not support, rather than ignoring them.
 pub fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
     use SourceFormat::{Biosyn, Ctd, GeneInfo, Jsonl, MeshAscii, MeshXml, Owl, Rf2, Rrf, Taxonomy, Tsv};
     let typed = matches!(format, Tsv | Jsonl | Rrf | Rf2 | MeshXml | MeshAscii | Ctd | GeneInfo | Taxonomy);

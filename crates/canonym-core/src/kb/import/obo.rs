@@ -1,8 +1,8 @@
-//! OBO 1.2 and 1.4 (and the synonym tags of 1.0): the `[Term]` stanzas.
+//! OBO 1.2 and 1.4 (and synonym tags of 1.0): `[Term]` stanzas.
 //!
-//! Names, synonyms with scopes, alternative ids, definitions and `is_a` parents are kept. Other relations, `consider`,
-//! subsets and synonym types are not. The namespace of a term is its source. An obsolete term that names one
-//! replacement hands its ids to it, as a record that holds nothing else; the builder merges the two.
+//! Imports names, synonyms with scopes, alternative ids, definitions and `is_a` parents. Other relations, `consider`,
+//! subsets and synonym types are ignored. The namespace of a term is its source. The ids of an obsolete term with a
+//! single replacement become alternative ids of the replacement, in a record of their own that the builder merges.
 
 use super::obo_syntax::{self as syntax, Line};
 use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
@@ -10,15 +10,15 @@ use crate::input::Input;
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// The most bytes that one stanza may have.
+/// Maximum size of a stanza in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
 type Malformed = String;
 
-/// What is known of the stanza that is being read.
+/// The stanza being read.
 #[derive(Default)]
 struct Term {
-    /// The line of `[Term]`.
+    /// Line of its `[Term]`.
     line: u64,
     record: ConceptRecord,
     replaced_by: Vec<String>,
@@ -28,7 +28,7 @@ struct Term {
     n_bytes: usize,
 }
 
-/// Reads the terms of an OBO file to its end.
+/// Reads the terms of an OBO file.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let mut buffer = String::new();
     let mut term: Option<Term> = None;
@@ -86,7 +86,7 @@ fn malformed(input: &Input, line: u64, message: Malformed) -> Error {
     Error::parse(input.path(), line, message)
 }
 
-/// What a stanza that is no term is counted as.
+/// The kind under which a stanza other than a term is counted.
 fn kind_of(word: &str) -> Option<&'static str> {
     match word {
         "Term" => None,
@@ -149,7 +149,7 @@ fn old_synonym(
     Ok(())
 }
 
-/// The scope after a quoted synonym; related where none stands.
+/// The scope after a quoted synonym; related by default.
 fn scope(rest: &str) -> std::result::Result<Scope, Malformed> {
     let end = rest.find(|c: char| c.is_whitespace() || c == '[').unwrap_or(rest.len());
     match &rest[..end] {
@@ -202,7 +202,7 @@ fn preferred_first(names: &mut [NameRecord]) {
     }
 }
 
-/// Hands the ids of an obsolete record to the one that replaces it; two that do cannot both have them.
+/// Adds the ids of an obsolete record to its replacement, provided that there is exactly one.
 pub(super) fn replace(
     record: ConceptRecord,
     replaced_by: Vec<String>,

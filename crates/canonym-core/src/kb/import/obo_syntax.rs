@@ -1,23 +1,23 @@
-//! The syntax of OBO lines: continuation, tags, escapes, quoted text, comments and trailing modifiers.
+//! Syntax of OBO lines: continuation, tags, escapes, quoted text, comments and trailing modifiers.
 
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// The longest line that is put together from continued ones, in bytes.
+/// Maximum length of a line with its continuations, in bytes.
 const MOST_CONTINUED: usize = 64 << 20;
 
-/// A stanza's first line or one of its clauses.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// `[Term]`: the word in brackets.
+    /// `[Term]`: the type in brackets.
     Stanza(&'a str),
-    /// `tag: value`, the value with its escapes.
+    /// `tag: value`, the value not unescaped.
     Clause { tag: &'a str, value: &'a str },
-    /// Nothing, or a comment.
+    /// An empty line or a comment.
     Blank,
 }
 
-/// The next line with those that continue it, put together in `buffer`.
+/// The next line with its continuations, joined in `buffer`.
 pub(super) fn next_line<'a>(input: &mut Input, buffer: &'a mut String) -> Result<Option<&'a str>> {
     buffer.clear();
     loop {
@@ -40,7 +40,7 @@ fn ends_with_escape(line: &str) -> bool {
     line.bytes().rev().take_while(|&byte| byte == b'\\').count() % 2 == 1
 }
 
-/// Tells what a line is. The error is what is wrong with it.
+/// Parses a line. The error is the message.
 pub(super) fn parse_line(line: &str) -> std::result::Result<Line<'_>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('!') {
@@ -61,7 +61,7 @@ pub(super) fn parse_line(line: &str) -> std::result::Result<Line<'_>, String> {
     }
 }
 
-/// The id that a clause names: everything to the first blank; after it only modifiers and a comment may come.
+/// The id in a clause: everything up to the first white space; only modifiers and a comment can follow.
 pub(super) fn id(value: &str) -> std::result::Result<String, String> {
     let end = unescaped(value, char::is_whitespace).unwrap_or(value.len());
     let rest = value[end..].trim_start();
@@ -74,15 +74,16 @@ pub(super) fn id(value: &str) -> std::result::Result<String, String> {
     Ok(unescape(&value[..end]))
 }
 
-/// The id that a cross-reference names; a description may follow it.
+/// The id of a cross-reference; a description can follow.
 pub(super) fn xref(value: &str) -> String {
     let end = unescaped(value, |c| c.is_whitespace() || c == '"').unwrap_or(value.len());
     unescape(&value[..end])
 }
 
-/// Free text that is not quoted, such as a name, without modifiers and comment.
+/// Unquoted text such as a name, without modifiers and comment.
 ///
-/// `!` begins a comment only after a blank, and `{…}` is a modifier only at the end and with a `=`: names hold both.
+/// `!` starts a comment only after white space, and `{…}` is a modifier only at the end and with `=`, because names
+/// contain both.
 pub(super) fn text(value: &str) -> String {
     let mut end = value.len();
     let mut escaped = false;
@@ -100,7 +101,7 @@ pub(super) fn text(value: &str) -> String {
     unescape(modifiers.map_or(value, |at| value[..at].trim_end()))
 }
 
-/// A quoted text and what follows it.
+/// A quoted string and the rest of the value.
 pub(super) fn quoted(value: &str) -> std::result::Result<(String, &str), String> {
     let Some(rest) = value.strip_prefix('"') else {
         return Err(format!("missing opening quotation mark in `{}`", shorten(value)));
@@ -111,7 +112,7 @@ pub(super) fn quoted(value: &str) -> std::result::Result<(String, &str), String>
     Ok((unescape(&rest[..end]), rest[end + 1..].trim_start()))
 }
 
-/// Where the first character that is wanted stands, escaped ones not counted.
+/// Position of the first unescaped character that matches.
 fn unescaped(text: &str, wanted: impl Fn(char) -> bool) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -123,7 +124,7 @@ fn unescaped(text: &str, wanted: impl Fn(char) -> bool) -> Option<usize> {
     None
 }
 
-/// Replaces escapes by what they stand for; a backslash at the end stays.
+/// Resolves escapes; a trailing backslash is kept.
 pub(super) fn unescape(text: &str) -> String {
     if !text.contains('\\') {
         return text.to_owned();
@@ -146,7 +147,7 @@ pub(super) fn unescape(text: &str) -> String {
     plain
 }
 
-/// The start of a value, for messages.
+/// The beginning of a value, for messages.
 fn shorten(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }

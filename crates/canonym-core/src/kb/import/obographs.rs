@@ -1,7 +1,7 @@
-//! OBO graphs as JSON: the nodes of type `CLASS` and the `is_a` edges of every graph in the file.
+//! OBO Graphs JSON: nodes of type `CLASS` and `is_a` edges of all graphs in the file.
 //!
-//! The file is streamed; at most one node is held. An edge becomes a record that holds an id and parents, which the
-//! builder merges into the concept. Ids are written short: `http://purl.obolibrary.org/obo/DOID_8718` is `DOID:8718`.
+//! The file is streamed; at most one node is in memory. An edge becomes a record with an id and a parent, which the
+//! builder merges. IRIs are shortened: `http://purl.obolibrary.org/obo/DOID_8718` becomes `DOID:8718`.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -18,13 +18,13 @@ use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 use crate::{Error, Result};
 
-/// The longest node, edge or key, in bytes of JSON.
+/// Maximum size of a node, edge or key, in bytes of JSON.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The longest part that is passed over, in bytes of JSON. It is not held, but how deep it is nested must be.
+/// Maximum size of a skipped value, in bytes of JSON. It is not stored, but its nesting is tracked.
 const MOST_IGNORED: u64 = 1 << 30;
 
-/// Edges of one concept that follow each other are put together up to this number.
+/// Maximum number of consecutive edges of a concept that are combined into one record.
 const MOST_PARENTS: usize = 1 << 10;
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ struct Edge {
     obj: String,
 }
 
-/// Reads every graph of a file.
+/// Reads all graphs of a file.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let left = Rc::new(Cell::new(MOST_BYTES));
     let reader = BufReader::with_capacity(1 << 16, Bounded { rest: &mut *input, left: left.clone() });
@@ -86,7 +86,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     }
 }
 
-/// Gives bytes until the budget of the current element is used up.
+/// A reader limited to the byte budget of the current element.
 struct Bounded<'a> {
     rest: &'a mut Input,
     left: Rc<Cell<u64>>,
@@ -107,13 +107,13 @@ struct Import<'a, 'b> {
     config: &'a ImportConfig,
     report: &'a mut Report,
     sink: &'a mut Sink<'b>,
-    /// How many bytes the current element may still have.
+    /// Remaining bytes of the current element.
     left: Rc<Cell<u64>>,
-    /// Hashes of the ids that were dropped: their edges say nothing.
+    /// Hashes of dropped ids, whose edges are dropped too.
     dropped: HashSet<u64>,
-    /// Parents that were not handed on yet.
+    /// Parents not emitted yet.
     pending: Option<ConceptRecord>,
-    /// The error of the sink, which cannot travel through the JSON reader.
+    /// An error of the sink, kept here because it cannot pass through the JSON reader.
     failure: Option<Error>,
 }
 
@@ -210,9 +210,9 @@ fn scope(predicate: &str) -> Option<Scope> {
     }
 }
 
-/// The short form of an id: `DOID:8718` for `http://purl.obolibrary.org/obo/DOID_8718`.
+/// Shortens an IRI: `http://purl.obolibrary.org/obo/DOID_8718` becomes `DOID:8718`.
 ///
-/// `Thesaurus.owl#C123` is `NCIT:C123`. What is neither of the kind `…/PREFIX_LOCAL` stays as it is.
+/// `Thesaurus.owl#C123` becomes `NCIT:C123`. IRIs not of the form `…/PREFIX_LOCAL` are unchanged.
 pub fn short_id(iri: &str) -> String {
     let iri = iri.trim();
     if !iri.starts_with("http://") && !iri.starts_with("https://") {
@@ -238,17 +238,17 @@ pub fn short_id(iri: &str) -> String {
     }
 }
 
-/// Where in the file the reader is.
+/// Position in the structure of the file.
 #[derive(Clone, Copy)]
 enum Level {
-    /// The object around everything, or one graph: both may hold nodes and edges.
+    /// The outermost object or a graph; both can contain nodes and edges.
     File,
     Graphs,
     Nodes,
     Edges,
 }
 
-/// A part of the file that is taken in without being held.
+/// A part of the file that is parsed as a stream.
 struct Part<'i, 'a, 'b> {
     import: &'i mut Import<'a, 'b>,
     level: Level,

@@ -1,10 +1,10 @@
-//! OWL ontologies as RDF/XML or Turtle: what they say of their named classes.
+//! OWL ontologies as RDF/XML or Turtle: annotations and superclasses of named classes.
 //!
-//! Labels, synonyms (`skos:altLabel` and those of oboInOwl with their scopes), definitions, named superclasses,
-//! alternative ids and namespaces are kept; restrictions, axioms about axioms and individuals are not. The file is read
-//! as a stream of triples. What is said of a class may stand apart: some thousand subjects are held at a time and handed
-//! on as parts, which the builder merges. Only a deprecation that comes after its class was handed on is too late; it
-//! is counted. IRIs are written short as [`super::obographs::short_id`] does it.
+//! Imports labels, synonyms (`skos:altLabel`, and oboInOwl synonyms with scopes), definitions, named superclasses,
+//! alternative ids and namespaces; restrictions, axiom annotations and individuals are ignored. The file is read as a
+//! stream of triples. The triples of a class may be far apart: a bounded number of subjects is kept open, and partial
+//! records are emitted for the builder to merge. A deprecation that comes after its class was emitted is too late and
+//! is counted. IRIs are shortened by [`super::obographs::short_id`].
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -23,10 +23,10 @@ use crate::input::Input;
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// How many subjects are held before the first of them is handed on.
+/// Maximum number of open subjects; beyond it the oldest is emitted.
 const MOST_OPEN: usize = 1 << 14;
 
-/// How many bytes may wait because nothing has said that they belong to a class.
+/// Maximum size of subjects that are not known to be classes yet, in bytes.
 const MOST_WAITING: usize = 256 << 20;
 
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
@@ -36,7 +36,7 @@ const SKOS: &str = "http://www.w3.org/2004/02/skos/core#";
 const OBO: &str = "http://purl.obolibrary.org/obo/";
 const OBO_IN_OWL: &str = "http://www.geneontology.org/formats/oboInOwl#";
 
-/// What a property says.
+/// The meaning of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Property {
     Type,
@@ -77,7 +77,7 @@ fn property(iri: &str) -> Option<Property> {
     known.map(|(_, _, property)| *property)
 }
 
-/// Reads one file.
+/// Reads a file.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let xml = is_xml(input)?;
     let path = input.path().to_path_buf();
@@ -124,7 +124,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     }
 }
 
-/// Whether a file is RDF/XML; otherwise it is taken for Turtle.
+/// Whether a file is RDF/XML; otherwise it is read as Turtle.
 fn is_xml(input: &Input) -> Result<bool> {
     let head = String::from_utf8_lossy(input.head());
     let text = head.trim_start_matches('\u{feff}').trim_start();
@@ -149,10 +149,10 @@ fn is_xml(input: &Input) -> Result<bool> {
     }
 }
 
-/// Why a file could not be read on.
+/// Why reading stopped.
 enum Failure {
     Io(std::io::Error),
-    /// The line where it is known, and what is wrong.
+    /// The line, if known, and the message.
     Syntax(Option<u64>, String),
 }
 
@@ -176,10 +176,10 @@ impl From<TurtleParseError> for Failure {
     }
 }
 
-/// What is known of a subject since it was last handed on.
+/// The content of a subject since it was last emitted.
 #[derive(Default)]
 struct Part {
-    /// Whether it is a class, where something says so.
+    /// Whether it is a class, if known.
     class: Option<bool>,
     labels: Vec<(usize, String)>,
     record: ConceptRecord,
@@ -194,12 +194,12 @@ struct Import<'a, 'b> {
     report: &'a mut Report,
     sink: &'a mut Sink<'b>,
     open: HashMap<String, Part>,
-    /// The keys of `open`, the oldest first.
+    /// The keys of `open`, oldest first.
     order: VecDeque<String>,
-    /// Parts of subjects of which nothing said yet what they are.
+    /// Subjects not known to be classes yet.
     waiting: Vec<(String, Part)>,
     n_waiting: usize,
-    /// Hashes of the subjects that are classes and were handed on, and of those that were dropped.
+    /// Hashes of emitted classes, and of dropped ones.
     classes: HashSet<u64>,
     dropped: HashSet<u64>,
 }
@@ -361,7 +361,7 @@ fn literal_of(
     }
 }
 
-/// The id that a literal or an IRI stands for.
+/// The id given by a literal or an IRI.
 fn id_of(object: Term, config: &ImportConfig) -> Option<String> {
     let id = match object {
         Term::NamedNode(node) => short(node.as_str(), config),
@@ -371,7 +371,7 @@ fn id_of(object: Term, config: &ImportConfig) -> Option<String> {
     Some(with_prefix(&id, config)).filter(|id| !id.is_empty())
 }
 
-/// The short form of an IRI; with a prefix of one's own its last part, where no other short form is known.
+/// The short form of an IRI. If none is known and the user gives a prefix, the last segment with that prefix.
 fn short(iri: &str, config: &ImportConfig) -> String {
     let id = short_id(iri);
     match id.rsplit(['#', '/']).next() {

@@ -1,7 +1,7 @@
-//! What stands between a file and the RDF readers: limits that these do not have, and the line that is being read.
+//! Limits and line numbers for the RDF readers.
 //!
-//! The readers hold one element at a time but bound neither its length nor its depth, expand entities of entities
-//! without end, and take an XML file that is cut off for a whole one.
+//! The RDF readers process one element at a time, but limit neither its size nor its depth, expand nested entities
+//! without bound, and accept truncated XML.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, Read};
@@ -9,72 +9,72 @@ use std::rc::Rc;
 
 use crate::input::Input;
 
-/// The most bytes between two triples: the longest element, literal or statement.
+/// Maximum number of bytes between two triples: the longest element, literal or statement.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The deepest element of RDF/XML.
+/// Maximum depth of RDF/XML elements.
 const MOST_DEPTH: usize = 512;
 
-/// The longest list of declarations in front of RDF/XML.
+/// Maximum size of the document type declaration.
 const MOST_DOCTYPE: usize = 64 << 10;
 
-/// The longest value of an entity, entities in it expanded.
+/// Maximum size of an entity value after expansion.
 const MOST_ENTITY: usize = 256;
 
-/// What opens the declaration of an entity.
+/// Start of an entity declaration.
 const ENTITY: &[u8] = b"<!ENTITY";
 
-/// What the guard knows, shared with whoever takes the triples.
+/// State shared with the consumer of the triples.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// How many line ends were handed on.
+    /// Number of line ends passed to the reader.
     pub n_lines: u64,
     /// Bytes since the last triple.
     n_bytes: usize,
-    /// The limit that was passed.
+    /// Message about the exceeded limit.
     pub refusal: Option<String>,
     place: Place,
-    /// How many elements are open.
+    /// Number of open elements.
     depth: usize,
-    /// What was read of the declarations.
+    /// The document type declaration so far.
     doctype: Vec<u8>,
-    /// How many of the last bytes open the declaration of an entity.
+    /// Number of trailing bytes that match [`ENTITY`].
     n_matched: usize,
 }
 
 impl State {
-    /// Whether every element that was opened has been closed.
+    /// Whether all elements are closed.
     pub fn is_whole(&self) -> bool {
         self.depth == 0 && self.place == Place::Text
     }
 
-    /// A triple came out: the next may have as many bytes again.
+    /// Resets the byte limit after a triple.
     pub fn forget_bytes(&mut self) {
         self.n_bytes = 0;
     }
 }
 
-/// Where in XML the last byte stands.
+/// State of the XML scanner after the last byte.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Place {
     #[default]
     Text,
-    /// Behind `<`.
+    /// After `<`.
     Open,
-    /// In a start tag, the last byte of which was a slash or not.
+    /// In a start tag; whether the last byte was a slash.
     Start {
         slash: bool,
     },
-    /// In an attribute value that ends with this quote.
+    /// In an attribute value with this quote.
     Value(u8),
     End,
-    /// Behind `<!`, with so many bytes of what follows.
+    /// After `<!` and this many further bytes.
     Bang(u8),
-    /// In a comment, behind so many hyphens.
+    /// In a comment, after this many hyphens.
     Comment(u8),
-    /// In a CDATA section, behind so many brackets.
+    /// In a CDATA section, after this many brackets.
     Literal(u8),
-    /// In the declarations, in the list in brackets or not.
+    /// In the document type declaration; whether in the internal subset (brackets).
     Declarations {
         list: bool,
     },
@@ -83,7 +83,7 @@ enum Place {
     },
 }
 
-/// Reads a file line by line, so that the number of the line is known when a triple comes out.
+/// Passes a file to the reader line by line, so that the line of each triple is known.
 pub(super) struct Guard<'a> {
     input: &'a mut Input,
     state: Rc<RefCell<State>>,
@@ -91,7 +91,7 @@ pub(super) struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    /// A guard of RDF/XML or, where not `xml`, of Turtle.
+    /// A guard for RDF/XML if `xml`, else for Turtle.
     pub fn new(input: &'a mut Input, state: Rc<RefCell<State>>, xml: bool) -> Guard<'a> {
         Guard { input, state, xml }
     }
@@ -120,13 +120,14 @@ impl Read for Guard<'_> {
 }
 
 impl State {
-    /// Follows the elements through some more bytes.
+    /// Tracks elements through more bytes.
     fn xml(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if matches!(self.place, Place::Declarations { .. }) {
                 self.doctype.push(*byte);
             }
-            // A reader that sees the end of the declarations elsewhere than we do could find entities behind it.
+            // If the reader found the end of the declaration elsewhere, it could see entities after it, so they are
+            // searched everywhere.
             self.n_matched = match *byte {
                 byte if byte == ENTITY[self.n_matched] => self.n_matched + 1,
                 byte => usize::from(byte == ENTITY[0]),
@@ -174,7 +175,7 @@ impl State {
             (Place::Bang(0), b'-') => Place::Bang(1),
             (Place::Bang(1), b'-') => Place::Comment(0),
             (Place::Bang(0), b'[') => Place::Literal(0),
-            // Declarations of other kinds stand only within those of the document type.
+            // Other declarations occur only inside the document type declaration.
             (Place::Bang(_), _) => {
                 self.doctype.push(byte);
                 Place::Declarations { list: false }
@@ -195,7 +196,7 @@ impl State {
         }
     }
 
-    /// Refuses entities whose values grow long when those in them are expanded; nothing is expanded to find out.
+    /// Rejects entities that would expand to long values, without expanding them.
     fn check_entities(&mut self) {
         let text = String::from_utf8_lossy(&self.doctype);
         let mut lengths: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();

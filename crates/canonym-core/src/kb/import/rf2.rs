@@ -1,10 +1,10 @@
-//! SNOMED CT release format 2: a release as folder, as zip or as files, Snapshot or Full.
+//! SNOMED CT Release Format 2: a folder, zip archive or files; Snapshot or Full.
 //!
-//! Of a Full release the latest version of each component counts; a Delta is refused. Only active rows are read. The
-//! preferred name is the synonym that the language reference set prefers. The fully specified name stands beside it
-//! without the tag in its last parentheses, and the tag is the type. Parents come from the inferred is-a relationships.
-//! What is held is a table of concepts, the choices of the reference sets and the fully specified names; names go out
-//! as they come, as records that hold an id and one name, and the builder merges them.
+//! From a Full release, the latest version of each component is read; a Delta is rejected. Only active rows are
+//! imported. The preferred name is the preferred synonym in the language reference set. The fully specified name is a
+//! synonym without its semantic tag (the last parentheses), which is the type. Parents come from inferred is-a
+//! relationships. Memory holds a table of concepts, the language reference sets and the fully specified names; other
+//! names are emitted as they are read, in records that the builder merges.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,21 +26,21 @@ const INFERRED: u64 = 900000000000011006;
 const REFSET_US: u64 = 900000000000509007;
 const REFSET_GB: u64 = 900000000000508004;
 
-/// Parents of one concept that follow each other are put together up to this number.
+/// Maximum number of consecutive parents of a concept that are combined into one record.
 const MOST_PARENTS: usize = 1 << 10;
 
-/// How many semantic tags there may be; a release has about fifty.
+/// Maximum number of semantic tags; a release has about fifty.
 const MOST_TAGS: usize = 1000;
 
-/// The rank of a reference set that was not asked for by name but may prefer a name of a wanted language.
+/// Rank of a reference set that was not requested but can hold preferred names of a requested language.
 const ANY_REFSET: u8 = u8::MAX - 1;
 
-/// The files of a release in a folder and the folders in it.
+/// The files of a release in a folder and its subfolders.
 pub fn folder(path: &Path) -> Result<Vec<Source>> {
     rf2_tables::folder(path)
 }
 
-/// Reads the tables of `sources` together. The report counts concepts as read.
+/// Reads the tables of `sources`. The report counts concepts as read.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let release = Release::choose(sources, report)?;
     if !release.has(Table::Description) {
@@ -67,12 +67,12 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     import.read_parents(&release, report, sink)
 }
 
-/// Which languages and reference sets are wanted, the first one most.
+/// Requested languages and reference sets, in order of preference.
 struct Languages {
-    /// Languages as two or three letters; every language where a reference set was asked for by its id.
+    /// Languages as two- or three-letter codes; all languages if a reference set was requested by id.
     codes: Vec<String>,
     any: bool,
-    /// Reference sets by rank. Where `strict`, names that none of them holds are left out.
+    /// Reference sets by rank. If `strict`, names in none of them are dropped.
     refsets: Vec<u64>,
     strict: bool,
 }
@@ -107,7 +107,7 @@ impl Languages {
                 }
             }
         }
-        // A language without a dialect has names that no wanted reference set needs to hold.
+        // For a language without a dialect, names need not be in a reference set.
         languages.strict &= wanted.iter().all(|word| word.len() > 3);
         Ok(languages)
     }
@@ -122,10 +122,10 @@ impl Languages {
     }
 }
 
-/// For each description the best reference set that holds it, and the best that prefers it.
+/// For each description, the best reference set that contains it and the best in which it is preferred.
 struct Choices {
     ranks: HashMap<u64, (u8, u8)>,
-    /// Whether the release has language reference sets at all.
+    /// Whether the release has language reference sets.
     known: bool,
 }
 
@@ -158,23 +158,24 @@ impl Choices {
         Ok(choices)
     }
 
-    /// The rank of the best reference set that holds and that prefers a description; [`u8::MAX`] where none does.
+    /// Ranks of the best reference set that contains a description and of the best in which it is preferred;
+    /// [`u8::MAX`] if none.
     fn of(&self, description: u64) -> (u8, u8) {
         self.ranks.get(&description).copied().unwrap_or((u8::MAX, u8::MAX))
     }
 }
 
-/// What is known of a concept while names are read.
+/// State of a concept while names are read.
 struct Concept {
-    /// The rank of the best reference set that prefers one of its names.
+    /// Rank of the best reference set with a preferred name of the concept.
     preferred: u8,
-    /// The row of its tag, from 1; 0 without one.
+    /// Row of its tag, from 1; 0 means none.
     tag: u16,
     wanted: bool,
     named: Cell<bool>,
 }
 
-/// Fully specified names one behind the other, in the order of the file.
+/// Fully specified names, concatenated in file order.
 #[derive(Default)]
 struct Specified {
     text: String,
@@ -211,7 +212,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes the fully specified names in, and notes which reference set prefers a synonym of each concept.
+    /// Reads the fully specified names, and records which reference set has a preferred synonym of each concept.
     fn read_specified_names(&mut self, release: &Release<'_>, report: &mut Report) -> Result<()> {
         release.each(Table::Description, |row: Row<'_, 9>| {
             if !row.active()? {
@@ -251,7 +252,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Leaves out concepts without a type that is wanted.
+    /// Drops concepts without a requested type.
     fn choose_types(&mut self, report: &mut Report) {
         if self.config.semantic_types.is_empty() {
             return;
@@ -385,17 +386,17 @@ impl Import<'_> {
         format!("{}:{concept}", self.prefix)
     }
 
-    /// A record that holds only the id.
+    /// A record with only the id.
     fn part(&self, concept: u64) -> ConceptRecord {
         ConceptRecord { id: self.id(concept), ..ConceptRecord::default() }
     }
 }
 
-/// Why a description is left out.
+/// Reasons for dropping a description.
 const DESCRIPTION_DROPS: [&str; 6] =
     ["inactive", "of a dropped concept", "language", "of another type", "not in the language reference set", "empty"];
 
-/// A fully specified name without its semantic tag, and the tag: `Asthma (disorder)`.
+/// Splits a fully specified name into name and semantic tag: `Asthma (disorder)`.
 fn split_tag(name: &str) -> (&str, Option<&str>) {
     let tagged = name.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
     match tagged {

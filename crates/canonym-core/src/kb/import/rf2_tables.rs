@@ -1,4 +1,4 @@
-//! The files of an RF2 release by name, and their rows: columns between tabs, SNOMED CT ids, the latest versions.
+//! Files of an RF2 release: kinds by file name, tab-separated rows, SNOMED CT ids, latest versions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::Report;
 use crate::input::Source;
 use crate::{Error, Result};
 
-/// How deep folders of a release may lie in each other.
+/// Maximum depth of folders in a release.
 const MOST_DEPTH: usize = 8;
 
-/// How many files a release may have.
+/// Maximum number of files in a release.
 const MOST_FILES: usize = 10_000;
 
 /// The tables that are read.
@@ -26,7 +26,7 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// What messages call it.
+    /// Name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Table::Concept => "sct2_Concept",
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// Which versions of a component a file holds.
+/// Release type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Full,
@@ -78,7 +78,7 @@ enum Kind {
     Delta,
 }
 
-/// The table and kind of a file by its name: `sct2_Description_Snapshot-en_INT_20240101.txt`.
+/// Table and release type of a file by its name: `sct2_Description_Snapshot-en_INT_20240101.txt`.
 fn table_of(source: &Source) -> Option<(Table, Kind)> {
     let name = source.file_name().to_ascii_lowercase();
     let stem = name.strip_suffix(".txt")?;
@@ -100,7 +100,7 @@ fn table_of(source: &Source) -> Option<(Table, Kind)> {
     Some((table, kind))
 }
 
-/// The files of an RF2 release in a folder and the folders in it, sorted by path.
+/// The files of an RF2 release in a folder and its subfolders, sorted by path.
 pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut waiting = vec![(path.to_path_buf(), 0)];
@@ -131,7 +131,7 @@ fn missing(place: &str) -> Error {
         .with_hint("use the zip file or folder of a SNOMED CT release, with its Snapshot or Full files")
 }
 
-/// The files that are read, each with its table.
+/// The files to read, with their tables.
 #[derive(Debug)]
 pub(super) struct Release<'a> {
     files: Vec<(Table, &'a Source)>,
@@ -139,7 +139,7 @@ pub(super) struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    /// Takes the Snapshot files, or the Full ones where there is no Snapshot; what is left is counted.
+    /// Selects the Snapshot files, or the Full files if there is no Snapshot; others are counted.
     pub fn choose(sources: &'a [Source], report: &mut Report) -> Result<Release<'a>> {
         let of_kind = |kind| move |source: &&Source| table_of(source).is_some_and(|(_, own)| own == kind);
         let concepts = |kind| sources.iter().any(|source| table_of(source) == Some((Table::Concept, kind)));
@@ -172,12 +172,12 @@ impl<'a> Release<'a> {
         Ok(Release { files: files.collect(), full: kind == Kind::Full })
     }
 
-    /// Whether there is a file of this table.
+    /// Whether a table has a file.
     pub fn has(&self, table: Table) -> bool {
         self.files.iter().any(|(own, _)| *own == table)
     }
 
-    /// Calls `take` with the latest version of every component of a table; how many older rows were left out.
+    /// Calls `take` with the latest version of each component of a table. Returns the number of older rows.
     pub fn each<const N: usize>(&self, table: Table, mut take: impl FnMut(Row<'_, N>) -> Result<()>) -> Result<u64> {
         let files: Vec<&Source> = self.files.iter().filter(|(own, _)| *own == table).map(|(_, one)| *one).collect();
         let several = self.full || files.len() > 1;
@@ -213,7 +213,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Calls `take` with every row behind the header line. A quote is a character like any other.
+/// Calls `take` with every row after the header. Quotes have no meaning.
 fn rows<const N: usize>(source: &Source, table: Table, take: &mut dyn FnMut(Row<'_, N>) -> Result<()>) -> Result<()> {
     let columns = table.columns();
     debug_assert_eq!(columns.len(), N);
@@ -243,7 +243,7 @@ fn rows<const N: usize>(source: &Source, table: Table, take: &mut dyn FnMut(Row<
     Ok(())
 }
 
-/// A row and where it stands.
+/// A row and its location.
 pub(super) struct Row<'a, const N: usize> {
     pub cells: [&'a str; N],
     path: &'a Path,
@@ -261,7 +261,7 @@ impl<const N: usize> Row<'_, N> {
         }
     }
 
-    /// Whether the component is active.
+    /// Whether the component is active in this version.
     pub fn active(&self) -> Result<bool> {
         match self.cells[2] {
             "1" => Ok(true),
@@ -270,7 +270,7 @@ impl<const N: usize> Row<'_, N> {
         }
     }
 
-    /// The day of the version.
+    /// Date of the version, `YYYYMMDD`.
     fn time(&self) -> Result<u32> {
         let cell = self.cells[1];
         match cell.parse() {
@@ -279,7 +279,7 @@ impl<const N: usize> Row<'_, N> {
         }
     }
 
-    /// What tells components of one table apart; those of reference sets are named by UUIDs.
+    /// Key of the component in its table; members of reference sets have UUIDs, which are hashed.
     fn key(&self) -> u64 {
         xxh3_64(self.cells[0].as_bytes())
     }

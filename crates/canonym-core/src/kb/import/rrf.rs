@@ -1,9 +1,9 @@
-//! UMLS rich release format: names from `MRCONSO`, types from `MRSTY`, definitions from `MRDEF`, parents from `MRREL`.
+//! UMLS Rich Release Format: names from `MRCONSO`, types from `MRSTY`, definitions from `MRDEF`, parents from `MRREL`.
 //!
-//! Only `MRCONSO` is needed. `MRRANK` says which name is the preferred one; without it `TS`, `STT` and `ISPREF` do.
-//! One concept is held at a time, and one bit for each that was kept. What the other tables add comes as records that
-//! hold an id and nothing but types, a definition or parents; the builder merges them. A parent is what a row of
-//! `MRREL` calls `PAR`; `RB` (broader) is no hierarchy and is left out. Ids are `UMLS:C0000039`.
+//! Only `MRCONSO` is required. The preferred name is chosen by `MRRANK`, or by `TS`, `STT` and `ISPREF` without it.
+//! Memory holds one concept, and one bit per imported concept. The other tables yield records with types, a definition
+//! or parents, which the builder merges. Parents are rows of `MRREL` with `PAR`; `RB` (broader) is not hierarchical and
+//! is ignored. Ids are `UMLS:C0000039`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// A record is handed on after this many names, so that one concept never fills the memory.
+/// Maximum number of names per record, to bound memory.
 const MOST_NAMES: usize = 1 << 16;
 
-/// The same for parents, which are compared with each other.
+/// Maximum number of parents per record; they are compared with each other.
 const MOST_PARENTS: usize = 1 << 10;
 
-/// The RRF tables of a folder, or of the folder `META` in it.
+/// The RRF tables in a folder or in its subfolder `META`.
 pub fn folder(path: &Path) -> Result<Vec<Source>> {
     for folder in [path.to_path_buf(), path.join("META")] {
         if !folder.is_dir() {
@@ -63,7 +63,7 @@ fn table_of(source: &Source) -> Option<Table> {
     }
 }
 
-/// Reads the tables among `sources`, told apart by their file names. The report counts the rows of `MRCONSO` as read.
+/// Reads the tables among `sources` by file name. The report counts the rows of `MRCONSO` as read.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let tables = |wanted: Table| sources.iter().filter(move |source| table_of(source) == Some(wanted));
     report.drop_many("file", "unused table", sources.iter().filter(|one| table_of(one).is_none()).count() as u64);
@@ -120,7 +120,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     Ok(())
 }
 
-/// `MRRANK`: how much a name of a source and term type is preferred; more is better.
+/// `MRRANK`: precedence of a source and term type; higher is better.
 #[derive(Default)]
 struct Ranks {
     by_source: HashMap<String, HashMap<String, u32>>,
@@ -152,7 +152,7 @@ fn concepts_of_types(input: &mut Input, wanted: &[String], set: &mut CuiSet) -> 
     })
 }
 
-/// Rows of `MRCONSO` that were dropped: counted here because a release has millions.
+/// Counts of dropped rows of `MRCONSO`, kept here because a release has millions.
 #[derive(Default)]
 struct Drops {
     language: u64,
@@ -178,15 +178,15 @@ impl Drops {
     }
 }
 
-/// How good a name is as the preferred one, the most telling first.
+/// Sort key of a name as the preferred name, most significant part first.
 type Merit = (bool, usize, u32, bool, bool, bool);
 
-/// The concept that is being read.
+/// The concept being read.
 struct Concept {
     cui: Cui,
     names: Vec<NameRecord>,
     alternative_ids: Vec<String>,
-    /// The row in `names`, its merit and its source.
+    /// Row in `names`, sort key and source of the best name.
     best: Option<(usize, Merit, String)>,
 }
 
@@ -201,10 +201,10 @@ struct Names<'a> {
     config: &'a ImportConfig,
     languages: Vec<String>,
     ranks: Ranks,
-    /// The concepts of the semantic types that are wanted, where some are.
+    /// Concepts with a requested semantic type, if types are filtered.
     typed: Option<CuiSet>,
     kept: CuiSet,
-    /// Vocabularies that gave a name: their definitions are in a language that is wanted.
+    /// Vocabularies with an imported name, whose definitions are in a requested language.
     vocabularies: HashSet<String>,
     drops: Drops,
 }
@@ -295,7 +295,7 @@ impl Names<'_> {
         })
     }
 
-    /// A record that holds only the id.
+    /// A record with only the id.
     fn part(&self, cui: Cui) -> ConceptRecord {
         ConceptRecord { id: cui.id(self.prefix), ..ConceptRecord::default() }
     }

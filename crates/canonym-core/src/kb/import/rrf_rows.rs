@@ -1,9 +1,9 @@
-//! Rows of RRF tables: cells between `|`, concept numbers, sets of concepts, languages.
+//! Rows of RRF tables: cells separated by `|`, concept ids (CUIs), sets of CUIs, languages.
 
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// Calls `take` with the number and the `N` cells of every row; each row ends with `|`.
+/// Calls `take` with the line number and the `N` cells of every row; each row ends with `|`.
 pub(super) fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'_, N>) -> Result<()>) -> Result<()> {
     let path = input.path().to_path_buf();
     while let Some((number, line)) = input.next_line()? {
@@ -30,7 +30,7 @@ pub(super) fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'
     Ok(())
 }
 
-/// A row and where it stands.
+/// A row and its location.
 pub(super) struct Row<'a, const N: usize> {
     pub cells: [&'a str; N],
     path: &'a std::path::Path,
@@ -38,7 +38,7 @@ pub(super) struct Row<'a, const N: usize> {
 }
 
 impl<const N: usize> Row<'_, N> {
-    /// The number of the concept in a column: `C0000039` is 39.
+    /// The CUI in a column as a number: `C0000039` is 39.
     pub fn cui(&self, column: usize) -> Result<Cui> {
         let cell = self.cells[column];
         let digits = cell.strip_prefix('C').filter(|digits| (7..=8).contains(&digits.len()));
@@ -54,7 +54,7 @@ impl<const N: usize> Row<'_, N> {
     }
 }
 
-/// The number of a concept and how it is written.
+/// A CUI: its number and its number of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cui {
     pub number: u32,
@@ -62,20 +62,20 @@ pub(super) struct Cui {
 }
 
 impl Cui {
-    /// The id as it is shown, prefix included.
+    /// The displayed id with prefix.
     pub fn id(self, prefix: &str) -> String {
         format!("{prefix}:C{:0width$}", self.number, width = self.n_digits)
     }
 }
 
-/// A set of concept numbers, one bit each: at most 12.5 MB for eight digits.
+/// A bit set of CUIs: at most 12.5 MB for eight digits.
 #[derive(Debug, Default)]
 pub(super) struct CuiSet {
     words: Vec<u64>,
 }
 
 impl CuiSet {
-    /// Adds a concept; whether it was not there before.
+    /// Adds a CUI. Returns whether it is new.
     pub fn insert(&mut self, cui: Cui) -> bool {
         let (word, bit) = (cui.number as usize / 64, 1 << (cui.number % 64));
         if word >= self.words.len() {
@@ -86,13 +86,13 @@ impl CuiSet {
         new
     }
 
-    /// Whether the concept is there.
+    /// Whether the set contains a CUI.
     pub fn contains(&self, cui: Cui) -> bool {
         self.words.get(cui.number as usize / 64).is_some_and(|word| word & (1 << (cui.number % 64)) != 0)
     }
 }
 
-/// Languages as UMLS writes them (bibliographic codes of ISO 639-2), with those of ISO 639-1 and the terminological ones.
+/// Languages in UMLS (ISO 639-2/B), with their ISO 639-1 and ISO 639-2/T codes.
 const LANGUAGES: &[(&str, &[&str])] = &[
     ("ARA", &["AR"]),
     ("BAQ", &["EU", "EUS"]),
@@ -128,7 +128,7 @@ const LANGUAGES: &[(&str, &[&str])] = &[
     ("UKR", &["UK"]),
 ];
 
-/// The languages to keep as the `LAT` column writes them; English where none is given.
+/// The requested languages as in the `LAT` column; English by default.
 pub(super) fn languages(wanted: &[String]) -> Result<Vec<String>> {
     if wanted.is_empty() {
         return Ok(vec!["ENG".to_owned()]);
@@ -136,7 +136,7 @@ pub(super) fn languages(wanted: &[String]) -> Result<Vec<String>> {
     wanted.iter().map(|language| code(language)).collect()
 }
 
-/// Whether two languages, as two or three letters, are the same: `de`, `GER` and `deu` are.
+/// Whether two language codes mean the same language: `de`, `GER` and `deu`.
 pub(super) fn same_language(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || matches!((code(one), code(other)), (Ok(one), Ok(other)) if one == other)
 }

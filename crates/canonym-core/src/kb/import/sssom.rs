@@ -1,8 +1,8 @@
-//! SSSOM mappings as TSV: which ids of several terminologies mean the same.
+//! SSSOM mappings as TSV: equivalent ids in different terminologies.
 //!
-//! Lines with `#` in front hold metadata and are passed over; the first other line names the columns. Of these
-//! `subject_id`, `predicate_id`, `object_id` and, where it is there, `predicate_modifier` are read. Mappings make no
-//! concepts: they join those that importers made ([`KnowledgeBaseBuilder::join`](crate::kb::KnowledgeBaseBuilder::join)).
+//! Lines that start with `#` contain metadata and are skipped; the first other line is the header. Reads the columns
+//! `subject_id`, `predicate_id`, `object_id` and, if present, `predicate_modifier`. Mappings do not create concepts;
+//! they merge imported ones ([`KnowledgeBaseBuilder::join`](crate::kb::KnowledgeBaseBuilder::join)).
 
 use super::Report;
 use super::obographs::short_id;
@@ -10,10 +10,10 @@ use crate::input::Input;
 use crate::kb::join::Mappings;
 use crate::{Error, Result};
 
-/// The predicate that means the same where none is asked for.
+/// Default predicate.
 pub const EXACT_MATCH: &str = "skos:exactMatch";
 
-/// Where the columns stand that are read.
+/// Indices of the columns.
 struct Columns {
     subject: usize,
     predicate: usize,
@@ -22,7 +22,7 @@ struct Columns {
     n_columns: usize,
 }
 
-/// Adds the mappings of a file that have one of the `predicates`; all others are counted.
+/// Adds the mappings of a file with one of the `predicates`; others are counted.
 pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, report: &mut Report) -> Result<()> {
     let path = input.path().to_path_buf();
     let mut columns: Option<Columns> = None;

@@ -1,9 +1,9 @@
-//! NCBI taxonomy dumps: names from `names.dmp`, ranks and parents from `nodes.dmp`, older ids from `merged.dmp`.
+//! NCBI taxonomy dumps: names from `names.dmp`, ranks and parents from `nodes.dmp`, previous ids from `merged.dmp`.
 //!
-//! Only `names.dmp` is needed; a folder, an archive or the files themselves are read. The scientific name is the
-//! preferred one, the rank is the type, ids are `NCBITaxon:9606`. Authorities and type material are no names of the
-//! taxon and are left out, and so are names of classes that are not known here. Other tables of the dump
-//! (divisions, genetic codes, citations, deleted nodes) are not read.
+//! Only `names.dmp` is required; the source is a folder, an archive or the files. The scientific name is the preferred
+//! name, the rank is the type, ids are `NCBITaxon:9606`. Authorities, type material and names of unknown classes are
+//! dropped, because they are not names of the taxon. Other tables (divisions, genetic codes, citations, deleted nodes)
+//! are ignored.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
-/// The prefix of ids where the user gives none.
+/// Default prefix of ids.
 pub(super) const PREFIX: &str = "NCBITaxon";
 
-/// A record is handed on after this many names, so that one taxon never fills the memory.
+/// Maximum number of names per record, to bound memory.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Classes of names that are kept.
+/// Imported name classes with their scopes.
 const CLASSES: [(&str, Scope); 17] = [
     ("scientific name", Scope::Preferred),
     ("synonym", Scope::Exact),
@@ -40,7 +40,7 @@ const CLASSES: [(&str, Scope); 17] = [
     ("misnomer", Scope::Related),
 ];
 
-/// Classes of names that are left out on purpose, and how they are counted.
+/// Dropped name classes, and the reasons in the report.
 const LEFT_OUT: [(&str, &str); 2] = [("authority", "of class authority"), ("type material", "of class type material")];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +59,12 @@ fn table_of(source: &Source) -> Option<Table> {
     }
 }
 
-/// Whether a file is the table of names.
+/// Whether a file is `names.dmp`.
 pub(super) fn is_names(source: &Source) -> bool {
     table_of(source) == Some(Table::Names)
 }
 
-/// The tables of a folder.
+/// The tables in a folder.
 pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
     let mut tables = Vec::new();
     for entry in std::fs::read_dir(path).map_err(|error| Error::io("read", path, error))? {
@@ -83,10 +83,10 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
 
 const HINT: &str = "use taxdump.tar.gz, taxdmp.zip, the extracted folder, or its files";
 
-/// Reads the tables among `sources`, told apart by their file names. The report counts the rows of `names.dmp` as read.
+/// Reads the tables among `sources` by file name. The report counts the rows of `names.dmp` as read.
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let config = &with_default_prefix(config, PREFIX);
-    // A single file may have any name: it is the names.
+    // A single file with any name is read as `names.dmp`.
     let single = sources.len() == 1 && table_of(&sources[0]).is_none();
     let is = |source: &Source, wanted| if single { wanted == Table::Names } else { table_of(source) == Some(wanted) };
     let tables = |wanted: Table| sources.iter().filter(move |source| is(source, wanted));
@@ -123,7 +123,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     Ok(())
 }
 
-/// A row of a dump: its path, its number, and `N` of its cells.
+/// A row of a dump: path, line, and `N` of its cells.
 struct Row<'a, const N: usize> {
     path: &'a Path,
     number: u64,
@@ -144,7 +144,7 @@ impl<const N: usize> Row<'_, N> {
     }
 }
 
-/// Calls `take` with the first `N` cells of every row; cells are divided by `\t|\t`, and each row ends with `\t|`.
+/// Calls `take` with the first `N` cells of every row; cells are separated by `\t|\t`, and rows end with `\t|`.
 fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'_, N>) -> Result<()>) -> Result<()> {
     let path = input.path().to_path_buf();
     while let Some((number, line)) = input.next_line()? {
@@ -179,7 +179,7 @@ fn taxa_of_ranks(input: &mut Input, ranks: &[String]) -> Result<HashSet<u32>> {
 
 struct Taxa<'a> {
     config: &'a ImportConfig,
-    /// The taxa of the ranks that are wanted; all where `None`.
+    /// Taxa of the requested ranks; `None` for all.
     kept: Option<HashSet<u32>>,
 }
 

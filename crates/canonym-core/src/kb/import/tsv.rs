@@ -1,6 +1,7 @@
-//! Tables: `id\tname\tsynonyms by |\ttypes by |\tdefinition`, one concept a line, no header line, no escapes.
+//! Tab-separated id, name, synonyms (by `|`), types (by `|`) and definition; one concept per line, no header line, no
+//! escapes.
 //!
-//! The first two columns are needed. Rows of one id may be apart: the builder merges them.
+//! Id and name are required. Rows with the same id need not be adjacent; the builder merges them.
 
 use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
 use crate::Result;
@@ -9,11 +10,11 @@ use crate::kb::{ConceptRecord, Scope};
 
 const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, separated by tabs";
 
-/// What helps where columns are divided by other signs.
+/// Hint for other separators.
 pub(super) const FROM_CSV: &str =
     "save the table as TSV (separated by tabs): id, name, synonyms separated by |, types separated by |, definition";
 
-/// Whether a first line names its columns: an id column, and a name or label column behind it.
+/// Whether the first line is a header: an id column, followed by a name or label column.
 pub(in crate::kb) fn is_header(line: &str) -> bool {
     let lower = line.to_lowercase();
     let mut columns = lower.split('\t').map(str::trim);
@@ -24,7 +25,7 @@ pub(in crate::kb) fn is_header(line: &str) -> bool {
     of_ids && ["name", "label", "term", "title"].iter().any(|word| second.contains(word))
 }
 
-/// Reads a table to its end.
+/// Reads a table.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     while let Some((number, line)) = input.next_line()? {
         report.stand_at(number);

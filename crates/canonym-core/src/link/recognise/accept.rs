@@ -1,4 +1,4 @@
-//! Whether a window that is a name is meant as that concept: features, a linear model, a probability.
+//! Scores senses of dictionary matches: features, a logistic model, a probability.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::text::tokens::Gap;
 use crate::text::words::is_prefix;
 use crate::{Error, Result};
 
-/// How many features a reading has.
+/// Number of features of a sense candidate.
 pub const N: usize = 40;
 
-/// What each feature is.
+/// Names of the features.
 pub const NAMES: [&str; N] = [
     "always",
     "acronym of two letters or fewer",
@@ -58,7 +58,7 @@ pub const NAMES: [&str; N] = [
     "acronym of letters and digits in its own letters",
 ];
 
-/// The same for people.
+/// Descriptions for people.
 pub const SENTENCES: [&str; N] = [
     "baseline",
     "acronym of up to two letters",
@@ -102,40 +102,40 @@ pub const SENTENCES: [&str; N] = [
     "acronym with digits in its exact spelling",
 ];
 
-/// Places of the features that depend on the whole document.
+/// Indices of the features that depend on the whole document.
 const HOMONYMS: usize = 21;
-/// The text says what a short form stands for, and that is a name.
+/// The text defines the short form, and the long form is a name.
 pub(in crate::link) const SAME_MEANING: usize = 25;
 pub(super) const DIFFERS: usize = 26;
 pub(super) const MENTIONED: usize = 27;
 pub(super) const UNDEFINED: usize = 32;
 
-/// The features of a reading.
+/// Features of a sense candidate.
 pub type Features = [f32; N];
 
-/// One concept that a window may mean.
+/// A concept that a window may mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct SenseCandidate {
     /// The concept.
     pub concept: ConceptId,
-    /// The name that spoke for it.
+    /// The matched name.
     pub name: NameId,
     /// How far its words agree with the window.
     pub tier: Tier,
-    /// What speaks for it.
+    /// Its features.
     pub features: Features,
-    /// The probability of this sense by the inventory of senses, where the form is in it; it takes the place of the model.
+    /// Probability by the sense inventory, if it has the form; replaces that of the model.
     pub sense: Option<f32>,
 }
 
-/// The readings of a window: the concepts of its forms that the view has, names that cannot be meant left out.
-pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<Reading> {
+/// The sense candidates of a window: the concepts of its forms in the view, without names that cannot be meant.
+pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<SenseCandidate> {
     let kb = view.kb;
     let surface = found.span(words).of(text);
     if is_part_of_word(text, words, found) {
         return Vec::new();
     }
-    let mut readings: Vec<Reading> = Vec::new();
+    let mut readings: Vec<SenseCandidate> = Vec::new();
     for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
             let concept = kb.concept_of(name);
@@ -149,7 +149,7 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
                 continue;
             }
             let features = features(kb, text, words, found, *tier, name);
-            let reading = Reading { concept, name, tier: *tier, features, sense: None };
+            let reading = SenseCandidate { concept, name, tier: *tier, features, sense: None };
             match readings.iter_mut().find(|reading| reading.concept == concept) {
                 Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
                 Some(known) => *known = reading,
@@ -162,7 +162,7 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
     readings
 }
 
-/// Whether the window is a part of a longer word, as `eclampsia` in `pre-eclampsia` and `flu` in `flu-like`.
+/// Whether the window is part of a longer word, such as `eclampsia` in `pre-eclampsia` or `flu` in `flu-like`.
 fn is_part_of_word(text: &str, words: &[Word], found: &Found) -> bool {
     let is_joined = |word: &Word| word.token.before == Gap::Hyphen && !word.expanded;
     let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
@@ -170,26 +170,26 @@ fn is_part_of_word(text: &str, words: &[Word], found: &Found) -> bool {
     before.is_some_and(|span| is_prefix(span.of(text))) || behind.is_some_and(|span| span.of(text) == "like")
 }
 
-/// Whether a lone word only shares its stem with a name, as `solely` with `sole` and `organizing` with `organ`.
+/// Whether a single word shares only its stem with a name, such as `solely` with `sole` or `organizing` with `organ`.
 fn is_verb_or_adverb(surface: &str, name: &str) -> bool {
     let (surface, name) = (surface.to_lowercase(), name.to_lowercase());
     VERBAL.iter().any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
 }
 
-/// Endings of verbs and adverbs.
+/// Suffixes of verbs and adverbs.
 const VERBAL: [&str; 8] = ["ly", "ing", "ed", "ize", "izes", "ise", "ises", "ating"];
 
-/// How often a use of a form whose sense is certain is a mention.
+/// Probability that a form with a certain sense is a mention.
 const SENSE_TRUST: f32 = 0.97;
 
-/// Whether a name of capitals meets capitals, and a word of small letters no acronym.
+/// Whether an upper-case name matches upper-case text, and a lower-case word is not an acronym.
 pub(super) fn case_agrees(name: &str, surface: &str) -> bool {
     let (name_short, surface_short) = (is_acronym(name), is_acronym(surface));
     if name_short && name.len() <= 6 {
         return same_letters(name, surface);
     }
     if surface_short && surface.len() <= 5 && name.chars().any(char::is_lowercase) {
-        // `AIDS` is no plural of `aid`; in a heading of capitals we lose a short word.
+        // `AIDS` is not a plural of `aid`; the price is that short words in upper-case headings are missed.
         return same_letters(name, surface);
     }
     true
@@ -201,7 +201,7 @@ fn same_letters(name: &str, surface: &str) -> bool {
     name == surface || surface.strip_suffix('s') == Some(&name)
 }
 
-/// At least two letters, all capitals apart from a final `s`.
+/// At least two letters, all upper case except for a final `s`.
 pub fn is_acronym(text: &str) -> bool {
     let core = text.strip_suffix('s').unwrap_or(text);
     let n_letters = core.chars().filter(|letter| letter.is_alphabetic()).count();
@@ -282,12 +282,12 @@ pub(super) fn features(
     ]
 }
 
-/// The weights of the features, and the probability below which a mention is not given.
+/// Weights of the features, and the threshold on p(mention).
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptModel {
-    /// One weight a feature.
+    /// One weight per feature.
     pub weights: Features,
-    /// Mentions below this probability are left out.
+    /// Mentions below this probability are dropped.
     pub threshold: f32,
 }
 
@@ -297,16 +297,16 @@ struct Stored {
     threshold: f32,
 }
 
-/// The embedded weights, and how they were made: `experiments/recognition.toml`.
+/// The embedded weights, made by `experiments/recognition.toml`.
 pub const EMBEDDED: &str = include_str!("../../../assets/recognition.json");
 
 impl AcceptModel {
-    /// A model that weighs nothing.
+    /// A model with all weights zero.
     pub fn zero() -> AcceptModel {
         AcceptModel { weights: [0.0; N], threshold: 0.0 }
     }
 
-    /// The model inside the program.
+    /// The embedded model.
     pub fn embedded() -> AcceptModel {
         AcceptModel::from_json(EMBEDDED).expect("a test reads the embedded model")
     }
@@ -325,7 +325,7 @@ impl AcceptModel {
         Ok(AcceptModel { weights, threshold: stored.threshold })
     }
 
-    /// The model as JSON, names in order.
+    /// The model as JSON, features in order.
     pub fn to_json(&self) -> String {
         let rounded = |value: f32| (value * 1e4).round() / 1e4;
         let weights = NAMES.iter().map(|name| (*name).to_owned()).zip(self.weights.map(rounded)).collect();
@@ -333,12 +333,12 @@ impl AcceptModel {
         serde_json::to_string_pretty(&stored).expect("numbers and names are plain data") + "\n"
     }
 
-    /// The probability that a reading is right.
-    pub fn score(&self, reading: &Reading) -> f32 {
+    /// Probability that a sense candidate is correct.
+    pub fn score(&self, reading: &SenseCandidate) -> f32 {
         reading.sense.map_or_else(|| self.probability(&reading.features), |sense| SENSE_TRUST * sense)
     }
 
-    /// The probability that a reading with these features is right.
+    /// Probability that a sense candidate with these features is correct.
     pub fn probability(&self, features: &Features) -> f32 {
         let logit: f32 = self.weights.iter().zip(features).map(|(weight, value)| weight * value).sum();
         1.0 / (1.0 + (-logit).exp())

@@ -1,9 +1,9 @@
-//! How common English and biomedical words are: a list derived from the texts of abstracts.
+//! Document frequencies of English and biomedical words, counted on abstracts.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// `word\tabstracts in a thousand`, made by `experiments/common_words.py`.
+/// `word\tabstracts per thousand`, made by `experiments/common_words.py`.
 const LIST: &str = include_str!("../../../assets/common-words.txt");
 
 static FREQUENCIES: LazyLock<HashMap<&'static str, u16>> = LazyLock::new(|| {
@@ -13,7 +13,7 @@ static FREQUENCIES: LazyLock<HashMap<&'static str, u16>> = LazyLock::new(|| {
         .collect()
 });
 
-/// In how many of a thousand abstracts a folded token stands; 0 for those in fewer than two.
+/// Number of abstracts per thousand that contain a folded token; 0 below two.
 pub fn frequency(token: &str) -> u16 {
     FREQUENCIES.get(token).copied().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Names that a coordination takes apart: `breast and ovarian cancer` speaks of breast cancer, too.
+//! Discontinuous names in coordinations: `breast and ovarian cancer` also contains breast cancer.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,17 @@ use crate::text::Span;
 use crate::text::composite::{Part, coordinations, split_composite};
 use crate::text::sentences::sentences;
 
-/// A discontinuous name: where its pieces stand, its words, and what it was found to be.
+/// A discontinuous name in a text.
 pub struct Coordinated {
     /// The pieces, in text order.
     pub spans: Vec<Span>,
-    /// The words of the pieces, one after the other.
+    /// The words of the pieces, concatenated.
     pub words: Vec<Word>,
-    /// The name; its words are those above.
+    /// The dictionary match; it indexes `words`.
     pub found: Found,
 }
 
-/// The discontinuous names of a text, for readings of which every part is a name.
+/// The discontinuous names of a text, from expansions of coordinations in which every conjunct is a name.
 pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinated> {
     let mut all: Vec<Coordinated> = Vec::new();
     let mut seen: HashSet<Vec<Span>> = HashSet::new();
@@ -27,7 +27,7 @@ pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinate
             if !all_known(text, words, window) {
                 continue;
             }
-            // The first reading whose parts are all names is the best one.
+            // Expansions are ordered best first, so the first one that consists of names is taken.
             let read = |reading: Vec<Part>| -> Option<Vec<Coordinated>> {
                 reading.into_iter().map(|part| name_of(view, text, words, part.spans)).collect()
             };
@@ -42,7 +42,8 @@ pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinate
     all
 }
 
-/// The parts of a sentence in which names may be coordinated: the words around each conjunction that stand in some name, and one more on either side.
+/// The parts of a sentence that may be coordinations of names: words of names around each conjunction, and one more
+/// word on either side.
 fn around_conjunctions(text: &str, words: &[Word], sentence: Span) -> Vec<Span> {
     let begin = words.partition_point(|word| word.token.span.start < sentence.start);
     let end = words.partition_point(|word| word.token.span.end <= sentence.end).max(begin);
@@ -67,24 +68,24 @@ fn around_conjunctions(text: &str, words: &[Word], sentence: Span) -> Vec<Span> 
     parts
 }
 
-/// Words between the parts of a coordination.
+/// Conjunctions between conjuncts.
 const CONJUNCTIONS: [&str; 3] = ["and", "or", "nor"];
 
-/// Whether a word may stand inside a coordination of names.
+/// Whether a word can be part of a coordination of names.
 fn may_be_inside(text: &str, word: &Word) -> bool {
     word.known
         || word.hashes.linking
         || JOINING.iter().any(|joining| word.token.span.of(text).eq_ignore_ascii_case(joining))
 }
 
-/// Whether every word of a window stands in some name; without that no reading can be all names.
+/// Whether every word of a window occurs in some name; otherwise no expansion can consist of names.
 fn all_known(text: &str, words: &[Word], window: Span) -> bool {
     let first = words.partition_point(|word| word.token.span.start < window.start);
     let mut inside = words[first..].iter().take_while(|word| word.token.span.end <= window.end);
     inside.all(|word| may_be_inside(text, word))
 }
 
-/// Words that join the parts of a coordination.
+/// Words that join conjuncts.
 const JOINING: [&str; 6] = ["and", "or", "both", "either", "neither", "nor"];
 
 fn name_of(view: View<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
@@ -94,7 +95,7 @@ fn name_of(view: View<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Opti
         let inside = words[first..].iter().take_while(|word| word.token.span.end <= span.end);
         let before = own.len();
         own.extend(inside.copied());
-        // A piece of a word has no hashes of its own: such a reading is left alone.
+        // Part of a word has no hashes, so the expansion is skipped.
         let covered = own.get(before).is_some_and(|word| word.token.span.start == span.start)
             && own.last().is_some_and(|word| word.token.span.end == span.end);
         if !covered {

@@ -1,8 +1,8 @@
-//! Recognition by longest match over the names of a knowledge base, linked in the same pass.
+//! Dictionary-based mention detection: longest match over the names of a knowledge base, with linking.
 //!
-//! For each document: find every window that is a name ([`mod@scan`]), read its concepts ([`accept`]), let the
-//! document's own abbreviation definitions decide its short forms, keep the longest windows that do not overlap, and
-//! drop what is unlikely to be meant. Words are common or not by a list derived from abstracts ([`common`]).
+//! For each document: match every window that is a name ([`mod@scan`]), score its senses ([`accept`]), apply the
+//! abbreviation definitions of the document, suppress overlaps in favour of longer matches, and drop unlikely mentions.
+//! Word frequencies come from abstracts ([`common`]).
 
 pub mod accept;
 pub mod common;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::accept::{AcceptModel, Features, Reading, readings};
+use self::accept::{AcceptModel, Features, SenseCandidate, readings};
 use self::scan::{Found, ScanScratch, Tier, Word, expand, join_prefixes, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, Sensed};
 use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
@@ -31,15 +31,15 @@ use crate::text::notes::{covers, non_mentions_near};
 use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
 
-/// Which mentions are given.
+/// Which mentions are reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecogniseConfig {
-    /// Candidates a mention.
+    /// Maximum number of candidates of a mention.
     pub top_k: usize,
-    /// Below this probability no concept is given; the threshold of the model, below which mentions are left out, where
-    /// `None`.
+    /// Minimum probability of a linked mention. A value below the threshold of the model replaces that threshold; with
+    /// a higher one, mentions in between are reported unlinked. `None` uses the threshold of the model.
     pub min_score: Option<f32>,
-    /// Whether mentions inside longer ones are given, too.
+    /// Whether mentions nested in longer ones are reported.
     pub nested: bool,
 }
 
@@ -59,26 +59,26 @@ pub struct DictionaryAnnotator {
     inventory: Arc<SenseInventory>,
     sense_concepts: SenseConcepts,
     corrects_spelling: bool,
-    /// The concept above all others, where there is one: `cell` in an ontology of cells is no mention.
+    /// The root concept of the hierarchy, if any: `cell` in an ontology of cells is not a mention.
     root: Option<ConceptId>,
     scratches: Pool<ScanScratch>,
 }
 
-/// A place in a document with the concepts it may mean, before anything is dropped.
+/// A match in a document with its sense candidates, before the threshold is applied.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spotted {
-    /// From the first to the last byte.
+pub struct DictionaryMatch {
+    /// From the first to the last byte of the match.
     pub span: Span,
-    /// Where the pieces stand; one unless a coordination took the name apart.
+    /// The pieces; more than one only in a coordination.
     pub spans: Vec<Span>,
-    /// How many words, linking words left out.
+    /// Number of words without function words.
     pub n_words: usize,
-    /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.
+    /// Whether it names a cause, such as the drug in `lithium-induced tremor`.
     pub is_cause: bool,
-    /// Whether a short form in it was read as its long form.
+    /// Whether a short form in it was expanded.
     pub expanded: bool,
-    /// The concepts, most likely first.
-    pub readings: Vec<(Reading, f32)>,
+    /// The sense candidates with their probabilities, most probable first.
+    pub readings: Vec<(SenseCandidate, f32)>,
 }
 
 impl DictionaryAnnotator {
@@ -100,20 +100,20 @@ impl DictionaryAnnotator {
         }
     }
 
-    /// The same annotator, which also corrects misspellings. It takes more time.
+    /// Also corrects misspellings. Slower.
     #[must_use]
     pub fn correcting_spelling(self) -> DictionaryAnnotator {
         DictionaryAnnotator { corrects_spelling: true, ..self }
     }
 
-    /// The same annotator with another inventory of senses.
+    /// Replaces the sense inventory.
     #[must_use]
     pub fn with_senses(self, inventory: Arc<SenseInventory>) -> DictionaryAnnotator {
         DictionaryAnnotator { sense_concepts: SenseConcepts::new(&inventory), inventory, ..self }
     }
 
-    /// The same annotator, which gives no concept outside of `subset`; all where `None`. It must be of the same knowledge
-    /// base. Names of other concepts do not compete for words, so a shorter name may be found where a longer one was.
+    /// Restricts candidates to `subset`, which must belong to the same knowledge base; `None` lifts the restriction.
+    /// Names of other concepts do not compete, so a shorter name may match instead of a longer one.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> DictionaryAnnotator {
         DictionaryAnnotator { subset, sense_concepts: SenseConcepts::new(&self.inventory), ..self }
@@ -133,8 +133,8 @@ impl DictionaryAnnotator {
             .collect()
     }
 
-    pub(super) fn linked(&self, spotted: &Spotted) -> LinkedMention {
-        let candidate = |(reading, score): &(Reading, f32)| Candidate {
+    pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
+        let candidate = |(reading, score): &(SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             score: *score,
@@ -148,18 +148,23 @@ impl DictionaryAnnotator {
         LinkedMention { mention, link: Link { candidates, nil } }
     }
 
-    /// Mentions below this probability are not given. One that is wanted surer is given without a concept.
+    /// Mentions below this probability are dropped; those below a higher `min_score` are reported unlinked.
     pub(super) fn threshold(&self) -> f32 {
         self.config.min_score.map_or(self.model.threshold, |wanted| wanted.min(self.model.threshold))
     }
 
-    /// The places that remain after overlaps are resolved, in text order, likely or not.
-    pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<Spotted> {
+    /// The matches left after overlaps are resolved, in text order, before the threshold is applied.
+    pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<DictionaryMatch> {
         self.spot_and_sense(document, scratch).0
     }
 
-    /// As [`DictionaryAnnotator::spot`], together with every form of the inventory of senses that the text uses and does not define.
-    pub fn spot_and_sense(&self, document: &Document, scratch: &mut ScanScratch) -> (Vec<Spotted>, Vec<Sensed>) {
+    /// Like [`DictionaryAnnotator::spot`], with all forms of the sense inventory that the text uses without defining
+    /// them.
+    pub fn spot_and_sense(
+        &self,
+        document: &Document,
+        scratch: &mut ScanScratch,
+    ) -> (Vec<DictionaryMatch>, Vec<Sensed>) {
         let text = document.text.as_str();
         let words = words(&self.kb, text, scratch);
         let uses = short_forms(text);
@@ -190,7 +195,7 @@ impl DictionaryAnnotator {
             spotted.extend(meant);
         }
         let defined = |span: Span| {
-            // In text order and apart from each other.
+            // `uses` are sorted and do not overlap.
             let first = uses.partition_point(|(short, _)| short.end <= span.start);
             uses.get(first).is_some_and(|(short, _)| short.overlaps(span))
         };
@@ -207,7 +212,7 @@ impl DictionaryAnnotator {
         }
         for part in coordination::coordinated(self.view(), text, &words) {
             let place = self.read(text, &part.words, &part.found);
-            spotted.extend(place.map(|place| Spotted { spans: part.spans, ..place }));
+            spotted.extend(place.map(|place| DictionaryMatch { spans: part.spans, ..place }));
         }
         if !self.config.nested {
             drop_pieces(&mut spotted, unlikely);
@@ -217,8 +222,8 @@ impl DictionaryAnnotator {
         (spotted, sensed)
     }
 
-    /// A form of the inventory as a place with the concepts of its senses.
-    fn read_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<Spotted> {
+    /// A form of the inventory as a match with the concepts of its senses.
+    fn read_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<DictionaryMatch> {
         let first = words.partition_point(|word| word.token.span.start < sensed.span.start);
         let end = words.partition_point(|word| word.token.span.end <= sensed.span.end);
         if first >= end || sensed.concepts.is_empty() {
@@ -227,20 +232,21 @@ impl DictionaryAnnotator {
         let found = Found { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
         let reading = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
             let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
-            let reading = Reading { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
+            let reading =
+                SenseCandidate { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
             (reading, self.model.score(&reading))
         };
         let readings = sensed.concepts.iter().map(reading).collect();
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
-        Some(Spotted { span, spans, n_words: found.n_counted, is_cause, expanded: false, readings })
+        Some(DictionaryMatch { span, spans, n_words: found.n_counted, is_cause, expanded: false, readings })
     }
 
-    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<Spotted> {
+    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<DictionaryMatch> {
         let found = scan(self.view(), text, words);
         found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
     }
 
-    fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<Spotted> {
+    fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<DictionaryMatch> {
         let mut readings = readings(self.view(), &self.model, text, words, found);
         readings.retain(|reading| Some(reading.concept) != self.root);
         if readings.is_empty() {
@@ -250,8 +256,14 @@ impl DictionaryAnnotator {
         let span = found.span(words);
         let readings = scored.collect();
         let is_cause = is_cause(text, words, found.last);
-        let mut spotted =
-            Spotted { span, spans: vec![span], n_words: found.n_counted, is_cause, expanded: found.expanded, readings };
+        let mut spotted = DictionaryMatch {
+            span,
+            spans: vec![span],
+            n_words: found.n_counted,
+            is_cause,
+            expanded: found.expanded,
+            readings,
+        };
         spotted.sort();
         let (best, _) = spotted.best();
         if best.tier >= Tier::Ordered && !found.expanded {
@@ -261,9 +273,8 @@ impl DictionaryAnnotator {
         Some(spotted)
     }
 
-    /// The document says what this short form stands for, and that is no name: concepts with a name like it may still be
-    /// meant, others are not.
-    fn contradict(&self, spotted: &mut Spotted, words: &[Word], long: Span) {
+    /// Handles a short form whose long form is not a name: only concepts with a similar name are kept.
+    fn contradict(&self, spotted: &mut DictionaryMatch, words: &[Word], long: Span) {
         let inside = |word: &&Word| word.token.span.start >= long.start && word.token.span.end <= long.end;
         let meant: Vec<u64> =
             words.iter().filter(inside).filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
@@ -276,7 +287,7 @@ impl DictionaryAnnotator {
         spotted.sort();
     }
 
-    /// Whether a name of the concept has most of the words with these roots.
+    /// Whether a name of the concept contains most of the words with these roots.
     fn has_name_like(&self, concept: ConceptId, roots: &[u64]) -> bool {
         self.kb.names(concept).any(|name| {
             let rows = self.kb.tokens_of_form(self.kb.form_of(name));
@@ -286,8 +297,8 @@ impl DictionaryAnnotator {
         })
     }
 
-    /// Concepts that are mentioned elsewhere in the document are more likely meant.
-    fn count_mentions(&self, spotted: &mut [Spotted]) {
+    /// Adds the document counts: concepts mentioned elsewhere in the document are more likely.
+    fn count_mentions(&self, spotted: &mut [DictionaryMatch]) {
         let mut counts: HashMap<ConceptId, u32> = HashMap::new();
         for place in spotted.iter() {
             *counts.entry(place.readings[0].0.concept).or_insert(0) += 1;
@@ -303,36 +314,37 @@ impl DictionaryAnnotator {
     }
 }
 
-impl Spotted {
+impl DictionaryMatch {
     fn sort(&mut self) {
         self.readings.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.concept.cmp(&b.0.concept)));
     }
 
-    /// The best reading and its probability.
-    pub fn best(&self) -> (&Reading, f32) {
+    /// The best sense candidate and its probability.
+    pub fn best(&self) -> (&SenseCandidate, f32) {
         let (reading, score) = &self.readings[0];
         (reading, *score)
     }
 
-    /// Whether exactly one concept has this name, in these words and this order, and the place is no short form or ordinary word of several
-    /// senses.
+    /// Whether exactly one concept has this name, word for word, and the match is not an ambiguous short form or
+    /// ordinary word.
     pub fn is_unambiguous(&self) -> bool {
         self.readings.len() == 1 && self.is_exact()
     }
 
-    /// Whether the best reading has this name, in these words and this order, and the place is no short form or ordinary word of several senses.
+    /// Whether the best candidate has this name, word for word, and the match is not an ambiguous short form or
+    /// ordinary word.
     pub fn is_exact(&self) -> bool {
         let (reading, _) = self.best();
         reading.sense.is_none() && reading.tier >= Tier::Ordered && reading.features[accept::UNDEFINED] == 0.0
     }
 
-    /// The features of the best reading.
+    /// The features of the best sense candidate.
     pub fn features(&self) -> &Features {
         &self.readings[0].0.features
     }
 }
 
-/// Drops what stands in headings, doses, dates and the like. Only the text around places that may be such is looked through.
+/// Drops entries in headings, doses, dates and the like. Only the text around suspicious entries is examined.
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
     let may_be = |entry: &&T| {
         let span = span(entry);
@@ -353,7 +365,7 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
     entries.retain(|entry| !is_person(text, span(entry)));
 }
 
-/// Whether a capitalised word is somebody's name, as it follows a title: `Mr K`, `Dr. Foot`.
+/// Whether a capitalised word is a person's name because it follows a title: `Mr K`, `Dr. Foot`.
 fn is_person(text: &str, span: Span) -> bool {
     let (before, inside) = (&text[..span.start as usize], span.of(text));
     let title = || before.trim_end_matches(['.', ' ']).rsplit(|letter: char| !letter.is_alphanumeric()).next();
@@ -364,10 +376,11 @@ fn is_person(text: &str, span: Span) -> bool {
         && title().is_some_and(|title| TITLES.contains(&title))
 }
 
-/// What people are addressed with.
+/// Titles of people.
 const TITLES: [&str; 8] = ["Dr", "Miss", "Mr", "Mrs", "Ms", "Mx", "Prof", "Professor"];
 
-/// Whether a place stands in a line or clause of capitals, as headings do; no more than a heading's length is looked at.
+/// Whether a match is in an upper-case line or clause, as in headings; examines at most [`LONGEST_HEADING`] characters
+/// on either side.
 fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
     let is_end = |sign: &char| matches!(sign, '\n' | ':' | '.' | ';');
     let has_small = |letters: &mut dyn Iterator<Item = char>| {
@@ -379,11 +392,11 @@ fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
         && !has_small(&mut behind.chars())
 }
 
-/// Characters on either side.
+/// Maximum number of characters examined on either side.
 const LONGEST_HEADING: usize = 80;
 
-/// The concept that most concepts stand below, going up by the first parent of each. In a small terminology such a concept may be meant: `diabetes`
-/// above its types.
+/// The common ancestor of most concepts, following the first parent of each. `None` for a small terminology, where such
+/// a concept may be meant: `diabetes` above its types.
 fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
     if kb.n_concepts() < LEAST_ROOTED {
         return None;
@@ -404,19 +417,19 @@ fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
     below.into_iter().find(|(_, n)| 2 * n > kb.n_concepts()).map(|(root, _)| root)
 }
 
-/// Concepts from which on the one above all others is taken for no mention.
+/// Minimum number of concepts for which a root concept is excluded.
 const LEAST_ROOTED: usize = 200;
 
-/// Steps upward in a hierarchy, which may have loops.
+/// Maximum number of steps up a hierarchy, which may contain cycles.
 const MAX_DEPTH: usize = 64;
 
-/// The share of the words of a long form that a name must have to be like it.
+/// Share of the words of a long form that a similar name must contain.
 const LIKE: f32 = 0.7;
 
-/// Places less likely than this share of the threshold do not compete for their words.
+/// Matches below this fraction of the threshold do not suppress others.
 const UNLIKELY: f32 = 0.5;
 
-/// Every use of a short form that the text defines, with the long form, in text order.
+/// Every use of a short form that the text defines, with the span of its long form, in text order.
 pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
     let abbreviations = find_abbreviations(text);
     if abbreviations.is_empty() {
@@ -429,9 +442,9 @@ pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
     uses.into_iter().map(|(span, row)| (span, abbreviations[row].long)).collect()
 }
 
-/// The text of a mention with its short forms replaced by their long forms, where those do not stand in the mention themselves. `uses` are in
-/// text order.
-pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
+/// The text of a mention with its short forms replaced by their long forms, unless the long form is in the mention
+/// itself. `uses` are in text order.
+pub fn expanded(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
     let write = |span: &Span| {
         let (mut piece, mut end) = (String::new(), span.start);
         let first = uses.partition_point(|(short, _)| short.start < span.start);
@@ -448,11 +461,11 @@ pub fn written_out(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String 
     spans.iter().map(write).collect::<Vec<_>>().join(" ")
 }
 
-/// What follows the hyphen behind a cause.
+/// Words after the hyphen that mark a cause.
 const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
 
-/// A place with what its name has at either end and the lookup leaves out: the brackets of `(Z)-ligustilide` and `nickel(3+)`, the letter of
-/// `Budlein A`.
+/// Extends a match by characters of its name that the lookup ignores: the brackets of `(Z)-ligustilide` and
+/// `nickel(3+)`, the letter of `Budlein A`.
 fn whole_name(text: &str, span: Span, name: &str) -> Span {
     let written = span.of(text);
     if name.len() <= written.len() {
@@ -462,21 +475,22 @@ fn whole_name(text: &str, span: Span, name: &str) -> Span {
     let (lead, trail) = (&name[..at], &name[at + written.len()..]);
     let (before, behind) = (&text[..span.start as usize], &text[span.end as usize..]);
     let (Some(before), Some(behind)) = (before.strip_suffix(lead), behind.strip_prefix(trail)) else { return span };
-    // An article that a name begins with is no part of the mention.
+    // An article at the beginning of a name is not part of the mention.
     let is_other = lead.contains(char::is_alphabetic)
         || before.ends_with(char::is_alphanumeric)
         || behind.starts_with(char::is_alphanumeric);
     if is_other { span } else { Span::new(before.len(), text.len() - behind.len()) }
 }
 
-/// Whether a place that ends with a word is the cause of what follows.
+/// Whether a match that ends with word `last` is the cause of what follows.
 fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
     let next = words.get(last + 1).filter(|next| next.token.before == Gap::Hyphen);
     next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)))
 }
 
-/// Of overlapping places the one with more words, then more bytes, then the earlier; and causes that a place begins with.
-fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
+/// Suppresses overlaps: more words win, then more bytes, then the earlier match. Causes at the start of a kept match
+/// are kept too.
+fn longest(mut spotted: Vec<DictionaryMatch>) -> Vec<DictionaryMatch> {
     spotted.sort_by_key(|place| (Reverse(place.n_words), Reverse(place.span.len()), place.span.start));
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     spotted.retain(|place| {
@@ -490,9 +504,9 @@ fn longest(mut spotted: Vec<Spotted>) -> Vec<Spotted> {
     spotted
 }
 
-/// Drops what stands inside one piece of a name that a coordination took apart.
-fn drop_pieces(spotted: &mut Vec<Spotted>, unlikely: f32) {
-    let apart = |place: &&Spotted| place.spans.len() > 1 && place.readings[0].1 >= unlikely;
+/// Drops matches inside one piece of a discontinuous name.
+fn drop_pieces(spotted: &mut Vec<DictionaryMatch>, unlikely: f32) {
+    let apart = |place: &&DictionaryMatch| place.spans.len() > 1 && place.readings[0].1 >= unlikely;
     let pieces: Vec<Span> = spotted.iter().filter(apart).flat_map(|place| place.spans.clone()).collect();
     let inside = |span: Span| pieces.iter().any(|piece| piece.start <= span.start && span.end <= piece.end);
     spotted.retain(|place| place.spans.len() > 1 || !inside(place.span));

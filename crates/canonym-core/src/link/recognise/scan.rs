@@ -1,7 +1,7 @@
-//! Reads a text token by token and finds every window whose words are a name of the knowledge base.
+//! Tokenises a text and finds every window whose words are a name of the knowledge base.
 //!
-//! A window is keyed by the bag of the roots of its tokens, linking words left out, so word order and inflection do
-//! not matter for the lookup; how far window and name agree is measured afterwards as a [`Tier`].
+//! The key of a window is the bag of the roots of its tokens without function words, so the lookup ignores word order and
+//! inflection. The agreement of window and name is determined afterwards, as a [`Tier`].
 
 use std::collections::HashMap;
 
@@ -18,20 +18,20 @@ use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token, tokenize_into};
 use crate::text::words::is_prefix;
 
-/// The most tokens of a window that is a name letter by letter.
+/// Maximum number of tokens of a window that matches a name literally.
 const MAX_LITERAL: usize = 160;
 
-/// Tokens that a thread remembers before it starts afresh.
+/// Maximum size of the token cache of a thread before it is cleared.
 const MAX_REMEMBERED: usize = 1 << 18;
 
-/// How far the words of a window and of a name agree, worst first.
+/// Agreement of the words of a window and a name, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     /// The same roots.
     Root,
-    /// The same canonical tokens in another order, with or without linking words.
+    /// The same canonical tokens in another order, or with other function words.
     Permuted,
-    /// The same canonical tokens in the same order, linking words apart.
+    /// The same canonical tokens in the same order, function words ignored.
     Ordered,
     /// The same folded text.
     Folded,
@@ -40,46 +40,46 @@ pub enum Tier {
 /// A token of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Word {
-    /// Where it stands, and what is before it.
+    /// Its position, and the gap before it.
     pub token: Token,
     /// Its hashes.
     pub hashes: TokenHashes,
     /// Whether some name has a token with its root.
     pub known: bool,
-    /// In how many of a thousand abstracts it stands, where it is frequent.
+    /// Number of abstracts per thousand that contain it; 0 if it is rare.
     pub frequency: u16,
-    /// Whether it belongs to the long form that stands here for its short form.
+    /// Whether it comes from the long form that replaced a short form here.
     pub expanded: bool,
 }
 
-/// A window whose words are a name.
+/// A dictionary match: a window whose words are a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The first word.
+    /// Index of the first word.
     pub first: usize,
-    /// The last word.
+    /// Index of the last word.
     pub last: usize,
-    /// How many of its words are no linking words.
+    /// Number of words without function words.
     pub n_counted: usize,
-    /// The forms that agree best and how far: those with the same words in order, or else those of one lower tier.
+    /// The best forms with their tiers: those with the same words in order, or else those of the best lower tier.
     pub forms: Vec<(FormId, Tier)>,
-    /// Whether a short form inside was read as its long form.
+    /// Whether a short form in the window was expanded.
     pub expanded: bool,
 }
 
 impl Found {
-    /// The bytes from the first to the last word.
+    /// Byte range from the first to the last word.
     pub fn span(&self, words: &[Word]) -> Span {
         Span { start: words[self.first].token.span.start, end: words[self.last].token.span.end }
     }
 }
 
-/// What a thread keeps from document to document.
+/// Caches of a thread, kept between documents.
 #[derive(Debug, Default)]
 pub struct ScanScratch {
     tokens: Vec<Token>,
     folded: String,
-    /// By the hashes of tokens as they are written.
+    /// Hashes of tokens by the hash of the token as written.
     remembered: HashMap<u64, (TokenHashes, bool, u16), Hashed>,
     pub(super) spelling: SpellingScratch,
 }
@@ -111,10 +111,10 @@ pub fn words(kb: &KnowledgeBase, text: &str, scratch: &mut ScanScratch) -> Vec<W
     words
 }
 
-/// The words with every short form replaced by the words of its long form; `uses` are `(short form, long form)`.
+/// Replaces every short form by the words of its long form; `uses` are `(short form, long form)`.
 ///
-/// The words of a long form all stand where the short form stands and are glued together, so that no window
-/// starts or ends inside. `None` where nothing was replaced.
+/// All words of a long form get the position of the short form and are marked as joined, so that no window starts or
+/// ends among them. `None` if nothing was replaced.
 pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
     let mut expanded = Vec::with_capacity(words.len() + 4 * uses.len());
     let mut next = 0;
@@ -140,8 +140,8 @@ pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
     (n_replaced > 0).then_some(expanded)
 }
 
-/// The words with prefixes joined to the word behind their hyphen where the knowledge base writes them so (`pre-frontal`), and which are joined;
-/// `None` where nothing was.
+/// Joins prefixes with the word after their hyphen if the knowledge base spells them so (`pre-frontal`). Returns the
+/// words and which of them were joined; `None` if none was.
 pub fn join_prefixes(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<(Vec<Word>, Vec<bool>)> {
     let is_prefixed = |at: usize| {
         words[at].token.before == Gap::Hyphen
@@ -175,15 +175,15 @@ pub fn join_prefixes(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<(
     (joined.len() < words.len()).then_some((joined, is_joined))
 }
 
-/// Whether a window may go on across this gap.
+/// Whether a gap ends a window.
 fn is_barrier(gap: Gap) -> bool {
     matches!(gap, Gap::Comma | Gap::Bracket | Gap::Stop)
 }
 
-/// Every window that is a name, shorter windows of one start first.
+/// All windows that are names, by start, shorter ones first.
 ///
-/// A window may go on across commas, brackets and full stops, and beyond [`MAX_TOKENS`], where the text is a name letter by letter, as
-/// `Burn of leg, unspecified` and `Bacillus sp. A-12`.
+/// Commas, brackets, full stops and the limit of [`MAX_TOKENS`] do not end a window that matches a name literally, such
+/// as `Burn of leg, unspecified` or `Bacillus sp. A-12`.
 pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
     let table = view.kb.roots();
     let mut found = Vec::new();
@@ -222,7 +222,7 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
                 continue;
             }
             let window = &words[first..=last];
-            // What ends a name, such as the bracket of `Iron(2+)`, belongs to it.
+            // Trailing signs of a name, such as the bracket of `Iron(2+)`, are part of it.
             let forms = match is_literal {
                 true => literal(view, text, window, rows),
                 false => agreeing(view, text, window, rows),
@@ -236,12 +236,12 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
     found
 }
 
-/// The forms of names that a window is letter by letter, capitals apart.
+/// The forms of names that equal the window literally, ignoring case.
 fn literal(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
     let span = Span { start: window[0].token.span.start, end: window[window.len() - 1].token.span.end };
     let rest = &text[span.start as usize..];
     let is_name = |name: &str| {
-        // Signs behind the last word are part of the name, so they are compared, too.
+        // Signs after the last word are part of the name and are compared too.
         rest.get(..name.len()).is_some_and(|written| written.eq_ignore_ascii_case(name))
             && name.len() >= span.len()
             && !name[span.len()..].contains(char::is_alphanumeric)
@@ -251,7 +251,7 @@ fn literal(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(
     literal.map(|form| (form, Tier::Folded)).collect()
 }
 
-/// All of `words` as one name.
+/// Looks up all of `words` as one name.
 pub fn lookup(view: View<'_>, text: &str, words: &[Word]) -> Option<Found> {
     let counted = || words.iter().filter(|word| !word.hashes.linking);
     let n_counted = counted().count();
@@ -264,8 +264,8 @@ pub fn lookup(view: View<'_>, text: &str, words: &[Word]) -> Option<Found> {
     (!forms.is_empty()).then(|| Found { first: 0, last: words.len() - 1, n_counted, forms, expanded })
 }
 
-/// The forms that agree best with a window: those with the same words in order, or else those of one lower tier. A form
-/// that names no concept of the view does not compete.
+/// The forms that agree best with a window: those with the same words in order, or else those of the best lower tier.
+/// Forms without a concept in the view are ignored.
 fn agreeing(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
     let of_view = rows.iter().map(FormId).filter(|form| view.has_form(*form));
     let mut forms: Vec<(FormId, Tier)> =
@@ -276,7 +276,7 @@ fn agreeing(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<
     forms
 }
 
-/// How far a window and a form with the same key agree; `None` where only the keys do.
+/// The tier of a window and a form with the same key; `None` on a hash collision.
 fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Option<Tier> {
     let rows = kb.tokens_of_form(form);
     let same = |(row, word): (u32, &Word)| kb.token_hash_at(row) == word.hashes.canonical;
@@ -311,7 +311,7 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     (in_form == sorted(&mut of_window.iter().map(|word| word.root))).then_some(Tier::Root)
 }
 
-/// Whether the words of a window, folded, are the form; the tokens of both are known to agree.
+/// Whether the folded words of a window equal the form, given that their tokens agree.
 fn same_folded(text: &str, window: &[Word], form_text: &str) -> bool {
     let mut folded = String::with_capacity(32);
     let mut rest = form_text;

@@ -1,9 +1,9 @@
-//! Senses of short forms and of ordinary words: which of them a text means where it does not define them.
+//! Word-sense disambiguation of short forms and ordinary words that the text does not define.
 //!
-//! The inventory (`assets/senses.tsv`) lists for each form its senses, how usual each is, and words that stand near it. A sense is a long
-//! form, so it works with any terminology that has such a name. For each use of a form the senses are compared by a log-linear model:
-//! the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and whether the document spells the long form out. A cue that
-//! holds the form (`stroke of luck`) counts for more, and the cue `#` stands for a number behind the form.
+//! For each form the inventory (`assets/senses.tsv`) lists its senses with their priors and cue words. A sense is a
+//! long form, so the inventory works with any terminology that has such a name. Each use is scored by a log-linear
+//! model of the prior, cues near the form, the topics of the document (`assets/topics.tsv`) and occurrences of the long
+//! form. A cue that contains the form (`stroke of luck`) weighs more; the cue `#` means that a number follows the form.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -23,22 +23,22 @@ use crate::text::Span;
 const SENSES: &str = include_str!("../../../assets/senses.tsv");
 const TOPICS: &str = include_str!("../../../assets/topics.tsv");
 
-/// What a sense is in the inventory.
+/// A sense in the inventory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sense {
     /// Its share of all uses of the form, 0 to 1.
     pub prior: f32,
-    /// Whether it is from a user's file.
+    /// Whether it comes from the user's file.
     pub is_own: bool,
     long_forms: Cow<'static, str>,
     topics: Vec<u8>,
     cues: &'static str,
-    /// Its number in the inventory.
+    /// Its index in the inventory.
     number: u32,
 }
 
 impl Sense {
-    /// Its names, as a terminology might have them; none where it is no concept.
+    /// Its names in terminologies; empty if the sense is not a concept.
     pub fn long_forms(&self) -> impl Iterator<Item = &str> {
         parts(&self.long_forms).filter(|name| *name != "-")
     }
@@ -47,80 +47,80 @@ impl Sense {
 /// A form with its senses.
 type Form = (Box<str>, Vec<Sense>);
 
-/// Forms with their senses.
+/// The sense inventory.
 #[derive(Debug, Clone, Default)]
 pub struct SenseInventory {
-    // By the first word of the form, longest form first.
+    // By the first word of the form; the longest form first.
     forms: HashMap<u64, Vec<Form>, Hashed>,
     topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
     n_topics: usize,
     n_senses: usize,
-    /// The topic of words outside of medicine and biology.
+    /// The topic of general language, outside medicine and biology.
     everyday: Option<u8>,
 }
 
-/// One use of a form.
+/// A use of a form with its senses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sensed {
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
-    /// The concepts that it may mean here, with their names and probabilities, most probable first.
+    /// The candidate concepts with their names and probabilities, most probable first.
     pub concepts: Vec<(ConceptId, NameId, f32)>,
-    /// Whether the form is from a user's file.
+    /// Whether the form comes from the user's file.
     pub is_own: bool,
 }
 
-/// The concepts of senses in one knowledge base, looked up once each.
+/// Cache of the concepts of each sense in one knowledge base.
 #[derive(Debug, Default)]
 pub struct SenseConcepts(Vec<OnceLock<Vec<(ConceptId, NameId)>>>);
 
 impl SenseConcepts {
-    /// Nothing looked up yet.
+    /// An empty cache.
     pub fn new(inventory: &SenseInventory) -> SenseConcepts {
         SenseConcepts((0..inventory.n_senses).map(|_| OnceLock::new()).collect())
     }
 }
 
-/// Bits of the filter of words that occur in a text.
+/// Number of bits of the filter of words in a text.
 const N_BITS: usize = 4096;
 
 fn bit(hash: u64) -> usize {
     hash as usize % N_BITS
 }
 
-/// Words on either side in which cues are near.
+/// Window of near cues: words on either side.
 const NEAR: usize = 10;
-/// Uses of one word that are looked at, so that time stays linear in the length of a text.
+/// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
 const MOST_PLACES: usize = 64;
-/// The weight of a cue near the form, and of one elsewhere in the document.
+/// Weights of a near cue and of a cue elsewhere in the document.
 const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
-/// The most that cues count.
+/// Upper bound of the cue score.
 const MOST_CUES: f32 = 4.5;
-/// What a cue adds that the form is part of.
+/// Weight of a cue that contains the form.
 const FIXED: f32 = 5.0;
-/// The cue of forms that a number follows.
+/// The cue for a number after the form.
 const NUMBER: &str = "#";
-/// The weight of the topic of the document.
+/// Weight of the document topic.
 const TOPIC_WEIGHT: f32 = 0.9;
-/// What a long form in the document adds.
+/// Weight of an occurrence of the long form in the document.
 const SPELLED_OUT: f32 = 4.0;
-/// Words of a topic that a document needs to be of it.
+/// Number of words of a topic at which a document counts as being on that topic.
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
-/// Weight of unlisted senses in a document outside of medicine and biology.
+/// Weight of unlisted senses in a general-language document.
 const GENERAL: f32 = 6.0;
-/// Document lengths, in words, between which that weight rises from none to all.
+/// Document lengths in words between which this weight rises linearly from zero to its full value.
 const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
-/// Number of topic words by which that weight falls to a third (1/e).
+/// Number of topic words that reduces this weight to 1/e.
 const FEW_SPECIFIC: f32 = 1.0;
-/// The share of uses that no sense of the inventory covers, at least.
+/// Minimum prior of all senses missing in the inventory.
 const OTHER: f32 = 0.03;
-/// The share of uses for a concept that the knowledge base calls so and the inventory does not know.
+/// Prior of a concept that has the form as a name in the knowledge base but is not in the inventory.
 const UNLISTED: f32 = 0.12;
-/// Odds by which a sense gains where the form is the preferred name of its concept.
+/// Factor on the odds of a sense whose concept has the form as preferred name.
 const PREFERRED: f32 = 3.0;
 
 impl SenseInventory {
-    /// The inventory inside the program.
+    /// The embedded inventory.
     pub fn embedded() -> Arc<SenseInventory> {
         static EMBEDDED: LazyLock<Arc<SenseInventory>> = LazyLock::new(|| {
             let mut inventory = SenseInventory { n_topics: TOPICS.lines().count(), ..SenseInventory::default() };
@@ -158,8 +158,8 @@ impl SenseInventory {
         EMBEDDED.clone()
     }
 
-    /// The inventory with the short forms of a user, which take the place of the same forms: lines of `form`, `long form` (several separated by
-    /// `|`) and, where there is one, the share of uses in percent, separated by tabs.
+    /// Adds the short forms of a user, which replace entries of the same form. Lines have tab-separated columns: form,
+    /// long form (several separated by `|`), and optionally the share of uses in percent.
     ///
     /// # Errors
     /// If the file cannot be read or a line has no long form.
@@ -219,19 +219,19 @@ impl SenseInventory {
         }
     }
 
-    /// The number of forms.
+    /// Number of forms.
     pub fn n_forms(&self) -> usize {
         self.forms.values().map(Vec::len).sum()
     }
 
-    /// The senses of a form as it is written; none where the inventory does not have it.
+    /// The senses of a form as written; empty if it is not in the inventory.
     pub fn senses(&self, form: &str) -> &[Sense] {
         let forms = self.forms.get(&key(first_word(form)));
         forms.and_then(|forms| forms.iter().find(|(known, _)| **known == *form)).map_or(&[], |(_, senses)| senses)
     }
 
-    /// Every use of a form that the text does not define, with the concepts it may mean. `defined` are the places where the text says what a
-    /// short form stands for.
+    /// Every use of a form that the text does not define, with its candidate concepts. `defined` are the spans of short
+    /// forms that the text defines.
     pub(super) fn find(
         &self,
         view: View<'_>,
@@ -248,7 +248,7 @@ impl SenseInventory {
             }
             let Some((span, form, senses)) = self.form_at(text, word.token.span) else { continue };
             let end = words.partition_point(|word| word.token.span.end <= span.end);
-            // Nothing may be glued to the form, and words such as `anti-` in front of it make another one.
+            // The form must be a whole word, and must not follow a prefix such as `anti-`.
             let is_whole = end > at
                 && words[end - 1].token.span.end == span.end
                 && words.get(end).is_none_or(|next| next.token.before != crate::text::tokens::Gap::Glued);
@@ -262,7 +262,8 @@ impl SenseInventory {
             let has_other = senses.iter().any(|sense| sense.long_forms().next().is_none());
             let other = if has_other { GENERAL * document.general } else { 0.0 };
             let sensed = self.sensed(view, (span, written, form), senses, (&scores, other), concepts);
-            // Where the knowledge base has no sense of a longer form, its later words are looked at by themselves, as in `brain mets`.
+            // If no sense of a longer form is in the knowledge base, its later words are tried on their own, as in
+            // `brain mets`.
             if sensed.concepts.is_empty() {
                 next = at + 1;
             }
@@ -271,7 +272,7 @@ impl SenseInventory {
         found
     }
 
-    /// The longest form that begins with a word of the text.
+    /// The longest form that starts with a word of the text.
     fn form_at(&self, text: &str, word: Span) -> Option<(Span, &str, &[Sense])> {
         let rest = &text[word.start as usize..];
         let written = word.of(text);
@@ -282,7 +283,7 @@ impl SenseInventory {
         };
         let of = |first: &str| self.forms.get(&key(first)).and_then(|forms| forms.iter().find(fits));
         let of_written = of(written);
-        // `UTIs`, `DVTs`: the plural of capitals.
+        // Plurals of upper-case forms: `UTIs`, `DVTs`.
         let singular = || written.strip_suffix('s').filter(|core| core.len() >= 2 && is_acronym(core)).and_then(of);
         let (form, senses) = of_written.or_else(singular)?;
         let plural = rest[form.len()..].starts_with('s') && is_acronym(form) && form.len() >= 2;
@@ -326,7 +327,7 @@ impl SenseInventory {
                 None => odds.push((None, weight)),
             }
         }
-        // What a user says of a form is all that it means.
+        // The user's senses of a form replace all others.
         let is_own = senses.iter().any(|sense| sense.is_own);
         for (concept, name) in named.iter().filter(|_| !is_own) {
             if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
@@ -348,15 +349,15 @@ impl SenseInventory {
     }
 }
 
-/// The long forms of a field.
+/// The long forms in a field.
 fn parts(field: &str) -> impl Iterator<Item = &str> {
     field.split('|').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// The longest form of a user's file, in bytes.
+/// Maximum length of a form in a user's file, in bytes.
 const MAX_FORM: usize = 60;
 
-/// The key of a first word, capitals apart.
+/// Key of the first word of a form, ignoring case.
 fn key(word: &str) -> u64 {
     match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => xxh3_64(word.to_ascii_lowercase().as_bytes()),
@@ -364,10 +365,10 @@ fn key(word: &str) -> u64 {
     }
 }
 
-/// Keys are hashes already.
+/// Hash map state for keys that are hashes already.
 pub(super) type Hashed = std::hash::BuildHasherDefault<Identity>;
 
-/// A hasher of numbers that are hashes.
+/// Identity hasher for keys that are hashes already.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Identity(u64);
 
@@ -390,14 +391,14 @@ fn first_word(form: &str) -> &str {
     token.map_or(form, |span| span.of(form))
 }
 
-/// Whether two texts are equal but for a capital at the beginning.
+/// Whether two texts are equal except for an initial capital.
 fn is_capitalised(written: &str, form: &str) -> bool {
     let (mut one, mut other) = (written.chars(), form.chars());
     let first = one.next().zip(other.next());
     first.is_some_and(|(one, other)| one.to_lowercase().eq(other.to_lowercase())) && one.as_str() == other.as_str()
 }
 
-/// The concepts that have a name of a sense: those of the first long form that is a name.
+/// The concepts of a sense: those of its first long form that is a name.
 fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
@@ -407,7 +408,7 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
         for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
             let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
-            // A preferred name comes before a synonym of another concept.
+            // Preferred names come before synonyms of other concepts.
             let mut names: Vec<(ConceptId, NameId)> =
                 names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
             names.sort_by_key(|(_, name)| kb.scope(*name) != Scope::Preferred);
@@ -420,19 +421,20 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     Vec::new()
 }
 
-/// What stands around the forms of a document.
+/// Context of the forms in a document.
 struct Surroundings {
-    /// The words in small letters, each between blanks.
+    /// The words in lower case, separated and enclosed by spaces.
     small: String,
-    /// Where each word begins in `small`.
+    /// Start of each word in `small`.
     starts: Vec<u32>,
-    /// The words by their hashes, sorted, with their places.
+    /// Hashes of the words with their positions, sorted.
     places: Vec<(u64, u32)>,
-    /// A filter of the words by their hashes: most cues do not occur in a text.
+    /// Bit set of word hashes, a pre-filter; most cues do not occur in a text.
     has: [u64; N_BITS / 64],
-    /// For each topic how much of the document is of it, against the mean topic.
+    /// For each topic, the score of the document relative to the mean topic.
     topics: Vec<f32>,
-    /// How likely the document is outside of medicine and biology, 0 to 1: long enough, with few words of any such topic.
+    /// Probability that the document is outside medicine and biology: long enough, with few words of any specific
+    /// topic.
     general: f32,
 }
 
@@ -473,7 +475,7 @@ impl Surroundings {
         Surroundings { small, starts, places, has, topics, general }
     }
 
-    /// Where the first of some words stands, sorted by place; other words may follow it there.
+    /// The occurrences of the first word of `words`, sorted by position.
     fn firsts(&self, words: &str) -> &[(u64, u32)] {
         let first = words.split(' ').next().unwrap_or(words);
         let hash = xxh3_64(first.as_bytes());
@@ -485,7 +487,7 @@ impl Surroundings {
         &self.places[from..from + n]
     }
 
-    /// The places of `firsts` at which all of the words stand.
+    /// The positions in `firsts` at which all words of `words` occur.
     fn places<'a>(&'a self, words: &'a str, firsts: &'a [(u64, u32)]) -> impl Iterator<Item = usize> + 'a {
         firsts.iter().take(MOST_PLACES).map(|(_, place)| *place as usize).filter(move |place| {
             let rest = &self.small[self.starts[*place] as usize..];
@@ -493,7 +495,7 @@ impl Surroundings {
         })
     }
 
-    /// The score of a sense for the form at some words; its exponential is proportional to the probability of the sense.
+    /// Log-linear score of a sense for the form at some words, an unnormalised log-probability.
     fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
@@ -507,11 +509,11 @@ impl Surroundings {
             if firsts.is_empty() {
                 continue;
             }
-            // The form itself is no cue, but a cue may go on beyond it.
+            // The form itself is not a cue, but a cue may extend beyond it.
             let is_other = |place: &usize| !at.contains(place) || !at.contains(&(place + cue.split(' ').count() - 1));
             let until = at.end + NEAR;
             let from = firsts.partition_point(|(_, place)| (*place as usize) + NEAR < at.start);
-            // Words that the form is part of, as in `a stroke of luck`.
+            // Cues that contain the form, such as `a stroke of luck`.
             let holds = |place: &usize| *place < at.end && at.start < place + cue.split(' ').count();
             let around: Vec<usize> =
                 self.places(cue, &firsts[from..]).take_while(|place| *place < until).filter(is_other).collect();
@@ -527,7 +529,7 @@ impl Surroundings {
         let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
         let written = &self.small.as_bytes()[self.starts[at.start] as usize..];
         let is_spelled = sense.long_forms().map(str::to_lowercase).any(|long| {
-            // A form that is a long form itself does not spell itself out.
+            // A form that is its own long form does not count as an occurrence of it.
             if written.starts_with(long.as_bytes()) && written.get(long.len()).is_none_or(|next| *next == b' ') {
                 return false;
             }
@@ -538,7 +540,7 @@ impl Surroundings {
         sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + fixed + topic + spelled
     }
 
-    /// Whether a number follows at a word, as in a list of laboratory values.
+    /// Whether a number follows the word, as in a list of laboratory values.
     fn is_number_behind(&self, at: usize) -> bool {
         self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
     }

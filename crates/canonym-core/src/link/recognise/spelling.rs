@@ -1,4 +1,4 @@
-//! Correction of misspellings: a word that no terminology has is replaced by the word of the knowledge base that it misspells.
+//! Spelling correction: an unknown word is replaced by the word of the knowledge base that it misspells.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use crate::kb::lexicon::{TokenHashes, hash_token};
 use crate::link::lookalike::{is_known_word, is_misspelling, slips};
 use crate::text::normalise::fold;
 
-/// Words with fewer letters are left as they are.
+/// Minimum number of letters of a corrected word.
 const SHORTEST: usize = 6;
 
-/// Names that are compared with a word.
+/// Number of names compared with a word.
 const N_NAMES: usize = 12;
 
-/// Words that a thread remembers before it starts afresh.
+/// Maximum size of the word cache of a thread before it is cleared.
 const MAX_REMEMBERED: usize = 1 << 15;
 
-/// What a thread keeps from document to document.
+/// Caches of a thread, kept between documents.
 #[derive(Debug, Default)]
 pub(super) struct SpellingScratch {
-    // Made when it is needed: it is large.
+    // Allocated on first use because it is large.
     grams: Option<Box<GramScratch>>,
     remembered: HashMap<Box<str>, Option<TokenHashes>>,
 }
 
-/// The words of a text with misspellings corrected, and which of them were; `None` where there is none.
+/// The words of a text with misspellings corrected, and which were; `None` if none was.
 pub(super) fn corrected(
     kb: &KnowledgeBase,
     text: &str,
@@ -70,13 +70,13 @@ pub(super) fn corrected(
     Some((all, is_corrected))
 }
 
-/// Whether a word is glued to another one, as letters to digits.
+/// Whether a word is joined to another without a gap, such as letters to digits.
 fn is_joined(words: &[Word], at: usize) -> bool {
     let is_glued = |word: &Word| word.token.before == crate::text::tokens::Gap::Glued;
     is_glued(&words[at]) || words.get(at + 1).is_some_and(is_glued)
 }
 
-/// The word of the knowledge base that a folded word was meant to be.
+/// The word of the knowledge base that a folded word misspells.
 fn meant(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<TokenHashes> {
     if is_known_word(kb, word) {
         return None;

@@ -1,7 +1,7 @@
-//! The words of a unit as the rules know them, with the signs and answers of notes: `(-) fever`, `+cough`, `Rash: no`.
+//! Words of a unit for rule matching, including signs and answers in notes: `(-) fever`, `+cough`, `Rash: no`.
 //!
-//! A minus is more often a bullet, a dash or a hyphen than a denial. It is read as a sign in brackets, behind a comma or
-//! semicolon, behind the heading of an organ system, and wherever a plus in the same unit shows that signs are used.
+//! A minus is usually a bullet, a dash or a hyphen. It is read as a negation in brackets, after a comma or semicolon,
+//! after the heading of an organ system, and if the same unit has a plus sign.
 
 use super::triggers::{Triggers, Word};
 use crate::text::Span;
@@ -12,11 +12,11 @@ use crate::text::tokens::{Gap, Token};
 pub(super) struct UnitWord {
     pub(super) word: Word,
     pub(super) span: Span,
-    /// What stands before it.
+    /// The gap before it.
     pub(super) before: Gap,
 }
 
-/// Headings of organ systems, under which a minus denies a finding. Sorted.
+/// Headings of organ systems, under which a minus negates a finding. Sorted.
 #[rustfmt::skip]
 const SYSTEMS: [&str; 50] = [
     "abd", "abdomen", "card", "cardiac", "cardiovascular", "chest", "const", "constitutional", "cv", "cvs", "derm", "endo",
@@ -29,19 +29,19 @@ const SYSTEMS: [&str; 50] = [
 const NO: [&str; 10] = ["absent", "denied", "denies", "false", "n", "neg", "negative", "never", "no", "none"];
 const YES: [&str; 6] = ["pos", "positive", "present", "true", "y", "yes"];
 
-/// As far ahead, in bytes, as the next answer is looked for.
+/// Maximum distance in bytes to the next answer.
 const MAX_ITEM: usize = 60;
 
-/// Where words are read from.
+/// The text with the inputs of the reader.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) triggers: &'a Triggers,
     pub(super) text: &'a str,
-    /// What [`signed_bullets`] found.
+    /// Result of [`signed_bullets`].
     pub(super) signed: &'a [u32],
 }
 
-/// Reads the words of a unit; the first one stands for the start, without length.
+/// Reads the words of a unit, after an empty word for the start.
 pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words: &mut Vec<UnitWord>) {
     let Source { triggers, text, signed } = source;
     words.clear();
@@ -69,7 +69,7 @@ pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words
     reader.push_signs(gap, tokens.last().copied(), None, words);
 }
 
-/// Where lines start with a plus or a minus that is a sign: in a list that has both. In order.
+/// Positions of lines that start with a plus or a minus sign, in lists that contain both; sorted.
 pub(super) fn signed_bullets(text: &str) -> Vec<u32> {
     let mut found: Vec<u32> = Vec::new();
     let mut block: Vec<u32> = Vec::new();
@@ -100,13 +100,13 @@ pub(super) fn signed_bullets(text: &str) -> Vec<u32> {
 /// How a unit uses signs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Style {
-    /// A plus shows that minuses are signs.
+    /// A plus indicates that minuses are signs too.
     has_plus: bool,
-    /// Signs in brackets stand behind their words: `fever (+) rash (-)`.
+    /// Signs in brackets follow their words: `fever (+) rash (-)`.
     is_behind: bool,
-    /// The sign at the start of the unit is none of a list.
+    /// The sign at the start of the unit is not a bullet.
     opens: bool,
-    /// It stands under the heading of an organ system.
+    /// The unit is under the heading of an organ system.
     is_system: bool,
 }
 
@@ -155,7 +155,7 @@ impl Reader<'_> {
         UnitWord { word: self.triggers.special(name), span: Span { start, end }, before: Gap::Space }
     }
 
-    /// The signs and the question mark in what stands between two words.
+    /// Adds the signs and the question mark in the gap between two words.
     fn push_signs(&self, gap: Span, previous: Option<Token>, next: Option<Token>, words: &mut Vec<UnitWord>) {
         let between = gap.of(self.text);
         let mut read = 0;
@@ -163,7 +163,7 @@ impl Reader<'_> {
             let end = at + letter.len_utf8();
             let (start, stop) = (gap.start + at as u32, gap.start + end as u32);
             match letter {
-                // A question mark before a word doubts it: `? pneumonia`, `?MI`.
+                // A question mark before a word expresses doubt: `? pneumonia`, `?MI`.
                 '?' if next.is_some() && between[end..].trim_start().is_empty() => {
                     let before = self.text[..start as usize].chars().next_back();
                     if before.is_none_or(|letter| letter.is_whitespace() || matches!(letter, '(' | ',' | '/')) {
@@ -171,7 +171,7 @@ impl Reader<'_> {
                     }
                 }
                 '+' | '-' | '−' | '–' if at >= read => {
-                    // No more signs are read out of a run of them.
+                    // Only the first of a run of signs counts.
                     read = end + between[end..].bytes().take_while(|byte| matches!(byte, b'+' | b'-' | b'/')).count();
                     if let Some(name) = self.sign(between, (at, read), previous, next) {
                         words.push(self.special(name, start, gap.start + read as u32));
@@ -219,7 +219,7 @@ impl Reader<'_> {
             };
         }
         if before.is_empty() && previous.is_some() {
-            // `FH+ for cancer`; any other sign that is glued to a word belongs to it, `HIV+`.
+            // `FH+ for cancer`; any other sign directly after a word is part of it: `HIV+`.
             let is_for = is_plus && behind == " " && next.is_some_and(|next| next.span.of(self.text) == "for");
             return sign_before.filter(|_| is_for);
         }
@@ -230,7 +230,7 @@ impl Reader<'_> {
         let is_sign = match before.trim_end().chars().next_back() {
             Some(',' | ';' | '(') => true,
             Some(':') => is_plus || self.style.has_plus || self.style.is_system,
-            // A bullet, or a sign where the list shows so.
+            // A bullet, unless the list shows that it is a sign.
             None if previous.is_none() => {
                 self.style.opens || matches!(next.span.of(self.text), "ve" | "for") || (is_plus && behind.is_empty())
             }
@@ -246,7 +246,7 @@ impl Reader<'_> {
         sign_before.filter(|_| is_sign)
     }
 
-    /// The answer that a word is: `fever: no, cough - yes`, `Rash (no)`, `CXR neg`.
+    /// The answer given by a word: `fever: no, cough - yes`, `Rash (no)`, `CXR neg`.
     fn answer(&self, gap: Span, span: Span, lower: &str) -> Option<Word> {
         let is_no = NO.binary_search(&lower).is_ok();
         if !is_no && YES.binary_search(&lower).is_err() {
@@ -275,7 +275,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a text goes on with an item that has its answer, `Cough: yes`.
+/// Whether the text continues with an item and its answer: `Cough: yes`.
 fn holds_answer(text: &str) -> bool {
     let Some((item, rest)) = text.split_once([':', '?']) else { return false };
     let word: String = rest.trim_start().chars().take_while(|letter| letter.is_alphabetic()).collect();
@@ -284,7 +284,7 @@ fn holds_answer(text: &str) -> bool {
     is_answer && item.split_whitespace().count() <= 4 && !item.contains([',', ';', '.'])
 }
 
-/// Whether the text behind a heading says that there is nothing to say: `PMH: none.`
+/// Whether the text after a heading states that there is nothing: `PMH: none.`
 pub(super) fn is_nothing(text: &str) -> bool {
     const NOTHING: [&str; 8] = [
         "negative",
@@ -301,7 +301,7 @@ pub(super) fn is_nothing(text: &str) -> bool {
     NOTHING.contains(&text[..end].trim().to_lowercase().as_str())
 }
 
-/// Whether a sentence is the answer to a question and nothing more.
+/// Whether a sentence consists of an answer to a question.
 pub(super) fn is_answer(sentence: &str) -> bool {
     let word = sentence.trim_end_matches(['.', '!', ',', ';']);
     word.len() <= 8 && {

@@ -1,16 +1,16 @@
-//! The triggers, pseudo-triggers and terminations of English, and how they are looked up.
+//! English triggers, pseudo-triggers and terminations, and their lookup.
 //!
-//! Written for this project from what NegEx and ConText publish of their method. A pattern is words in lower case;
-//! `(a|b c|)` stands for each of its alternatives, `KIN` for any word for a relative, `NUM` for a number up to three
-//! digits or a number word, `YEAR` for a year, and the words of [`SPECIAL`] for what is no word. A word is what
-//! [`crate::text::tokens`] makes: `doesn't` is `doesn t`, `r/o` is `r o`, `mother's` is `mother`.
+//! Written for this project from the published descriptions of NegEx and ConText. A pattern consists of lower-case
+//! words: `(a|b c|)` means any of the alternatives, `KIN` a word for a relative, `NUM` a number of up to three digits
+//! or a number word, `YEAR` a year, and the words of [`SPECIAL`] stand for non-words. Words are tokens of
+//! [`crate::text::tokens`]: `doesn't` is `doesn t`, `r/o` is `r o`, `mother's` is `mother`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::{Context, Experiencer, Negation, Temporality};
 
-/// What a trigger says.
+/// The effect of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Negated,
@@ -20,7 +20,7 @@ pub(super) enum Effect {
     Family,
 }
 
-/// The kinds of effects by number: what a trigger of one kind says does not disturb the others.
+/// Kinds of effects; triggers of different kinds do not interfere.
 pub(super) const NEGATION: usize = 0;
 pub(super) const TEMPORALITY: usize = 1;
 pub(super) const EXPERIENCER: usize = 2;
@@ -47,7 +47,7 @@ impl Effect {
     }
 }
 
-/// Which way a trigger speaks.
+/// The direction in which a trigger applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -65,26 +65,26 @@ impl Direction {
     }
 }
 
-/// Words that stand for what is no word: the start of a sentence, a question mark before a word, numbers, signs before
-/// words, answers behind words, and the colon behind `negative`.
+/// Words for non-words: the start of a sentence, a question mark before a word, numbers, signs before words, answers
+/// after words, and the colon after `negative`.
 pub(super) const SPECIAL: [&str; 10] =
     ["START", "?", "NUM", "YEAR", "PLUS", "MINUS", "PLUSMINUS", "YES", "NO", "COLON"];
 
-/// The bit of a termination that holds against headings, too: what follows is not of the heading's kind.
+/// Bit of a termination that also ends the effect of headings.
 pub(super) const HEADED: usize = 7;
-/// The bit of a termination that ends only what [`BRIEF`] triggers say.
+/// Bit of a termination that ends only [`BRIEF`] triggers.
 pub(super) const BRIEFLY: usize = 6;
 
-/// What a phrase does.
+/// The role of a phrase.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Rule {
-    /// Nothing, and neither do the words in it.
+    /// No effect, and its words do not match other rules.
     Pseudo,
-    /// It ends the reach of the kinds whose bits are set.
+    /// Ends the scopes of the kinds whose bits are set.
     Termination(u8),
-    /// It suspends the kinds whose bits are set, up to the next comma: `history of diabetes on metformin, and gout`.
+    /// Suspends the kinds whose bits are set up to the next comma: `history of diabetes on metformin, and gout`.
     Aside(u8),
-    /// It speaks of what is in its reach.
+    /// Applies to the text in its scope.
     Trigger { effects: &'static [Effect], direction: Direction, window: u8 },
 }
 
@@ -97,15 +97,15 @@ impl Rule {
 use Direction::{Backward, Both, Forward};
 use Effect::{Family, Historical, Hypothetical, Negated, Possible};
 
-/// How many words a trigger reaches back; a longer clause mostly has another subject.
+/// Maximum scope of backward triggers in words; in longer clauses the subject is usually another.
 const BACK: u8 = 8;
-/// How many words `not` reaches, which often belongs to a verb.
+/// Scope of `not` in words; it often negates a verb.
 const NOT: u8 = 6;
 
-/// The reach of a trigger that ends before `with`: `s/p fall with hip pain`.
+/// Window of a trigger whose scope ends before `with`: `s/p fall with hip pain`.
 pub(super) const BRIEF: u8 = u8::MAX;
 
-/// Effects, direction, the words in reach (0 for all) and patterns.
+/// Effects, direction, window in words (0 means unlimited) and patterns.
 type Row = (&'static [Effect], Direction, u8, &'static [&'static str]);
 
 #[rustfmt::skip]
@@ -212,7 +212,7 @@ const TRIGGERS: &[Row] = &[
 
 #[rustfmt::skip]
 const PSEUDO: &[&str] = &[
-    // Words of denial that deny a change, a cause or a deed.
+    // Negations of a change, a cause or an action.
     "(no|without|not any) (|significant|further|interval|appreciable|real|much|marked|apparent|major|obvious) (change|changes|increase|decrease|improvement|worsening|progression|relief|reduction|response|benefit|alteration|difference|deterioration) (|in|of|from|for|to|with|on)",
     "no (|further|additional|other|specific) (treatment|therapy|surgery|operation|medication|medications|intervention|need|follow up|workup|work up|investigation|tests|testing)",
     "no (doubt|question|wonder) (|about|of|that|but)", "(not|no) only", "not (merely|just|simply|solely|necessarily)", "no sooner", "no one", "no matter",
@@ -224,16 +224,16 @@ const PSEUDO: &[&str] = &[
     "(gram|receptor|her NUM|rh|pressure|culture|estrogen receptor|progesterone receptor|triple|antigen|smear|seronegative) negative", "negative (pressure|margins|feedback|symptoms|symptom|control|controls|family history|affect|experience)",
     "non (small|hodgkin|insulin|steroidal|compliant|compliance|specific|invasive|tender|st|alcoholic|healing|union)",
     "absent minded", "free (air|fluid|flap|text|water|t NUM)", "none (the less|theless)", "not (infrequent|infrequently|uncommon|uncommonly|rare|rarely|unusual|unusually)", "if not",
-    // Words of doubt that are none.
+    // Words of uncertainty without that meaning.
     "as likely", "(may|june) YEAR", "(quite|clearly) apparent", "whether or not",
-    // The past of today.
+    // `History` that is current.
     "history of (present|the present|presenting) (illness|complaint|problem)", "(social|travel|occupational|sexual|obstetric|developmental|birth|drug|medication|smoking|surgical consult) history (|of)",
     "(history|histories) (and|or|taking|obtained|given|provided|per|is|was|from|physical|limited|unobtainable|as)", "by history", "natural history (|of)", "case history", "(poor|good|reliable|unreliable) (historian|history)", "history NUM", "per history",
     "(past|last|previous|prior) (|NUM|few|several|couple of) (day|days|night|nights|week|weeks|month|months|hour|hours|evening|morning)", "prior to", "previous to", "(previously|prior) (healthy|well|fit)", "(in|over|for|during) the (past|last) (|NUM|few|several) (day|days|week|weeks|month|months|hour|hours|year|years)",
     "(previous|prior|earlier|old) (study|studies|exam|examination|film|films|scan|visit|admission|report|imaging|ct|mri)", "NUM (year|years|month|months|week|weeks|day|days) old", "year old", "post (op|operative|operatively|prandial|menopausal|mortem)",
-    // No fear of what comes.
+    // No hypothetical meaning.
     "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "risk (factor|factors) (|for|of|include|includes|including)", "(low|high) risk pregnancy", "until (today|now|yesterday|recently)", "asked about",
-    // Relatives who tell, care or live along.
+    // Relatives who report, care for or live with the patient.
     "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked)",
     "KIN (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "KIN (presents|presented) with (her|his|their|the)",
     // Places and times, not drugs.
@@ -242,7 +242,7 @@ const PSEUDO: &[&str] = &[
     "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
 ];
 
-/// Which kinds end, and patterns.
+/// Kinds that end, and patterns.
 #[rustfmt::skip]
 const TERMINATIONS: &[(&[usize], &[&str])] = &[
     (&[NEGATION, TEMPORALITY], &["but", "however", "nevertheless", "nonetheless", "yet", "though", "although", "whereas", "while", "despite", "in spite of"]),
@@ -265,25 +265,25 @@ const TERMINATIONS: &[(&[usize], &[&str])] = &[
     (&[TEMPORALITY, HEADED], &["(presents|presented|presenting|presentation) (with|for|)", "now", "now (with|has|having|presents with)", "today", "currently", "(complains|complaining|complained) of", "c o", "p w", "here (for|with)"]),
     (&[EXPERIENCER, HEADED], &["patient", "pt", "the patient", "our patient"]),
     (&[TEMPORALITY, EXPERIENCER, HEADED], &["(the|) patient (presents|presented|complains|reports|now|has|had)"]),
-    // What is taken now ends what is denied and what was.
+    // Current medication ends negations and history.
     (&[NEGATION, TEMPORALITY, HEADED], &["(|is|currently|now|and|still) (takes|taking)", "(|was|is|been|being|and|recently|newly) started on", "(is|are|being|currently) (treated|managed|maintained|controlled) (with|on|by)"]),
     (&[BRIEFLY], &["with", "w"]),
 ];
 
-/// Which kinds are suspended up to the next comma, and patterns.
+/// Kinds that are suspended up to the next comma, and patterns.
 const ASIDES: &[(&[usize], &[&str])] = &[(
     &[NEGATION, TEMPORALITY],
     &["(|is|currently|now|still|already|and|maintained) on", "(controlled|managed) (with|on|by)"],
 )];
 
-/// Verbs that have the patient for their subject where they stand behind a comma: `mother with cancer, presents with …`.
+/// Verbs whose subject is the patient after a comma: `mother with cancer, presents with …`.
 #[rustfmt::skip]
 const SUBJECTLESS: [&str; 20] = [
     "admits", "admitted", "c", "came", "comes", "complained", "complaining", "complains", "currently", "denied", "denies", "endorses",
     "here", "now", "presented", "presenting", "presents", "reports", "started", "takes",
 ];
 
-/// Relatives by blood, and words for all of them. Spouses tell of a patient more often than they are told of.
+/// Blood relatives, singular and collective. Spouses are excluded because they more often report than have a finding.
 #[rustfmt::skip]
 const KIN: &[&str] = &[
     "mother", "mothers", "father", "fathers", "mom", "mum", "dad", "parent", "parents", "sister", "sisters", "brother", "brothers",
@@ -293,7 +293,7 @@ const KIN: &[&str] = &[
     "maternal side", "paternal side", "maternal grandmother", "maternal grandfather", "paternal grandmother", "paternal grandfather",
 ];
 
-/// Whether a word in lower case is a relative.
+/// Whether a lower-case word means a relative.
 pub(super) fn is_kin(word: &str) -> bool {
     KIN.contains(&word)
 }
@@ -301,22 +301,22 @@ pub(super) fn is_kin(word: &str) -> bool {
 const NUMBERS: &[&str] =
     &["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "twenty"];
 
-/// A word that stands in some pattern; 0 for all others.
+/// Id of a word that occurs in a pattern; 0 for all others.
 pub(super) type Word = u32;
 
-/// All rules, looked up word by word.
+/// All rules as a trie over words.
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
     words: HashMap<String, Word>,
     subjectless: HashSet<Word>,
-    /// From a node and a word to the next node; node 0 is where every phrase starts.
+    /// Child of a node by word; node 0 is the root.
     next: HashMap<(u32, Word), u32>,
-    /// The rule of the phrase that ends at a node.
+    /// Rule of the phrase that ends at each node.
     rules: Vec<Option<Rule>>,
 }
 
 impl Triggers {
-    /// The rules of the lists in this file.
+    /// The rules of this file.
     pub(super) fn get() -> &'static Triggers {
         static TRIGGERS: OnceLock<Triggers> = OnceLock::new();
         TRIGGERS.get_or_init(Triggers::build)
@@ -339,7 +339,7 @@ impl Triggers {
         *self.words.entry(word.to_owned()).or_insert(n_words + 1)
     }
 
-    /// Adds a phrase. Of equal ones the first stays, except that terminations end the kinds of both.
+    /// Adds a phrase. Of duplicates the first wins, except that terminations are combined.
     fn add(&mut self, phrase: &str, rule: Rule) {
         let mut node = 0;
         for word in phrase.split(' ') {
@@ -358,17 +358,17 @@ impl Triggers {
         }
     }
 
-    /// One of the words of [`SPECIAL`].
+    /// Id of a word of [`SPECIAL`].
     pub(super) fn special(&self, name: &str) -> Word {
         self.words[name]
     }
 
-    /// Whether a word, behind a comma, starts a clause about the patient.
+    /// Whether a word after a comma starts a clause about the patient.
     pub(super) fn is_subjectless(&self, word: Word) -> bool {
         self.subjectless.contains(&word)
     }
 
-    /// The word for a token in lower case.
+    /// Id of a lower-case token.
     pub(super) fn word(&self, token: &str) -> Word {
         if token.bytes().all(|byte| byte.is_ascii_digit()) {
             let is_year = token.len() == 4 && (token.starts_with("19") || token.starts_with("20"));
@@ -377,7 +377,7 @@ impl Triggers {
         self.words.get(token).copied().unwrap_or(0)
     }
 
-    /// The longest phrase that `words` start with, and how many words it has.
+    /// Rule and length in words of the longest phrase at the start of `words`.
     pub(super) fn longest(&self, words: impl Iterator<Item = Word>) -> Option<(&Rule, usize)> {
         let mut node = 0;
         let mut best = None;
@@ -394,7 +394,7 @@ impl Triggers {
     }
 }
 
-/// Every phrase with its rule; pseudo-triggers first, which so win over equal ones.
+/// All phrases with their rules; pseudo-triggers first, so that they win over equal phrases.
 fn phrases() -> Vec<(String, Rule)> {
     let mut phrases = Vec::new();
     let mut add = |patterns: &[&str], rule: Rule| {
@@ -416,7 +416,7 @@ fn phrases() -> Vec<(String, Rule)> {
     phrases
 }
 
-/// Every phrase that a pattern stands for.
+/// All phrases that a pattern matches.
 fn expand(pattern: &str) -> Vec<String> {
     let mut phrases = vec![String::new()];
     let mut append = |alternatives: &[&str]| {

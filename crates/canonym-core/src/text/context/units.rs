@@ -1,4 +1,4 @@
-//! The pieces of a text that no trigger reaches beyond, and the headings that speak for several of them.
+//! Units of a text, which limit the scope of triggers, and headings that apply to several units.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::text::{Document, Span};
 /// A sentence, a list item, or a part of one between semicolons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Unit {
-    /// Where it stands.
+    /// Its span.
     pub(super) span: Span,
-    /// What holds by heading from here on; `None` where nothing changes.
+    /// Context set by a heading from here on; `None` if unchanged.
     pub(super) heading: Option<Context>,
 }
 
-/// Headings that say something of what stands under them.
+/// Headings that set a context.
 const SPEAKING: [(&str, Context); 24] = [
     ("family history", FAMILY),
     ("family medical history", FAMILY),
@@ -54,7 +54,7 @@ const PLAIN: Context = Context {
     experiencer: Experiencer::Patient,
 };
 
-/// Headings under which the patient of today is spoken of.
+/// Headings that reset the context to the default.
 #[rustfmt::skip]
 const NEUTRAL: [&str; 40] = [
     "admission diagnosis", "allergies", "assessment", "assessment and plan", "chief complaint", "complaints",
@@ -65,23 +65,23 @@ const NEUTRAL: [&str; 40] = [
     "review of systems", "ros", "sh", "social history", "subjective",
 ];
 
-/// The most bytes before the colon of a heading.
+/// Maximum length of a heading before its colon in bytes.
 const MAX_HEADING: usize = 60;
 
-/// The most words before the colon of a heading that is not known.
+/// Maximum number of words of an unknown heading before its colon.
 const MAX_HEADING_WORDS: usize = 5;
 
-/// A line shorter than this did not break because it was full.
+/// A line shorter than this, in bytes, is not wrapped.
 const SHORT_LINE: usize = 50;
 
-/// Words after which a line goes on.
+/// Words after which a line continues.
 #[rustfmt::skip]
 const GOING_ON: [&str; 20] = [
     "a", "an", "and", "any", "as", "at", "by", "for", "from", "his", "her", "in", "no", "of", "on", "or", "the", "to",
     "with", "without",
 ];
 
-/// The units of a document in order.
+/// The units of a document in text order.
 pub(super) fn units(document: &Document) -> Vec<Unit> {
     let text = document.text.as_str();
     let cuts = cuts(document);
@@ -90,7 +90,7 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
     let mut open = Open::Nothing;
     let mut doubt: Option<u32> = None;
     for sentence in sentences(text) {
-        // A question mark before a word stands alone only where it was taken for the end of a sentence.
+        // A question mark before a word is a sentence of its own only because of sentence splitting.
         if sentence.of(text) == "?" {
             doubt = Some(sentence.start);
             continue;
@@ -131,7 +131,7 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
     units
 }
 
-/// A span without the white space around it.
+/// A span without surrounding white space.
 fn trimmed(text: &str, start: u32, end: u32) -> Span {
     let inside = &text[start as usize..end as usize];
     let words = inside.trim_start();
@@ -139,24 +139,24 @@ fn trimmed(text: &str, start: u32, end: u32) -> Span {
     Span { start, end: start + words.trim_end().len() as u32 }
 }
 
-/// How far the last heading reaches.
+/// How far the last heading applies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Open {
-    /// There was none.
+    /// There is no heading.
     Nothing,
-    /// To the next blank line or heading: something stood behind it on its line.
+    /// Up to the next blank line or heading, because text follows it on its line.
     Paragraph,
-    /// To the next heading.
+    /// Up to the next heading.
     Section,
 }
 
 struct Heading {
     context: Context,
-    /// Whether nothing follows on its line.
+    /// Whether nothing follows it on its line.
     is_alone: bool,
 }
 
-/// Where a unit starts, which tells whether it may be a heading that is not known.
+/// Position of a unit, which determines whether it can start with an unknown heading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Place {
     LineStart,
@@ -168,10 +168,10 @@ fn place_of(text: &str, at: usize) -> Place {
     if before.is_empty() || before.ends_with(['\n', '\r']) { Place::LineStart } else { Place::InLine }
 }
 
-/// The heading that `text` starts with. Items of lists are none, `- father: stroke`, nor are relatives, `Father: stroke`,
-/// which go on with the history of a family.
+/// The heading at the start of `text`. Excludes list items (`- father: stroke`) and relatives (`Father: stroke`), which
+/// continue a family history.
 fn heading(text: &str, place: Place) -> Option<Heading> {
-    // No more than a heading is looked at: a text may be one long line of many units.
+    // Only a short prefix is examined, because a text can be one long line of many units.
     let head = &text[..text.floor_char_boundary(MAX_HEADING + 2)];
     let end = head.find(['\n', '\r']).or((head.len() == text.len()).then_some(text.len()));
     let line = &head[..end.unwrap_or(head.len())];
@@ -193,17 +193,17 @@ fn heading(text: &str, place: Place) -> Option<Heading> {
     let is_capital = words.len() > 1 && !words.chars().any(char::is_lowercase);
     let is_neutral = NEUTRAL.binary_search(&lower.as_str()).is_ok();
     let is_relative = || lower.split(|letter: char| !letter.is_alphanumeric()).any(is_kin);
-    // A time or a ratio, `at 10:30`, is none.
+    // Excludes times and ratios: `at 10:30`.
     let is_apart = || colon.is_some_and(|colon| text[colon + 1..].starts_with(char::is_whitespace));
     let is_short = || is_apart() && words.split_whitespace().count() <= MAX_HEADING_WORDS;
     let is_unknown = || is_alone || is_capital || (place == Place::LineStart && is_short());
-    // Without a colon, a line is taken for a heading only where it is a known one.
+    // A line without a colon is a heading only if it is a known one.
     let is_heading = is_neutral || (colon.is_some() && is_unknown() && !is_relative());
     is_heading.then_some(Heading { context: PLAIN, is_alone })
 }
 
-/// Where units start inside of sentences: behind semicolons, at items of lists, at headings with a capital and a colon,
-/// at lines that did not have to break, and at the sections of the document.
+/// Starts of units inside sentences: after semicolons, at list items, at capitalised headings with a colon, after line
+/// breaks that do not wrap a line, and at sections of the document.
 fn cuts(document: &Document) -> BTreeSet<u32> {
     let text = document.text.as_str();
     let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
@@ -232,7 +232,7 @@ fn ends_unit(line: &str) -> bool {
     line.len() < SHORT_LINE && !line.ends_with([',', '-', '/']) && !GOING_ON.contains(&last.as_str())
 }
 
-/// Whether a line starts with a bullet or a number of its own.
+/// Whether a line starts with a bullet or an item number.
 fn is_item(line: &str) -> bool {
     if let Some(rest) = line.strip_prefix(['-', '*', '•', '·', '–', '+', '#']) {
         return rest.starts_with(char::is_whitespace);

@@ -1,8 +1,8 @@
-//! Known headings of notes and abstracts, and the numbers of list items.
+//! Known headings of notes and abstracts, and numbers of list items.
 
 use crate::text::tokens::tokenize;
 
-/// Headings as words in lower case. Names of findings, drugs and organs are none. Sorted.
+/// Headings in lower case, without names of findings, drugs and organs. Sorted.
 #[rustfmt::skip]
 const HEADINGS: [&str; 198] = [
     "a", "a p", "abd", "aims", "allergies", "allergies and adverse reactions", "anesthesia", "assessment",
@@ -37,13 +37,13 @@ const HEADINGS: [&str; 198] = [
     "vital signs", "vitals", "vs",
 ];
 
-/// The most words that a heading has.
+/// Maximum number of words of a heading.
 const MAX_WORDS: usize = 6;
 
-/// The most bytes of a remark between a heading and its colon, `Labs (3/4):`.
+/// Maximum length in bytes of a remark between a heading and its colon: `Labs (3/4):`.
 const MAX_REMARK: usize = 30;
 
-/// The bytes of the heading that `rest` starts with: known words and a colon, or known words in capitals that are alone
+/// Length in bytes of the heading at the start of `rest`: known words with a colon, or known words in upper case alone
 /// on their line.
 pub(super) fn heading(rest: &str, is_line_start: bool) -> Option<usize> {
     if !rest.starts_with(char::is_alphabetic) {
@@ -78,7 +78,7 @@ fn ends_heading(rest: &str, end: usize, is_line_start: bool) -> bool {
         _ => behind,
     };
     if let Some(content) = behind.strip_prefix(':') {
-        // `S:` and its like are headings at the start of a line only, and none before a number.
+        // A letter such as `S:` is a heading only at the start of a line and not before a number.
         let is_letter = words.len() == 1;
         let content = content.trim_start();
         return !is_letter
@@ -88,7 +88,7 @@ fn ends_heading(rest: &str, end: usize, is_line_start: bool) -> bool {
     is_line_start && is_capital && (behind.is_empty() || behind.starts_with(['\n', '\r']))
 }
 
-/// The bytes of the number of a list item that `rest` starts with, `2.`, `(3)`.
+/// Length in bytes of the list number at the start of `rest`: `2.`, `(3)`.
 pub(super) fn list_number(rest: &str) -> Option<usize> {
     let open = usize::from(rest.starts_with('('));
     let digits = rest[open..].bytes().take_while(u8::is_ascii_digit).count();

@@ -1,9 +1,9 @@
-//! Numbers with their units, doses with routes and frequencies, and values of what is measured.
+//! Numbers with units, doses with routes and frequencies, and laboratory values.
 
 use super::{NonMention, NonMentionKind, ahead, blanks, is_boundary, run_of};
 use crate::text::Span;
 
-/// Units of what is given. Sorted.
+/// Units of doses. Sorted.
 #[rustfmt::skip]
 const DOSES: [&str; 83] = [
     "CAPS", "GM", "Gy", "IU", "KG", "L", "MBq", "MCG", "MEQ", "MG", "ML", "MU", "PUFFS", "TAB", "TABS", "U",
@@ -14,7 +14,7 @@ const DOSES: [&str; 83] = [
     "tsp", "u", "ug", "umol", "unit", "units", "vial", "vials", "µg", "µmol", "μg", "μmol",
 ];
 
-/// Units of what is measured. Sorted.
+/// Units of measurement. Sorted.
 #[rustfmt::skip]
 const MEASURES: [&str; 36] = [
     "%", "BPM", "C", "CM", "F", "Hz", "MMHG", "bpm", "cm", "cmH2O", "dB", "degrees", "fL", "fl", "ft", "inches", "kDa",
@@ -22,7 +22,7 @@ const MEASURES: [&str; 36] = [
     "°F", "µm", "μm",
 ];
 
-/// What stands under the slash of a unit. Sorted.
+/// Units after a slash. Sorted.
 #[rustfmt::skip]
 const PER: [&str; 46] = [
     "24h", "DL", "H", "HPF", "HR", "KG", "L", "L24h", "cell", "cells", "cumm", "d", "dL", "day", "dl", "dose", "fL",
@@ -30,10 +30,10 @@ const PER: [&str; 46] = [
     "mo", "mol", "month", "m²", "s", "sec", "uL", "ul", "week", "wk", "µL", "μL",
 ];
 
-/// Units that make a value of a dose where they stand under the slash, `mg/dL`.
+/// Units that turn a dose into a value after a slash: `mg/dL`.
 const CONCENTRATIONS: [&str; 10] = ["L", "cumm", "dL", "dl", "fL", "l", "mL", "ml", "uL", "µL"];
 
-/// Ways in which a dose is given. Sorted.
+/// Routes of administration. Sorted.
 #[rustfmt::skip]
 const ROUTES: [&str; 40] = [
     "by mouth", "gt", "i.m", "i.m.", "i.v", "i.v.", "im", "inh", "inhaled", "intramuscularly", "intranasally",
@@ -42,22 +42,22 @@ const ROUTES: [&str; 40] = [
     "subcutaneously", "sublingually", "subq", "topically", "via ng",
 ];
 
-/// How often a dose is given; these are mentions nowhere. Sorted.
+/// Frequencies that are never mentions. Sorted.
 const FREQUENCIES: [&str; 16] = [
     "bid", "prn", "qac", "qam", "qd", "qdaily", "qday", "qhs", "qid", "qod", "qpm", "qshift", "qweek", "qwk", "tid",
     "tiw",
 ];
 
-/// The most bytes of one of [`FREQUENCIES`].
+/// Maximum length in bytes of [`FREQUENCIES`].
 const MAX_FREQUENCY: usize = 6;
 
-/// The most bytes of the first word of a route that needs no dose.
+/// Maximum length in bytes of the first word of a route without a dose.
 const MAX_ROUTE: usize = 4;
 
-/// Frequencies with points. Sorted.
+/// Frequencies with full stops. Sorted.
 const DOTTED: [&str; 7] = ["b.i.d", "b.i.d.", "p.r.n", "p.r.n.", "q.i.d.", "t.i.d", "t.i.d."];
 
-/// How often a dose is given, behind a dose. Sorted.
+/// Frequencies after a dose. Sorted.
 #[rustfmt::skip]
 const BEHIND_DOSES: [&str; 50] = [
     "3 times a day", "3 times daily", "4 times a day", "a day", "a week", "ac", "after meals", "as needed",
@@ -68,14 +68,14 @@ const BEHIND_DOSES: [&str; 50] = [
     "x 1", "x 2", "x1", "x2", "x3",
 ];
 
-/// Forms that a dose has. Sorted.
+/// Dosage forms. Sorted.
 #[rustfmt::skip]
 const FORMS: [&str; 14] = [
     "cap", "caps", "capsule", "capsules", "inhaler", "injection", "patch", "suppository", "tab", "tablet",
     "tablets", "tabs", "vial", "vials",
 ];
 
-/// What is measured as a whole number without a unit, with the least and the greatest value.
+/// Analytes reported as integers without a unit, with minimum and maximum value.
 #[rustfmt::skip]
 const ANALYTES: [(&str, u32, u32); 49] = [
     ("ALP", 10, 5000), ("ALT", 1, 20_000), ("AP", 10, 5000), ("AST", 1, 20_000), ("BMI", 8, 99), ("BNP", 1, 99_999),
@@ -89,10 +89,10 @@ const ANALYTES: [(&str, u32, u32); 49] = [
     ("pulse", 20, 300), ("temp", 30, 110),
 ];
 
-/// Words before a number with a point that belongs to a name, `Kv 1.3`.
+/// Words before a decimal number that is part of a name: `Kv 1.3`.
 const NAMES: [&str; 8] = ["Cav", "EC", "Kir", "Kv", "Nav", "TRPV", "chapter", "version"];
 
-/// The bytes and the kind of the quantity that `rest` starts with. `word` stands before it.
+/// Length in bytes and kind of the quantity at the start of `rest`; `word` precedes it.
 pub(super) fn quantity(rest: &str, word: &str) -> Option<(usize, NonMentionKind)> {
     if let Some(len) = power(rest).or_else(|| unit_alone(rest)) {
         return Some((len, NonMentionKind::Value));
@@ -108,7 +108,7 @@ pub(super) fn quantity(rest: &str, word: &str) -> Option<(usize, NonMentionKind)
     is_value(&rest[..number.len], &rest[number.len..], &number, word).then_some((number.len, NonMentionKind::Value))
 }
 
-/// Appends the forms, routes and frequencies behind a dose that ended at `start`; how many bytes they take.
+/// Adds the dosage forms, routes and frequencies after a dose that ended at `start`. Returns their length in bytes.
 pub(super) fn follow(text: &str, start: usize, found: &mut Vec<NonMention>) -> usize {
     let mut at = start;
     loop {
@@ -136,7 +136,7 @@ fn behind_dose(rest: &str) -> Option<(usize, NonMentionKind)> {
         return Some((len, NonMentionKind::Dose));
     }
     let len = longest(rest, &ROUTES)?;
-    // `IV fluids` and `PO intake` are what is given, not how.
+    // In `IV fluids` and `PO intake` the word is not the route of a dose.
     #[rustfmt::skip]
     const GIVEN: [&str; 12] = [
         "access", "antibiotic", "antibiotics", "bolus", "catheter", "contrast", "drip", "drug", "fluid", "fluids", "intake",
@@ -148,7 +148,7 @@ fn behind_dose(rest: &str) -> Option<(usize, NonMentionKind)> {
     (!is_given).then_some((len, NonMentionKind::Route))
 }
 
-/// The longest of the phrases, in lower case and sorted, that `rest` starts with, in bytes of `rest`.
+/// Length in bytes of the longest phrase at the start of `rest`; `phrases` are in lower case and sorted.
 fn longest(rest: &str, phrases: &[&str]) -> Option<usize> {
     const MAX_PHRASE: usize = 24;
     let head = &rest[..rest.floor_char_boundary(MAX_PHRASE)];
@@ -162,18 +162,19 @@ fn longest(rest: &str, phrases: &[&str]) -> Option<usize> {
     best
 }
 
-/// Whether a word stands behind a dose, where less is needed to tell what it is.
+/// Whether a word follows a dose, where weaker evidence suffices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Alone,
     BehindDose,
 }
 
-/// `BID`, `p.r.n.`, `q8h`, `q 4-6 hrs`, `every 8 hours`. Alone, `Bid` is a gene, `q24.1` a band and `Q48H` a variant.
+/// `BID`, `p.r.n.`, `q8h`, `q 4-6 hrs`, `every 8 hours`. Without a dose, `Bid` is a gene, `q24.1` a band and `Q48H` a
+/// variant.
 fn frequency(rest: &str, standing: Standing) -> Option<usize> {
     let word = &rest[..run_of(rest)];
     let is_mixed = word.contains(char::is_lowercase) && word.contains(char::is_uppercase);
-    // Most words are none, which their length shows without a look-up.
+    // The length rejects most words without a lookup.
     let is_known = word.len() <= MAX_FREQUENCY && FREQUENCIES.binary_search(&word.to_lowercase().as_str()).is_ok();
     if is_known && (!is_mixed || standing == Standing::BehindDose || word.starts_with(['q', 'Q'])) {
         return Some(word.len());
@@ -202,7 +203,7 @@ fn frequency(rest: &str, standing: Standing) -> Option<usize> {
     (standing == Standing::BehindDose && start == 1 && gap == 0 && is_boundary(behind)).then_some(at + number.len)
 }
 
-/// The route that `rest` starts with where a frequency follows: `PO BID`.
+/// The route at the start of `rest`, if a frequency follows: `PO BID`.
 fn route(rest: &str) -> Option<usize> {
     if run_of(rest) > MAX_ROUTE {
         return None;
@@ -213,14 +214,14 @@ fn route(rest: &str) -> Option<usize> {
     (gap > 0 && frequency(&behind[gap..], Standing::Alone).is_some()).then_some(len)
 }
 
-/// Numbers that are joined: `5-10`, `142/88`, `3 x 4`, `5,000`.
+/// Connected numbers: `5-10`, `142/88`, `3 x 4`, `5,000`.
 struct Numbers {
     len: usize,
-    /// Whether one has a point.
+    /// Whether any has a decimal point.
     has_point: bool,
-    /// The first one and the one behind a slash, where there is one.
+    /// The first number and the one after a slash, if any.
     ratio: Option<(u32, u32)>,
-    /// The value of a single whole number.
+    /// The value of a single integer.
     whole: Option<u32>,
 }
 
@@ -237,7 +238,7 @@ fn numbers(rest: &str) -> Option<Numbers> {
         };
         let next = &behind[gap + sign.len_utf8()..];
         let next_gap = blanks(next);
-        // `5- 10` is none.
+        // Excludes `5- 10`.
         let Some((next_len, is_point)) = number(&next[next_gap..]).filter(|_| gap == next_gap) else {
             break;
         };
@@ -256,10 +257,10 @@ fn numbers(rest: &str) -> Option<Numbers> {
     Some(found)
 }
 
-/// The most digits of a number.
+/// Maximum number of digits.
 const MAX_DIGITS: usize = 9;
 
-/// The bytes of the number that `rest` starts with, and whether it has a point.
+/// Length in bytes of the number at the start of `rest`, and whether it has a decimal point.
 fn number(rest: &str) -> Option<(usize, bool)> {
     let digits = |rest: &str| rest.bytes().take(MAX_DIGITS + 1).take_while(u8::is_ascii_digit).count();
     let mut len = digits(rest);
@@ -275,12 +276,12 @@ fn number(rest: &str) -> Option<(usize, bool)> {
     }
     let has_point = n_behind > 0;
     len += if has_point { n_behind + 1 } else { 0 };
-    // A number with two points is the name of something.
+    // A number with two points is part of a name.
     let is_name = has_point && rest[len..].starts_with('.') && digits(&rest[len + 1..]) > 0;
     (!is_name).then_some((len, has_point))
 }
 
-/// A number with its unit, `len` bytes of which are numbers.
+/// A number with its unit; the number takes the first `len` bytes.
 fn united(rest: &str, len: usize) -> Option<(usize, NonMentionKind)> {
     let behind = &rest[len..];
     if let Some(power) = power(&behind[blanks(behind)..]) {
@@ -289,7 +290,7 @@ fn united(rest: &str, len: usize) -> Option<(usize, NonMentionKind)> {
     let is_hyphen = behind.starts_with('-');
     let gap = if is_hyphen { 1 } else { blanks(behind) };
     let (unit, kind) = unit(&behind[gap..])?;
-    // `5-h` and its like are names of substances more often than hours.
+    // `5-h` and the like are more often parts of names than hours.
     let is_single = run_of(&behind[gap..]) < 2 && unit < 2 && !behind[gap..].starts_with('%');
     let is_temperature = |letter: &str| matches!(letter, "C" | "F");
     if is_temperature(&behind[gap..gap + unit]) {
@@ -300,7 +301,7 @@ fn united(rest: &str, len: usize) -> Option<(usize, NonMentionKind)> {
     (!(is_hyphen && is_single)).then_some((len + gap + unit, kind))
 }
 
-/// The bytes of the unit that `rest` starts with, what is under its slashes with it.
+/// Length in bytes of the unit at the start of `rest`, including units after slashes.
 fn unit(rest: &str) -> Option<(usize, NonMentionKind)> {
     let mut len = word_of_unit(rest);
     let name = &rest[..len];
@@ -309,7 +310,7 @@ fn unit(rest: &str) -> Option<(usize, NonMentionKind)> {
     } else if is_one_of(name, &MEASURES) {
         NonMentionKind::Value
     } else {
-        // `K/uL` counts thousands, which is a unit with its slash only.
+        // `K` is a unit (thousands) only with a slash: `K/uL`.
         let under = rest[len..].strip_prefix('/')?;
         let is_count =
             matches!(name, "K" | "k" | "cells" | "cell" | "copies" | "beats" | "breaths" | "hpf" | "CFU" | "cfu");
@@ -346,7 +347,7 @@ fn unit(rest: &str) -> Option<(usize, NonMentionKind)> {
     (is_boundary(&rest[len..]) && !is_compound(&rest[len..])).then_some((len, kind))
 }
 
-/// Whether a word goes on behind a hyphen, as in `2 L-arginine`.
+/// Whether a word continues after a hyphen: `2 L-arginine`.
 fn is_compound(rest: &str) -> bool {
     rest.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_alphabetic))
 }
@@ -361,7 +362,7 @@ fn is_one_of(name: &str, units: &[&str]) -> bool {
     !name.is_empty() && units.binary_search(&name).is_ok()
 }
 
-/// A unit without a number, which shows by its slash: `mmol/L`.
+/// A unit without a number, recognised by its slash: `mmol/L`.
 fn unit_alone(rest: &str) -> Option<usize> {
     let name = word_of_unit(rest);
     if !rest[name..].starts_with('/') || !rest.starts_with(char::is_alphabetic) {
@@ -399,14 +400,14 @@ fn power(rest: &str) -> Option<usize> {
     is_boundary(&rest[len..]).then_some(len)
 }
 
-/// Whether a number without unit is a value.
+/// Whether a number without a unit is a measured value.
 fn is_value(number: &str, behind: &str, numbers: &Numbers, word: &str) -> bool {
     if !is_boundary(behind) || behind.starts_with(['-', '^', '*', '\'']) || behind.starts_with("/") {
         return false;
     }
     if let Some((first, second)) = numbers.ratio {
         let is_pressure = (60..=280).contains(&first) && (20..=160).contains(&second) && first > second;
-        // A score, `8/10`, or a part, `1/2`; behind a name in capitals it may belong to the name, `HPV 16/18`.
+        // A score, `8/10`, or a fraction, `1/2`; after a capitalised word it can be part of a name: `HPV 16/18`.
         let is_part = first <= second && second <= 100 && !word.starts_with(char::is_uppercase);
         return is_pressure || is_part;
     }
@@ -417,7 +418,7 @@ fn is_value(number: &str, behind: &str, numbers: &Numbers, word: &str) -> bool {
     let Some(whole) = numbers.whole else {
         return false;
     };
-    // `K+ 4` is met as `K`.
+    // `K+ 4` matches as `K`.
     ANALYTES
         .binary_search_by_key(&word, |row| row.0)
         .is_ok_and(|row| (ANALYTES[row].1..=ANALYTES[row].2).contains(&whole))

@@ -2,30 +2,30 @@
 
 use super::{NonMentionKind, blanks, is_boundary, run_of};
 
-/// Months, in full and short, in lower case. Sorted.
+/// Month names and abbreviations in lower case. Sorted.
 #[rustfmt::skip]
 const MONTHS: [&str; 24] = [
     "apr", "april", "aug", "august", "dec", "december", "feb", "february", "jan", "january", "jul", "july", "jun", "june",
     "mar", "march", "may", "nov", "november", "oct", "october", "sep", "sept", "september",
 ];
 
-/// Units of durations, in lower case. Sorted.
+/// Units of duration in lower case. Sorted.
 #[rustfmt::skip]
 const DURATIONS: [&str; 24] = [
     "day", "days", "hour", "hours", "hr", "hrs", "min", "mins", "minute", "minutes", "mo", "month", "months", "mos", "sec",
     "second", "seconds", "secs", "week", "weeks", "wk", "wks", "year", "years",
 ];
 
-/// Words behind which two numbers with a slash are a date.
+/// Words before two numbers with a slash that are a date.
 #[rustfmt::skip]
 const BEFORE_DATES: [&str; 14] = [
     "after", "before", "by", "dated", "from", "of", "on", "since", "starting", "thru", "till", "to", "until", "through",
 ];
 
-/// Words behind which a number is a year.
+/// Words before a number that is a year.
 const BEFORE_YEARS: [&str; 10] = ["in", "since", "of", "from", "until", "to", "circa", "around", "during", "before"];
 
-/// The bytes and the kind of the date, time, duration or age that `rest` starts with. `word` stands before it.
+/// Length in bytes and kind of the date, time, duration or age at the start of `rest`; `word` precedes it.
 pub(super) fn time(rest: &str, word: &str) -> Option<(usize, NonMentionKind)> {
     if rest.starts_with(char::is_alphabetic) {
         return named_date(rest)
@@ -50,7 +50,7 @@ fn value(digits: &str) -> u32 {
     digits.parse().unwrap_or(0)
 }
 
-/// `67 y/o M`, `67-year-old`, `45F`, `12 years of age`, and `50` behind `aged`.
+/// `67 y/o M`, `67-year-old`, `45F`, `12 years of age`, and `50` after `aged`.
 fn age(rest: &str, digits: usize, word: &str) -> Option<usize> {
     if digits > 3 || value(&rest[..digits]) > 120 {
         return None;
@@ -74,13 +74,13 @@ fn age(rest: &str, digits: usize, word: &str) -> Option<usize> {
     }
 }
 
-/// The bytes of the letter of a sex that `rest` starts with.
+/// Length in bytes of a letter for the sex at the start of `rest`.
 fn sex(rest: &str) -> Option<usize> {
     let is_sex = rest.starts_with(['M', 'F', 'm', 'f']) && is_boundary(&rest[1..]);
     (is_sex && !rest[1..].starts_with(['-', '/', '\'', '.']) || rest == "M." || rest == "F.").then_some(1)
 }
 
-/// Whether a sex behind a number is one: `45F with`, `45M, here`. `18F` may be fluorine, `40M` a number.
+/// Whether a letter after a number means the sex: `45F with`, `45M, here`. `18F` can be fluorine, `40M` a number.
 fn is_sex(behind: &str) -> bool {
     const NEXT: [&str; 22] = [
         "a",
@@ -142,7 +142,7 @@ fn named_age(rest: &str) -> Option<usize> {
     (is_age && is_boundary(behind) && !behind.starts_with(['/', '-', '.'])).then_some(2 + digits)
 }
 
-/// `3/4/2019`, `2020-01-31`, `31.12.2019`, `12 March 2020`, `10/12` behind `on`, `1998` behind `in`.
+/// `3/4/2019`, `2020-01-31`, `31.12.2019`, `12 March 2020`, `10/12` after `on`, `1998` after `in`.
 fn date(rest: &str, digits: usize, word: &str) -> Option<usize> {
     let behind = &rest[digits..];
     let first = value(&rest[..digits]);
@@ -183,20 +183,20 @@ fn date(rest: &str, digits: usize, word: &str) -> Option<usize> {
     .then_some(digits)
 }
 
-/// The bytes of `st`, `nd`, `rd` or `th`.
+/// Length in bytes of `st`, `nd`, `rd` or `th`.
 fn ordinal(rest: &str) -> usize {
     let is_ordinal = ["st", "nd", "rd", "th"].iter().any(|end| rest.starts_with(end)) && is_boundary(&rest[2..]);
     if is_ordinal { 2 } else { 0 }
 }
 
-/// The bytes of the name of a month with a capital.
+/// Length in bytes of a capitalised month name.
 fn month(rest: &str) -> Option<usize> {
     let word = &rest[..run_of(rest)];
     let is_name = word.starts_with(char::is_uppercase) && word.chars().skip(1).all(char::is_lowercase);
     (is_name && MONTHS.binary_search(&word.to_ascii_lowercase().as_str()).is_ok()).then_some(word.len())
 }
 
-/// `March 12, 2020`, `Mar 2020`, `May 5`. `Oct 4` may be a factor.
+/// `March 12, 2020`, `Mar 2020`, `May 5`. `Oct 4` can be a transcription factor.
 fn named_date(rest: &str) -> Option<usize> {
     let name = month(rest)?;
     let mut at = name + usize::from(rest[name..].starts_with('.'));

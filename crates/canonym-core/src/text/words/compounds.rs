@@ -1,6 +1,6 @@
-//! Words made of an organ and what is wrong with it: `nephropathy` is a disease of the kidney.
+//! Compounds of an organ and a disorder: `nephropathy` is a disease of the kidney.
 
-/// Combining forms of organs, and the root of the organ.
+/// Combining forms of organs, and the roots of the organs.
 const ORGANS: &[(&str, &str)] = &[
     ("nephro", "kidney"),
     ("reno", "kidney"),
@@ -48,7 +48,7 @@ const ORGANS: &[(&str, &str)] = &[
     ("tendo", "tendon"),
 ];
 
-/// Ends, and the root of what is wrong.
+/// Suffixes, and the roots of the disorders.
 const ENDS: &[(&str, &str)] = &[
     ("pathy", "disease"),
     ("pathic", "disease"),
@@ -64,7 +64,7 @@ const ENDS: &[(&str, &str)] = &[
     ("malformation", "abnormality"),
 ];
 
-/// The organ and the trouble that a canonical token is made of, where it is; both as heads of their groups.
+/// The organ and the disorder of a canonical token, as representatives of their synonym groups.
 pub fn parts_of(token: &str) -> Option<[&'static str; 2]> {
     if token.len() < 8 {
         return None;

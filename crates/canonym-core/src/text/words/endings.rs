@@ -1,6 +1,6 @@
-//! Adjectives of Greek and Latin nouns: `thrombotic` to `thrombosis`, by ending.
+//! Adjectives of Greek and Latin nouns, by suffix: `thrombotic` to `thrombosis`.
 
-/// Ends of adjectives and of their nouns. The first that fits counts.
+/// Suffixes of adjectives and of their nouns; the first match wins.
 const ENDS: &[(&str, &str)] = &[
     ("ematous", "ema"),
     ("omatous", "oma"),
@@ -32,7 +32,7 @@ const ENDS: &[(&str, &str)] = &[
     ("genetic", "genesis"),
 ];
 
-/// Words that only look as if they had one of these ends, or of which the noun means something else.
+/// Exceptions: words that only look like such adjectives, or whose noun has another meaning.
 const KEPT: &[&str] = &[
     "academic",
     "amniotic",
@@ -60,16 +60,16 @@ const KEPT: &[&str] = &[
     "tonic",
 ];
 
-/// Letters that must stand before an ending.
+/// Minimum number of letters before a suffix.
 const MIN_STEM: usize = 2;
 
-/// The noun of an adjective that ends in a known way.
+/// The noun of an adjective with a known suffix.
 pub fn noun_of(token: &str) -> Option<String> {
     let last = *token.as_bytes().last()?;
     if token.len() < 6 || !matches!(last, b'c' | b's' | b'e') || KEPT.contains(&token) {
         return None;
     }
-    // "-toxic" is toxicity, "-oxic" is a lack of oxygen.
+    // "-toxic" is toxicity, "-oxic" is lack of oxygen.
     if token.ends_with("toxic") {
         return None;
     }

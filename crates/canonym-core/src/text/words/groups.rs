@@ -1,6 +1,6 @@
-//! Groups of canonical tokens that name the same thing; the first of a group stands for all.
+//! Groups of synonymous canonical tokens, represented by their first.
 //!
-//! Groups act on roots only: a name with the very word still wins over one with another word of its group.
+//! Groups affect only roots: a name with the same word still ranks above one with a synonym.
 
 /// Organs, tissues, fluids and regions: nouns and their adjectives.
 const BODY: &[&str] = &[
@@ -130,7 +130,7 @@ const BODY: &[&str] = &[
     "menstruation menstrual menses",
 ];
 
-/// Words that say that something is wrong, and of what sort it is.
+/// Disorders in general, and kinds of disorders.
 const DISEASE: &[&str] = &[
     "disease disorder illness sickness ailment",
     "dysfunction impairment impaired disturbance dysfunctional disability deficit",
@@ -176,7 +176,7 @@ const DISEASE: &[&str] = &[
     "tachyarrhythmia tachydysrhythmia",
 ];
 
-/// Diseases: adjectives, people who have them, and other derived forms that no ending gives away.
+/// Diseases: adjectives, words for patients, and other derived forms not covered by suffix rules.
 const DERIVED: &[&str] = &[
     "parkinson parkinsonian parkinsonism",
     "epilepsy epileptic",
@@ -250,7 +250,7 @@ const DERIVED: &[&str] = &[
     "sex sexual",
 ];
 
-/// Every group.
+/// All groups.
 pub(super) fn all() -> impl Iterator<Item = &'static &'static str> {
     BODY.iter().chain(DISEASE).chain(DERIVED)
 }

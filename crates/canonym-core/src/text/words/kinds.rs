@@ -1,31 +1,31 @@
-//! What kind of work a word does inside a name.
+//! Roles of words in names.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What a word does inside a name of a disease, a drug or anything else.
+/// The role of a word in the name of a concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// It names something.
+    /// A content word.
     Plain,
-    /// It says that something is wrong: `disease`, `injury`. Names use these words one for the other.
+    /// A general disorder word, such as `disease` or `injury`; names use them interchangeably.
     Trouble,
-    /// It seldom changes which concept is meant: `severe`, `bilateral`, `patient`.
+    /// A word that rarely changes the concept: `severe`, `bilateral`, `patient`.
     Modifier,
-    /// It joins words: `of`, `the`.
+    /// A function word: `of`, `the`.
     Linking,
-    /// A number, a single letter or the like, which tells kinds of one thing apart.
+    /// A number, a single letter or the like, which distinguishes subtypes.
     Discerning,
 }
 
-/// Words that say that something is wrong.
+/// General disorder words.
 const TROUBLE: &str = "disease disorder illness sickness ailment syndrome condition dysfunction impairment impaired \
     disturbance dysfunctional disability deficit insufficiency failure insufficient injury damage lesion trauma \
     wound injured abnormality malformation anomaly defect abnormal malformed anomalous defective deformity toxicity \
     toxic poisoning intoxication complication sequela problem pathology manifestation involvement alteration \
     dysregulation difficulty disruption loss reaction effect function";
 
-/// Words that seldom change which concept is meant.
+/// Words that rarely change the concept.
 const MODIFIERS: &str = "severe severity mild moderate marked massive profound extreme slight subtle minor major \
     serious significant fatal lethal life threatening bilateral unilateral left right contralateral ipsilateral \
     induced associated related mediated linked like type drug medication postoperative preoperative perioperative \
@@ -41,14 +41,14 @@ const MODIFIERS: &str = "severe severity mild moderate marked massive profound e
     elevated elevation enhanced excessive state status history risk susceptibility predisposition \
     development developing activity response level tissue cell structural functional";
 
-/// The kind of a canonical token that is neither linking nor discerning.
+/// The role of a canonical token that is neither a function word nor a number or letter.
 pub fn kind_of(token: &str) -> Kind {
     static KINDS: OnceLock<HashMap<&'static str, Kind>> = OnceLock::new();
     let kinds = KINDS.get_or_init(|| words_with_kinds().collect());
     kinds.get(token).copied().unwrap_or(Kind::Plain)
 }
 
-/// Every word that is a modifier or a word of trouble.
+/// All modifiers and disorder words.
 pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, Kind)> {
     let modifiers = MODIFIERS.split_whitespace().map(|word| (word, Kind::Modifier));
     modifiers.chain(TROUBLE.split_whitespace().map(|word| (word, Kind::Trouble)))

@@ -1,9 +1,9 @@
-//! BERT for inference: the same numbers as [`crate::models::bert`], without a tape.
+//! BERT inference: the same results as [`crate::models::bert`], without a tape.
 //!
-//! Sequences are packed into tiles whose rows stay in the cache while they pass through all layers, one tile a thread. Where there is one
-//! tile only, its products, heads and rows are divided among the threads instead, so that a single short text is answered soon.
+//! Sequences are packed into tiles whose activations stay in the cache through all layers, one tile per thread. If there is only one tile,
+//! its matrix products, attention heads and rows are split across threads instead, which keeps the latency of a single short text low.
 //!
-//! Attention goes head by head over blocks of queries: the shares of a block are computed, used and forgotten.
+//! Attention is computed per head and per block of queries; the attention probabilities of a block are not kept.
 
 use canonym_core::Result;
 use rayon::prelude::*;
@@ -15,22 +15,22 @@ use crate::tensor::panels::Panels;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
-/// Rows of a tile at most: enough that reading weights costs little beside computing, few enough for the cache.
+/// Maximum rows of a tile: large enough to amortise loading the weights, small enough for the cache.
 const TILE: usize = 256;
 
-/// Rows of a tile at least, where sequences are that many rows together.
+/// Minimum rows of a tile, given that many rows in the batch.
 const LEAST_TILE: usize = 128;
 
-/// Tiles that a batch is divided into before tiles grow.
+/// Number of tiles that a batch is split into before tiles grow.
 const MANY_TILES: usize = 4;
 
-/// Queries whose shares are computed together.
+/// Queries per attention block.
 const QUERIES: usize = 128;
 
-/// Rows that one thread takes of what is done row by row, where a tile is divided.
+/// Rows per thread of row-wise operations when a tile is split across threads.
 const ROWS: usize = 32;
 
-/// Makes vectors of pieces and of sequences.
+/// Encodes wordpieces and whole sequences.
 #[derive(Debug)]
 pub struct BertEncoder {
     config: BertConfig,
@@ -42,14 +42,14 @@ pub struct BertEncoder {
     pooler: Option<Linear>,
 }
 
-/// How the pieces of a sequence become one vector.
+/// How the wordpiece vectors of a sequence are pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// The vector of the first piece, `[CLS]`.
+    /// The vector of the first wordpiece, `[CLS]`.
     First,
-    /// The mean of all.
+    /// The mean over all wordpieces.
     Mean,
-    /// What the pooler makes of the first.
+    /// The pooler applied to `[CLS]`.
     Pooler,
 }
 
@@ -76,13 +76,13 @@ struct NormWeights {
     epsilon: f32,
 }
 
-/// Buffers of one tile.
+/// Work buffers of one tile.
 #[derive(Debug, Default)]
 struct Scratch {
     rows: Vec<f32>,
-    /// Queries, keys and values; then the inner width.
+    /// Queries, keys and values; later the intermediate layer.
     wide: Vec<f32>,
-    /// What each head makes, head by head of each sequence.
+    /// Outputs of the attention heads, head by head within each sequence.
     heads: Vec<f32>,
     context: Vec<f32>,
     outer: Vec<f32>,
@@ -119,7 +119,7 @@ impl NormWeights {
         Norm { gain: &self.gain, bias: &self.bias, epsilon: self.epsilon }
     }
 
-    /// Adds what a part of a layer made, and its bias, to the rows that came in, and normalises them.
+    /// Residual connection and layer norm: normalises `rows + made + bias`.
     fn add(&self, rows: &mut [f32], made: &[f32], bias: &[f32], threads: Threads) {
         let size = ROWS * bias.len();
         match threads {
@@ -133,7 +133,7 @@ impl NormWeights {
 }
 
 impl BertEncoder {
-    /// An encoder with the weights of a scope.
+    /// Builds an encoder from the weights under `scope`.
     pub fn new(config: &BertConfig, parameters: &Parameters, scope: &str) -> Result<BertEncoder> {
         config.check(parameters, scope)?;
         let epsilon = config.layer_norm_eps;
@@ -161,18 +161,18 @@ impl BertEncoder {
         })
     }
 
-    /// The width of vectors.
+    /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.config.hidden_size
     }
 
-    /// The vector of each piece, `[rows, hidden]`. It depends on its own sequence alone.
+    /// Wordpiece vectors, `[rows, hidden]`. Each depends only on its own sequence.
     pub fn encode(&self, sequences: &Sequences) -> Result<Matrix> {
         self.config.check_sequences(sequences)?;
         Ok(self.encode_tiles(sequences, sequences.segments().n_rows(), None))
     }
 
-    /// The vector of each sequence, `[sequences, hidden]`, not normalised. It does not depend on the other sequences.
+    /// Pooled vector of each sequence, `[sequences, hidden]`, not normalised. It does not depend on the other sequences.
     pub fn encode_pooled(&self, sequences: &Sequences, pooling: Pooling) -> Result<Matrix> {
         self.config.check_sequences(sequences)?;
         if pooling == Pooling::Pooler && self.pooler.is_none() {
@@ -206,7 +206,7 @@ impl BertEncoder {
         let (width, segments) = (self.dim(), sequences.segments());
         let mut n_rows = segments.n_rows();
         self.embed(sequences, rows);
-        // Where the first piece is all that is asked for, the last layer is computed of it alone.
+        // If only `[CLS]` is used, the last layer is computed for that row alone.
         let first = matches!(pooling, Some(Pooling::First | Pooling::Pooler));
         for (at, layer) in self.layers.iter().enumerate() {
             layer.attention_input.apply(rows, n_rows, wide, threads);
@@ -249,7 +249,7 @@ impl BertEncoder {
         layer_norm_rows(rows, self.norm.settings());
     }
 
-    /// Attention, from queries, keys and values to `context`, of all rows or of the first of each sequence.
+    /// Multi-head attention from queries, keys and values into `context`, for all rows or for the first row of each sequence.
     fn attend(
         &self,
         (wide, segments): (&[f32], &Segments),
@@ -282,8 +282,8 @@ impl BertEncoder {
                 let to = ViewMut::of(scores, n, rows.len());
                 multiply_in(compute, to, queries.rows(block * QUERIES, n), keys, Into::Replace, Threads::One);
                 softmax_rows(scores, rows.len(), 1.0 / (depth as f32).sqrt());
-                let shares = View::of(scores, n, rows.len());
-                multiply_in(compute, ViewMut::of(out, n, depth), shares, values, Into::Replace, Threads::One);
+                let probabilities = View::of(scores, n, rows.len());
+                multiply_in(compute, ViewMut::of(out, n, depth), probabilities, values, Into::Replace, Threads::One);
             }
         };
         match threads {
@@ -309,7 +309,7 @@ impl BertEncoder {
     }
 }
 
-/// The borders of tiles, by the lengths of sequences alone.
+/// Tile boundaries, as sequence indices; they depend only on the lengths of the sequences.
 fn tiles(segments: &Segments) -> Vec<usize> {
     let size = segments.n_rows().div_ceil(MANY_TILES).clamp(LEAST_TILE, TILE);
     let mut borders = vec![0];

@@ -1,21 +1,21 @@
-//! BERT: each piece of a text becomes a vector that knows the others.
+//! BERT: contextual vectors of wordpieces.
 //!
-//! Devlin, Chang, Lee and Toutanova, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", NAACL 2019, on the
-//! encoder of Vaswani et al. 2017; BioBERT, SciBERT, PubMedBERT, SapBERT and MiniLM are of this shape. For sequences of `rows` pieces
-//! together, packed:
+//! Devlin, Chang, Lee and Toutanova, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", NAACL 2019, with
+//! the encoder of Vaswani et al. 2017. BioBERT, SciBERT, PubMedBERT, SapBERT and MiniLM have the same architecture. Shapes for packed
+//! sequences with `rows` wordpieces in total:
 //!
 //! ```text
-//! embeddings        [rows, hidden]        word + position + type, a layer norm, dropout
+//! embeddings        [rows, hidden]        word + position + type, layer norm, dropout
 //! n layers x        [rows, 3 * hidden]    queries, keys and values
-//!                   [rows, hidden]        attention of each head within its sequence, a linear layer, dropout,
-//!                                         added to what came in, a layer norm
-//!                   [rows, intermediate]  with the activation
-//!                   [rows, hidden]        dropout, added to what came in, a layer norm
-//! pooler            [sequences, hidden]   the first row of each sequence, a linear layer, a tangent
+//!                   [rows, hidden]        multi-head attention within each sequence, linear layer, dropout,
+//!                                         residual connection, layer norm
+//!                   [rows, intermediate]  linear layer and activation
+//!                   [rows, hidden]        linear layer, dropout, residual connection, layer norm
+//! pooler            [sequences, hidden]   first row of each sequence, linear layer, tanh
 //! ```
 //!
-//! Nothing is padded. Weights are named below; several encoders share one [`Parameters`] under scopes of their own, such as `mention.`.
-//! `checkpoint` reads and writes them as Hugging Face names them.
+//! There is no padding. Weights are listed in [`BertConfig::weights`]; several encoders share one [`Parameters`] under different scopes,
+//! such as `mention.`. `checkpoint` converts from and to the names of Hugging Face.
 
 pub mod infer;
 
@@ -31,41 +31,41 @@ use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
-/// The deviation of weights that nobody trained yet, as in BERT.
+/// Standard deviation of initial weights, as in BERT.
 pub const DEVIATION: f32 = 0.02;
 
-/// The shape of the model, under the names that `config.json` of a checkpoint has; what else stands there is passed over.
+/// Model configuration, with the field names of `config.json` in a checkpoint; other fields are ignored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BertConfig {
-    /// Pieces that have an embedding.
+    /// Size of the vocabulary.
     pub vocab_size: usize,
-    /// The width of the vector of a piece.
+    /// Dimension of wordpiece vectors.
     pub hidden_size: usize,
-    /// Layers.
+    /// Number of layers.
     pub num_hidden_layers: usize,
-    /// Heads of attention, which share the width.
+    /// Number of attention heads; divides `hidden_size`.
     pub num_attention_heads: usize,
-    /// The inner width of a layer.
+    /// Dimension of the feed-forward layers.
     pub intermediate_size: usize,
-    /// The activation of the inner width.
+    /// Activation of the feed-forward layers.
     #[serde(default = "gelu")]
     pub hidden_act: Activation,
-    /// Dropout of embeddings and of what is added to them.
+    /// Dropout of embeddings and of the output of each sublayer.
     #[serde(default = "tenth")]
     pub hidden_dropout_prob: f32,
-    /// Dropout of the shares of attention.
+    /// Dropout of attention probabilities.
     #[serde(default = "tenth")]
     pub attention_probs_dropout_prob: f32,
-    /// The longest sequence.
+    /// Maximum length of a sequence.
     #[serde(default = "positions")]
     pub max_position_embeddings: usize,
-    /// Kinds of parts of a sequence.
+    /// Number of token types.
     #[serde(default = "types")]
     pub type_vocab_size: usize,
-    /// Added to variances in layer norms.
+    /// Epsilon of layer norms.
     #[serde(default = "epsilon")]
     pub layer_norm_eps: f32,
-    /// In what products are computed.
+    /// Precision of matrix products.
     #[serde(default, skip_serializing_if = "Compute::is_f32")]
     pub compute: Compute,
 }
@@ -90,30 +90,30 @@ fn epsilon() -> f32 {
     crate::autograd::NORM_EPSILON
 }
 
-/// Sequences of pieces, one below the other. Whoever makes them puts `[CLS]` and `[SEP]` where they belong.
+/// A packed batch of wordpiece sequences. The caller adds `[CLS]` and `[SEP]`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sequences {
-    // Private: pieces and types have one row for each of the segments.
+    // Private: pieces and types have one entry for each row of the segments.
     pieces: Vec<u32>,
     types: Vec<u32>,
     segments: Segments,
 }
 
 impl Sequences {
-    /// Packs sequences of one part each.
+    /// Packs sequences with a single part each.
     ///
     /// # Panics
-    /// If one is empty.
+    /// If a sequence is empty.
     pub fn pack<'a>(sequences: impl IntoIterator<Item = &'a [u32]>) -> Sequences {
         let mut packed = Sequences::default();
         sequences.into_iter().for_each(|sequence| packed.push(&[sequence]));
         packed
     }
 
-    /// Adds one sequence of parts; the pieces of the first are of type 0, those of the second of type 1, and so on.
+    /// Appends a sequence made of parts; wordpieces of part i get token type i.
     ///
     /// # Panics
-    /// If the parts are empty together: a sequence has at least `[CLS]`.
+    /// If all parts are empty: a sequence has at least `[CLS]`.
     pub fn push(&mut self, parts: &[&[u32]]) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         assert!(length > 0, "a sequence of one piece or more");
@@ -124,14 +124,14 @@ impl Sequences {
         self.segments.push(length);
     }
 
-    /// Adds the sequences of another batch.
+    /// Appends the sequences of another batch.
     pub fn append(&mut self, other: &Sequences) {
         self.pieces.extend_from_slice(&other.pieces);
         self.types.extend_from_slice(&other.types);
         other.segments.iter().for_each(|rows| self.segments.push(rows.len()));
     }
 
-    /// The sequences of a range, as a batch of their own.
+    /// A range of sequences as a new batch.
     pub fn slice(&self, sequences: std::ops::Range<usize>) -> Sequences {
         let mut slice = Sequences::default();
         for sequence in sequences {
@@ -143,45 +143,45 @@ impl Sequences {
         slice
     }
 
-    /// Rows of the vocabulary.
+    /// `input_ids`: vocabulary rows of all wordpieces.
     pub fn pieces(&self) -> &[u32] {
         &self.pieces
     }
 
-    /// The type of each piece.
+    /// Token type of each wordpiece.
     pub fn types(&self) -> &[u32] {
         &self.types
     }
 
-    /// Where each sequence begins.
+    /// Row range of each sequence.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// The number of sequences.
+    /// Number of sequences.
     pub fn len(&self) -> usize {
         self.segments.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 }
 
-/// A weight of the model.
+/// Name and shape of a weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weight {
-    /// Its name, without a scope.
+    /// Name without the scope.
     pub name: String,
-    /// Its rows.
+    /// Number of rows.
     pub n_rows: usize,
-    /// Its columns.
+    /// Number of columns.
     pub n_cols: usize,
 }
 
 impl BertConfig {
-    /// Every weight, in order; the pooler stands last and is optional.
+    /// All weights, in order; the pooler is last and optional.
     pub fn weights(&self) -> Vec<Weight> {
         let (width, inner) = (self.hidden_size, self.intermediate_size);
         let weight = |name: &str, n_rows, n_cols| Weight { name: name.to_owned(), n_rows, n_cols };
@@ -208,7 +208,7 @@ impl BertConfig {
         weights
     }
 
-    /// Adds weights to start from, as BERT draws them, where `parameters` has none of that name.
+    /// Initialises the weights that `parameters` lacks, as in BERT.
     pub fn init(&self, parameters: &mut Parameters, scope: &str, rng: &mut SplitMix64) {
         for Weight { name, n_rows, n_cols } in self.weights() {
             let n = n_rows * n_cols;
@@ -224,7 +224,7 @@ impl BertConfig {
         }
     }
 
-    /// Checks that the sizes make a network.
+    /// Checks that the sizes are consistent.
     pub fn check_sizes(&self) -> Result<()> {
         let sizes = [
             ("vocab_size", self.vocab_size),
@@ -256,7 +256,7 @@ impl BertConfig {
         }
     }
 
-    /// Checks that the weights of a scope have the shapes that the config names; the pooler may be missing.
+    /// Checks the shapes of the weights under `scope`; the pooler may be missing.
     pub fn check(&self, parameters: &Parameters, scope: &str) -> Result<()> {
         self.check_sizes()?;
         let has_pooler = parameters.find(&format!("{scope}pooler.weight")).is_ok();
@@ -268,7 +268,7 @@ impl BertConfig {
         Ok(())
     }
 
-    /// Checks that the model knows the pieces and types of sequences and has places enough for them.
+    /// Checks that wordpieces, token types and lengths of sequences are within the limits of the model.
     pub fn check_sequences(&self, sequences: &Sequences) -> Result<()> {
         let greatest = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0) as usize;
         let longest = sequences.segments.iter().map(|rows| rows.len()).max().unwrap_or(0);
@@ -291,7 +291,7 @@ impl BertConfig {
         }
     }
 
-    /// The vector of each piece, `[rows, hidden]`; with dropout where there is a generator.
+    /// Wordpiece vectors, `[rows, hidden]`; dropout is applied if `rng` is given.
     pub fn forward(
         &self,
         tape: &mut Tape<'_>,
@@ -326,7 +326,7 @@ impl BertConfig {
         Ok(rows)
     }
 
-    /// The vector of each sequence by the pooler, from the vectors of its pieces: `[rows, hidden]` to `[sequences, hidden]`.
+    /// Pooler: from wordpiece vectors `[rows, hidden]` to one vector per sequence, `[sequences, hidden]`.
     pub fn pool(&self, tape: &mut Tape<'_>, scope: &str, rows: Var, segments: &Segments) -> Result<Var> {
         let first = tape.gather(rows, segments.iter().map(|rows| rows.start as u32).collect());
         let pooled = linear(tape, &format!("{scope}pooler"), first)?;
@@ -364,7 +364,7 @@ pub(crate) mod tests {
     use crate::autograd::differences::{check, drawn};
     use crate::models::bert::infer::{BertEncoder, Pooling};
 
-    /// A small model with weights that are not near 0.
+    /// A small model with weights far enough from 0.
     pub(crate) fn drawn_model(n_layers: usize, activation: Activation) -> (BertConfig, Parameters) {
         let json = format!(
             r#"{{"vocab_size": 11, "hidden_size": 12, "num_hidden_layers": {n_layers}, "num_attention_heads": 3,
@@ -403,8 +403,8 @@ pub(crate) mod tests {
             let mut tape = Tape::new(&parameters);
             let output = config.forward(&mut tape, "", &sequences, Some(&mut SplitMix64::new(2))).unwrap();
             let value = tape.value(output).clone();
-            let slopes = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
-            (value, tape.backward(output, slopes))
+            let gradients = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
+            (value, tape.backward(output, gradients))
         };
         let ((value, gradients), (near, near_gradients)) = (run(&single), run(&brain));
         assert!(far(&value, &near) < 0.02, "{}", far(&value, &near));
@@ -412,7 +412,7 @@ pub(crate) mod tests {
             let Some((gradient, near)) = gradients.of(row).zip(near_gradients.of(row)) else { continue };
             let n_rows = parameters.at(row).n_rows;
             let (gradient, near) = (&gradient.to_matrix(n_rows), &near.to_matrix(n_rows));
-            // What is added to all keys alike changes nothing, so a third of this gradient is what rounding leaves.
+            // A constant added to all keys cancels in the softmax, so a third of this gradient is rounding error.
             let limit = if name.ends_with("attention.input.bias") { 0.5 } else { 0.1 };
             assert!(far(gradient, near) < limit, "{name}: {}", far(gradient, near));
         }
@@ -420,11 +420,11 @@ pub(crate) mod tests {
             BertEncoder::new(config, &parameters, "").unwrap().encode_pooled(&sequences, Pooling::Mean).unwrap()
         };
         assert!(far(&encoded(&single), &encoded(&brain)) < 0.02);
-        // A sequence has the same vector alone.
+        // The vector of a sequence is the same when it is encoded alone.
         let encoder = BertEncoder::new(&brain, &parameters, "").unwrap();
         let alone = encoder.encode_pooled(&sequences.slice(1..2), Pooling::Mean).unwrap();
         assert_eq!(alone.values, encoded(&brain).row(1));
-        // What was not asked for is not written.
+        // Default values are not written.
         assert!(!serde_json::to_string(&single).unwrap().contains("compute"));
         assert!(serde_json::to_string(&brain).unwrap().contains(r#""compute":"bf16""#));
     }

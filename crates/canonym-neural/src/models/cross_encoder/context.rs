@@ -1,8 +1,8 @@
-//! A mention with the text around it, as a BERT reads it: `[CLS] left [Ms] mention [Me] right [SEP]`.
+//! Input of a mention in context: `[CLS] left [Ms] mention [Me] right [SEP]`.
 //!
-//! The dual encoder of one mention (Bhowmik et al. 2021) and cross-encoders (Logeswaran et al. 2019) read mentions so. Left text, mention
-//! and right text are divided apart, so borders of the mention are borders of pieces. The two marks are pieces of the vocabulary;
-//! [`add_marks`] appends them where a checkpoint has none.
+//! Used by the single-mention dual encoder (Bhowmik et al. 2021) and by cross-encoders (Logeswaran et al. 2019). Left context, mention and
+//! right context are tokenised separately, so mention boundaries are wordpiece boundaries. The two markers are in the vocabulary;
+//! [`add_marks`] appends them if a checkpoint lacks them.
 //!
 //! ```
 //! use canonym_neural::models::cross_encoder::context::marked_window;
@@ -23,37 +23,37 @@ use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tokenizer::{BEHIND, FIRST, Pieces};
 
-/// The piece before a mention.
+/// Marker before a mention.
 pub const BEGIN: &str = "[Ms]";
 
-/// The piece behind a mention.
+/// Marker after a mention.
 pub const END: &str = "[Me]";
 
-/// The longest window that is usual, in pieces.
+/// Default window length, in wordpieces.
 pub const N_PIECES: usize = 128;
 
-/// Pieces of a window that are no text: `[CLS]`, `[SEP]` and both marks.
+/// Special tokens of a window: `[CLS]`, `[SEP]` and both markers.
 const N_MARKS: usize = 4;
 
-/// Bytes of text that are divided at first for each piece that is looked for.
+/// Initial number of bytes to tokenise per requested wordpiece.
 const BYTES_A_PIECE: usize = 8;
 
-/// Bytes that are divided at most for each piece: what stands further away, behind blanks or within endless words, is not looked for.
+/// Maximum number of bytes to tokenise per requested wordpiece. This bounds the time on long runs of white space or very long words.
 const MOST_BYTES_A_PIECE: usize = 64;
 
 /// A mention in its context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkedWindow {
-    /// Rows of the vocabulary, from `[CLS]` to `[SEP]`.
+    /// `input_ids` from `[CLS]` to `[SEP]`.
     pub rows: Vec<u32>,
-    /// The place in `rows` of the first piece of the mention, behind `[Ms]`.
+    /// Index in `rows` of the first wordpiece of the mention, after `[Ms]`.
     pub first: usize,
-    /// The place of its last piece, before `[Me]`.
+    /// Index in `rows` of its last wordpiece, before `[Me]`.
     pub last: usize,
 }
 
-/// Appends the marks to a vocabulary and their embeddings to the encoder of a scope, drawn as BERT draws them; does nothing where they
-/// exist. For several encoders of one vocabulary it is called once a scope.
+/// Adds the markers to the vocabulary, and randomly initialised embeddings to the encoder under `scope`, if they are missing. Call it once
+/// per scope for encoders that share a vocabulary.
 pub fn add_marks(
     (config, pieces): (&mut BertConfig, &mut Pieces),
     scope: &str,
@@ -63,7 +63,7 @@ pub fn add_marks(
     [BEGIN, END].into_iter().for_each(|mark| _ = pieces.add(mark));
     let row = parameters.find(&format!("{scope}embedding.word"))?;
     let table = parameters.at_mut(row);
-    // A checkpoint may have embeddings that no piece uses; the marks take those first.
+    // A checkpoint may have unused embedding rows; the markers take those first.
     let n_new = pieces.len().saturating_sub(table.n_rows) * table.n_cols;
     if n_new > 0 {
         let mut values = std::mem::take(&mut table.values);
@@ -74,9 +74,9 @@ pub fn add_marks(
     Ok(())
 }
 
-/// The pieces around a mention, at most `n_pieces` (and at least 5) with the mention in their middle. What one side does not need is
-/// left to the other. Of a mention that is longer the first pieces are kept; one without pieces is the unknown piece. `span` is in
-/// bytes; of a discontinuous mention it is the hull.
+/// A window of at most `n_pieces` (at least 5) wordpieces centred on a mention. If one side of the context is short, the other gets the
+/// remaining space. A mention that is too long is truncated at the end; one without wordpieces becomes `[UNK]`. `span` is in bytes; for a
+/// discontinuous mention it is the hull.
 pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: usize) -> Result<MarkedWindow> {
     let outside = || Error::invalid(format!("the text has no mention at {}..{}", span.start, span.end));
     let mention = text.get(span.clone()).ok_or_else(outside)?;
@@ -105,7 +105,7 @@ pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: 
     Ok(MarkedWindow { rows, first: place, last: place + mention.len() - 1 })
 }
 
-/// The first `n` pieces of a text.
+/// The first `n` wordpieces of a text.
 fn from_left(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
     let mut rows = divided(pieces, text, n, |size| {
         let stretch = &text[..text.floor_char_boundary(size)];
@@ -115,7 +115,7 @@ fn from_left(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
     rows
 }
 
-/// The last `n` pieces of a text.
+/// The last `n` wordpieces of a text.
 fn from_right(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
     let mut rows = divided(pieces, text, n, |size| {
         let stretch = &text[text.ceil_char_boundary(text.len() - size)..];
@@ -125,8 +125,8 @@ fn from_right(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
     rows
 }
 
-/// The pieces of a stretch of a text that has at least `n` of them, where one does. `cut` gives the stretch of a size, and the part of it
-/// whose words are those of the text because it is cut at a blank.
+/// Tokenises only as much of a text as yields `n` wordpieces. `cut` returns a stretch of a given size, and the part of it that is cut at
+/// white space and therefore consists of whole words.
 fn divided<'a>(pieces: &Pieces, text: &str, n: usize, cut: impl Fn(usize) -> (&'a str, Option<&'a str>)) -> Vec<u32> {
     let mut size = n * BYTES_A_PIECE;
     while n > 0 && size < text.len() {
@@ -160,7 +160,7 @@ mod tests {
         Pieces::from_lines(WORDS).unwrap()
     }
 
-    /// The window with the mention in brackets of its own.
+    /// The window as text, with its special tokens.
     fn shown(text: &str, mention: &str, n_pieces: usize) -> String {
         let start = text.find(mention).unwrap();
         let pieces = pieces();
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(shown(text, "Acute", 128), "[CLS] [Ms] acute [Me] α [UNK] in ##flam , liver failure [SEP]");
         assert_eq!(shown(text, "failure", 9), "[CLS] in ##flam , liver [Ms] failure [Me] [SEP]");
         assert_eq!(shown("αliver", "liver", 128), "[CLS] α [Ms] liver [Me] [SEP]");
-        // The mention is divided by itself: within the word this would be a piece of the inside.
+        // The mention is tokenised separately; within the word, `s` would be a continuation wordpiece.
         assert_eq!(shown("livers", "s", 128), "[CLS] liver [Ms] [UNK] [Me] [SEP]");
     }
 
@@ -261,7 +261,7 @@ mod tests {
                 add_marks((config, &mut pieces), scope, &mut parameters, &mut rng).unwrap();
             }
         }
-        // The table had one row more than the vocabulary, which the first mark takes.
+        // The table had an unused row, which the first marker takes.
         assert_eq!((pieces.len(), pieces.find(BEGIN), pieces.find(END)), (12, Some(10), Some(11)));
         for (config, scope) in configs.iter().zip(["mention.", "entity."]) {
             config.check(&parameters, scope).unwrap();

@@ -1,4 +1,4 @@
-//! The cross-encoder for inference: the same scores as [`crate::models::cross_encoder`], without a tape, and the [`Reranker`] made of it.
+//! Cross-encoder inference: the same scores as [`crate::models::cross_encoder`], without a tape, and a [`Reranker`] that uses them.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::tensor::matrix::dot;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::{BEHIND, FIRST, Pieces};
 
-/// Pairs that are read together.
+/// Pairs per batch.
 const BATCH: usize = 512;
 
-/// Scores pairs of a mention in context and a name.
+/// Scores pairs of a mention in context and a concept name.
 #[derive(Debug)]
 pub struct PairScorer {
     config: CrossEncoderConfig,
@@ -30,7 +30,7 @@ pub struct PairScorer {
 }
 
 impl PairScorer {
-    /// A scorer with these weights and this vocabulary, which has to have the pieces that mark mentions.
+    /// Builds a scorer. The vocabulary must contain the mention markers.
     pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, pieces: &Pieces) -> Result<PairScorer> {
         config.check(parameters)?;
         [FIRST, BEHIND, BEGIN, END].into_iter().try_for_each(|piece| pieces.require(piece).map(drop))?;
@@ -43,7 +43,7 @@ impl PairScorer {
         })
     }
 
-    /// The score of each pair. It does not depend on the other pairs.
+    /// The score of each pair, independent of the other pairs.
     pub fn scores(&self, pairs: &Sequences) -> Result<Vec<f32>> {
         let mut scores = Vec::with_capacity(pairs.len());
         for first in (0..pairs.len()).step_by(BATCH) {
@@ -55,7 +55,7 @@ impl PairScorer {
     }
 }
 
-/// Orders candidates by the scores of a cross-encoder. Each candidate is read as the name that spoke for it, else by its preferred name.
+/// Reranks candidates by cross-encoder scores. A candidate is represented by its matched name, or by its preferred name if there is none.
 #[derive(Debug)]
 pub struct CrossEncoder {
     kb: Arc<KnowledgeBase>,
@@ -63,12 +63,12 @@ pub struct CrossEncoder {
 }
 
 impl CrossEncoder {
-    /// A reranker of candidates from `kb`.
+    /// A reranker for candidates from `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, scorer: Arc<PairScorer>) -> CrossEncoder {
         CrossEncoder { kb, scorer }
     }
 
-    /// The pairs of a mention and its candidates.
+    /// The input pairs of a mention and its candidates.
     fn pairs(&self, text: &str, span: std::ops::Range<usize>, candidates: &[Candidate]) -> Result<Sequences> {
         let mut pairs = Sequences::default();
         if candidates.is_empty() {
@@ -88,8 +88,8 @@ impl CrossEncoder {
 }
 
 impl Reranker for CrossEncoder {
-    /// Scores become the shares of a softmax over the candidates of a mention. Equal ones keep their order; none is dropped, and whether
-    /// a linker abstained stays as it was.
+    /// Replaces candidate scores by a softmax over the cross-encoder scores of each mention. The sort is stable, no candidate is dropped,
+    /// and `nil` does not change.
     fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()> {
         let fits = |(input, links): (&Marked<'_>, &Vec<Link>)| input.mentions.len() == links.len();
         if inputs.len() != links.len() || !inputs.iter().zip(links.iter()).all(fits) {
@@ -103,7 +103,7 @@ impl Reranker for CrossEncoder {
         let mut all: Vec<&mut Link> = links.iter_mut().flatten().collect();
         let mut first = 0;
         while first < all.len() {
-            // Mentions of about one batch at a time, so that memory is bounded by pairs and not by documents.
+            // Mentions in batches of about `BATCH` pairs, so that memory is bounded by pairs, not by documents.
             let mut n_pairs = 0;
             let until = |link: &&mut Link| {
                 n_pairs += link.candidates.len();
@@ -129,14 +129,14 @@ impl Reranker for CrossEncoder {
     }
 }
 
-/// Orders candidates by their scores, which become shares.
+/// Sorts candidates by score and sets their scores to softmax probabilities.
 fn order(candidates: &mut [Candidate], scores: &[f32]) {
     if candidates.is_empty() {
         return;
     }
-    let mut shares = scores.to_vec();
-    softmax(&mut shares);
-    candidates.iter_mut().zip(shares).for_each(|(candidate, share)| candidate.score = share);
+    let mut probabilities = scores.to_vec();
+    softmax(&mut probabilities);
+    candidates.iter_mut().zip(probabilities).for_each(|(candidate, share)| candidate.score = share);
     candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
 }
 

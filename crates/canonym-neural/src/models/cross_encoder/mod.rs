@@ -1,16 +1,16 @@
-//! A cross-encoder: mention in context and name of a concept are read together, and become one score.
+//! Cross-encoder: scores a mention in context and a concept name that are encoded together.
 //!
-//! Logeswaran et al., "Zero-Shot Entity Linking by Reading Entity Descriptions", ACL 2019, with names in the place of descriptions, as
-//! Bhowmik et al. 2021 compare with. Shapes for `n` pairs of a mention and a name:
+//! Logeswaran et al., "Zero-Shot Entity Linking by Reading Entity Descriptions", ACL 2019, with names instead of descriptions, like the
+//! cross-encoder baseline of Bhowmik et al. 2021. Shapes for `n` pairs of a mention and a name:
 //!
 //! ```text
 //! [CLS] left [Ms] mention [Me] right [SEP]    type 0, at most n_pieces
-//! name [SEP]                                  type 1, at most a quarter of that
-//! BERT, its pooler      [n, hidden]           dropout while it is trained
+//! name [SEP]                                  type 1, at most n_pieces / 4
+//! BERT with pooler      [n, hidden]           dropout during training
 //! linear layer          [n, 1]
 //! ```
 //!
-//! Differences: the paper does not say how long the two parts are together; here each has its own limit.
+//! Difference: the paper gives no length limits of the two parts; here each part has its own.
 
 pub mod context;
 pub mod infer;
@@ -26,19 +26,19 @@ use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tokenizer::{BEHIND, Pieces};
 
-/// The scope of the encoder.
+/// Scope of the encoder weights.
 pub const SCOPE: &str = "bert.";
 
-/// The weight and the bias of the last layer.
+/// Weight and bias of the output layer.
 pub const HEAD: [&str; 2] = ["head.weight", "head.bias"];
 
-/// The shape of the model.
+/// Model configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossEncoderConfig {
-    /// The encoder.
+    /// Configuration of the encoder.
     pub bert: BertConfig,
-    /// Pieces of a mention and its context at most; of a name a quarter.
+    /// Maximum number of wordpieces of a mention with its context; names get a quarter of that.
     #[serde(default = "n_pieces")]
     pub n_pieces: usize,
 }
@@ -48,12 +48,12 @@ fn n_pieces() -> usize {
 }
 
 impl CrossEncoderConfig {
-    /// Pieces of a name at most, its `[SEP]` included.
+    /// Maximum number of wordpieces of a name, including `[SEP]`.
     pub fn n_name_pieces(&self) -> usize {
         (self.n_pieces / 4).max(2)
     }
 
-    /// The second part of a pair: a name, cut where it is too long, and `[SEP]`.
+    /// Second part of a pair: the name, truncated if it is too long, and `[SEP]`.
     pub fn name_rows(&self, pieces: &Pieces, name: &str) -> Result<Vec<u32>> {
         let mut rows = pieces.rows(name);
         rows.truncate(self.n_name_pieces() - 1);
@@ -61,7 +61,7 @@ impl CrossEncoderConfig {
         Ok(rows)
     }
 
-    /// Adds weights to start from where `parameters` has none of that name: those of BERT, and a last layer.
+    /// Initialises the weights that `parameters` lacks.
     pub fn init(&self, parameters: &mut Parameters, rng: &mut SplitMix64) {
         self.bert.init(parameters, SCOPE, rng);
         let width = self.bert.hidden_size;
@@ -73,7 +73,7 @@ impl CrossEncoderConfig {
         }
     }
 
-    /// Checks that there are places enough for both parts of a pair, and two types for them.
+    /// Checks that both parts of a pair fit the position embeddings, and that there are two token types.
     pub fn check_sizes(&self) -> Result<()> {
         self.bert.check_sizes()?;
         let (longest, n_places) = (self.n_pieces + self.n_name_pieces(), self.bert.max_position_embeddings);
@@ -88,19 +88,19 @@ impl CrossEncoderConfig {
         }
     }
 
-    /// Checks that the weights have the shapes that the config names.
+    /// Checks the shapes of the weights.
     pub fn check(&self, parameters: &Parameters) -> Result<()> {
         self.check_sizes()?;
         self.bert.check(parameters, SCOPE)?;
         let width = self.bert.hidden_size;
-        // Without a pooler the encoder is one of words alone.
+        // The pooler is optional in BERT but required here.
         parameters.shaped(&format!("{SCOPE}pooler.weight"), width, width)?;
         parameters.shaped(HEAD[0], width, 1)?;
         parameters.shaped(HEAD[1], 1, 1)?;
         Ok(())
     }
 
-    /// The score of each pair, `[pairs, 1]`; with dropout where there is a generator.
+    /// The score of each pair, `[pairs, 1]`; dropout is applied if `rng` is given.
     pub fn forward(&self, tape: &mut Tape<'_>, pairs: &Sequences, mut rng: Option<&mut SplitMix64>) -> Result<Var> {
         let rows = self.bert.forward(tape, SCOPE, pairs, rng.as_deref_mut())?;
         let pooled = self.bert.pool(tape, SCOPE, rows, pairs.segments())?;
@@ -119,7 +119,7 @@ pub(crate) mod tests {
     use crate::tensor::elementwise::Activation;
     use crate::tokenizer::{FIRST, UNKNOWN};
 
-    /// A vocabulary of eleven pieces, and a small model with weights that are not near 0.
+    /// A vocabulary of eleven wordpieces, and a small model with weights far enough from 0.
     pub(crate) fn drawn_cross_encoder() -> (CrossEncoderConfig, Parameters, Pieces) {
         let (bert, drawn_bert) = drawn_model(1, Activation::Gelu);
         let mut parameters = Parameters::default();

@@ -1,4 +1,4 @@
-//! The dual encoder without a tape: the same numbers as [`crate::models::dual_encoder`], faster.
+//! Dual-encoder inference: the same results as [`crate::models::dual_encoder`], without a tape.
 
 use canonym_core::Result;
 
@@ -9,13 +9,13 @@ use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
-/// Pieces of windows that are encoded together, so that what is kept of them stays small.
+/// Maximum number of wordpieces per batch of windows, which bounds memory.
 const PIECES: usize = 1 << 14;
 
-/// Reads texts and names.
+/// Encodes texts and names.
 #[derive(Debug)]
 pub struct DualEncoder {
-    /// The shape of the model.
+    /// Model configuration.
     pub config: DualEncoderConfig,
     texts: BertEncoder,
     names: BertEncoder,
@@ -29,7 +29,7 @@ struct Linear {
     bias: Vec<f32>,
 }
 
-/// The vectors of all pieces of windows.
+/// Wordpiece vectors of a batch of windows.
 #[derive(Debug)]
 pub struct Read {
     rows: Matrix,
@@ -51,7 +51,7 @@ impl Linear {
 }
 
 impl DualEncoder {
-    /// The encoder that weights make.
+    /// Builds an encoder from its weights.
     pub fn new(config: &DualEncoderConfig, parameters: &Parameters) -> Result<DualEncoder> {
         config.check(parameters)?;
         let linear = |wanted: bool, name: &str| wanted.then(|| Linear::of(parameters, name)).transpose();
@@ -64,19 +64,19 @@ impl DualEncoder {
         })
     }
 
-    /// The width of vectors.
+    /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.config.bert.hidden_size
     }
 
-    /// The vectors of names, each a sequence from `[CLS]` to `[SEP]`.
+    /// Embeddings of names, each a sequence from `[CLS]` to `[SEP]`.
     pub fn encode_names<T: AsRef<[u32]>>(&self, names: &[T]) -> Result<Matrix> {
         let pooling = match self.config.name {
             NameVector::Pooler => Pooling::Pooler,
             NameVector::First => Pooling::First,
             NameVector::Mean | NameVector::Direction => Pooling::Mean,
         };
-        // Sequences of like length fill tiles evenly.
+        // Sequences of similar length fill tiles evenly.
         let mut order: Vec<usize> = (0..names.len()).collect();
         order.sort_by_key(|row| names[*row].as_ref().len());
         let sorted = Sequences::pack(order.iter().map(|row| names[*row].as_ref()));
@@ -92,13 +92,13 @@ impl DualEncoder {
         Ok(vectors)
     }
 
-    /// Reads windows.
+    /// Encodes windows.
     pub fn read<T: AsRef<[u32]>>(&self, windows: &[T]) -> Result<Read> {
         let sequences = Sequences::pack(windows.iter().map(AsRef::as_ref));
         Ok(Read { rows: self.texts.encode(&sequences)?, segments: sequences.segments().clone() })
     }
 
-    /// The vectors of mentions in windows that were read: window, first and last place of each.
+    /// Embeddings of mentions in encoded windows, each given by window, first and last row.
     pub fn mention_vectors(&self, read: &Read, mentions: &[(usize, usize, usize)]) -> Matrix {
         let dim = self.dim();
         let mut values = Vec::new();
@@ -126,8 +126,8 @@ impl DualEncoder {
         }
     }
 
-    /// The vectors of mentions, each given by its window and its first and last place there, in order. Windows are read in groups, so that
-    /// many can be given.
+    /// Embeddings of mentions, each given by window, first and last row, in order. Windows are encoded in batches, so their number is not
+    /// limited.
     pub fn encode_mentions<T: AsRef<[u32]>>(
         &self,
         windows: &[T],
@@ -160,7 +160,7 @@ impl DualEncoder {
         Ok(vectors)
     }
 
-    /// Three scores for each piece of each window, `[CLS]` and `[SEP]` left out; nothing where the model does not search.
+    /// Three scores per wordpiece of each window, without `[CLS]` and `[SEP]`; empty if the model has no span search.
     pub fn span_scores(&self, read: &Read) -> Vec<Vec<f32>> {
         let Some(spans) = &self.spans else { return vec![Vec::new(); read.segments.len()] };
         let scores = spans.apply(&read.rows);
@@ -169,7 +169,7 @@ impl DualEncoder {
     }
 }
 
-/// Stretches of windows that have no more than [`PIECES`] together, or are one.
+/// Splits windows into ranges of at most [`PIECES`] wordpieces; a longer window is a range of its own.
 pub(crate) fn groups<T: AsRef<[u32]>>(windows: &[T]) -> Vec<std::ops::Range<usize>> {
     let mut groups = Vec::new();
     let (mut start, mut n_pieces) = (0, 0);

@@ -1,21 +1,21 @@
-//! The dual encoder: mentions in their text and concepts by their names become vectors, and their product says how well they fit.
+//! Dual encoder: embeds mentions in context and concept names separately; their inner product is the score.
 //!
-//! Bhowmik, Stratos and de Melo, "Fast and Effective Biomedical Entity Linking Using a Dual Encoder", LOUHI 2021. One encoder reads texts,
-//! one reads names; both are BERTs with weights of their own. The collective model reads a text once for all of its mentions:
+//! Bhowmik, Stratos and de Melo, "Fast and Effective Biomedical Entity Linking Using a Dual Encoder", LOUHI 2021. Texts and names have
+//! separate BERT encoders. The collective model encodes a text once for all of its mentions:
 //!
 //! ```text
-//! text      [rows, hidden]       the vector of each piece of `[CLS] … [SEP]`
-//! mention   [mentions, hidden]   from its first and last piece by a linear layer (equation 1), or the mean of its pieces (section 3.4)
-//! name      [names, hidden]      the pooler over `[CLS] … [SEP]`
-//! score     [mentions, names]    the inner product
-//! spans     [rows, 3]            what speaks for a mention that begins, ends, goes on here (equation 4); or tags O, B, I
+//! text      [rows, hidden]       wordpiece vectors of `[CLS] … [SEP]`
+//! mention   [mentions, hidden]   linear layer over first and last wordpiece (equation 1), or mean of its wordpieces (section 3.4)
+//! name      [names, hidden]      pooler output of `[CLS] … [SEP]`
+//! score     [mentions, names]    inner product
+//! spans     [rows, 3]            scores of begin, end and inside (equation 4), or of the tags O, B, I
 //! ```
 //!
-//! The logit of a span is the begin of its first piece, the end of its last and the sum of all its pieces' insides. The single-mention
-//! model reads a window of text for each mention, marked by `[Ms]` and `[Me]`, and takes the first vector.
+//! The logit of a span is the begin score of its first wordpiece, plus the end score of its last, plus the inside scores of all its
+//! wordpieces. The single-mention model encodes a window for each mention, marked by `[Ms]` and `[Me]`, and uses the `[CLS]` vector.
 //!
-//! Different from the paper: the layer of equation 1 begins as the mean of both ends, not at random, so that what the encoders know of names
-//! counts from the first step; `[CLS]` and `[SEP]` are in no span.
+//! Differences from the paper: the layer of equation 1 is initialised as the mean of both boundary tokens, so that pre-trained name
+//! similarity is available from the first step; spans never contain `[CLS]` or `[SEP]`.
 
 pub mod infer;
 pub mod spans;
@@ -33,101 +33,101 @@ use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
-/// Before the names of the weights of the encoder of texts.
+/// Scope of the text encoder's weights.
 pub const TEXT: &str = "text.";
 
-/// Before those of the encoder of names.
+/// Scope of the name encoder's weights.
 pub const NAME: &str = "name.";
 
-/// The layer that makes one vector of both ends of a mention.
+/// Linear layer over the boundary tokens of a mention.
 pub const ENDS: &str = "mention";
 
-/// The layer that scores begins, ends and insides of mentions, or tags.
+/// Linear layer of the span scores or tags.
 pub const SPANS: &str = "spans";
 
-/// The length of vectors of names that are but directions. Those of mentions have lengths of about 6, so shares of a softmax can be sharp.
+/// Norm of name vectors for [`NameVector::Direction`]. Mention vectors have norms around 6, so the softmax can be sharp.
 pub const NAME_LENGTH: f32 = 4.0;
 
-/// The deviation of weights of [`SPANS`] at first.
+/// Standard deviation of the initial weights of [`SPANS`].
 const DEVIATION: f32 = 0.02;
 
-/// The shape of the model.
+/// Model configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DualEncoderConfig {
-    /// The shape of both encoders.
+    /// Configuration of both encoders.
     pub bert: BertConfig,
-    /// How a mention becomes a vector.
+    /// How a mention is embedded.
     pub mention: MentionVector,
-    /// How a name becomes a vector.
+    /// How a name is embedded.
     pub name: NameVector,
-    /// How mentions are found; they have to be given where it is `None`.
+    /// How mentions are detected; `None` if they have to be given.
     pub search: Option<SpanSearch>,
 }
 
-/// How a mention becomes a vector.
+/// How a mention is embedded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MentionVector {
-    /// Its first and last piece, by a linear layer.
+    /// Linear layer over its first and last wordpiece.
     #[default]
     Ends,
-    /// The mean of its pieces.
+    /// Mean of its wordpieces.
     Mean,
-    /// The first piece of its window, which has markers around the mention.
+    /// `[CLS]` of a window with markers around the mention.
     First,
 }
 
-/// How a name becomes a vector.
+/// How a name is embedded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NameVector {
-    /// What the pooler makes of the first piece, as in the published code.
+    /// Pooler output, as in the published code.
     #[default]
     Pooler,
-    /// The first piece, as in the paper.
+    /// `[CLS]`, as in the paper.
     First,
-    /// The mean of its pieces, as encoders of sentences are trained.
+    /// Mean of its wordpieces, as in sentence encoders.
     Mean,
-    /// The mean of its pieces at length [`NAME_LENGTH`], so that no name is near to everything because it is long.
+    /// Mean of its wordpieces, scaled to norm [`NAME_LENGTH`], so that the norm of a name does not affect its rank.
     Direction,
 }
 
-/// How mentions are found.
+/// How mentions are detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanSearch {
-    /// Every span of at most so many pieces has a probability.
+    /// Scores all spans up to a maximum length.
     Exhaustive {
-        /// Pieces of a span at most.
+        /// Maximum number of wordpieces of a span.
         longest: usize,
     },
-    /// A tag for each word: outside, begin, inside.
+    /// Tags each word as outside, begin or inside.
     Tags,
 }
 
-/// The rows of a mention in a packed batch, both included.
+/// The rows of a mention in a packed batch, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The first row of its window.
+    /// First row of its window.
     pub window: usize,
-    /// The row of its first piece.
+    /// Row of its first wordpiece.
     pub first: usize,
-    /// The row of its last piece.
+    /// Row of its last wordpiece.
     pub last: usize,
 }
 
-/// What the encoder of texts makes of windows.
+/// Outputs of the text encoder.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
-    /// The vector of each mention.
+    /// Mention embeddings, `[mentions, hidden]`.
     pub mentions: Option<Var>,
-    /// Three scores for each piece, where mentions are searched for.
+    /// Three scores per wordpiece, if the model has a span search.
     pub spans: Option<Var>,
 }
 
 impl DualEncoderConfig {
-    /// Adds weights to start from where `parameters` has none of that name, and takes away poolers that are not used.
+    /// Initialises the weights that `parameters` lacks, and removes unused poolers.
     pub fn init(&self, parameters: &mut Parameters, rng: &mut SplitMix64) {
         for (scope, pools) in [(TEXT, false), (NAME, self.name == NameVector::Pooler)] {
             self.bert.init(parameters, scope, rng);
@@ -151,7 +151,7 @@ impl DualEncoderConfig {
         }
     }
 
-    /// Checks that weights have the shapes that the config names.
+    /// Checks the shapes of the weights.
     pub fn check(&self, parameters: &Parameters) -> Result<()> {
         let dim = self.bert.hidden_size;
         self.bert.check(parameters, TEXT)?;
@@ -175,7 +175,7 @@ impl DualEncoderConfig {
         Ok(())
     }
 
-    /// The vectors of mentions in packed windows, and the scores of pieces.
+    /// Mention embeddings and span scores of packed windows.
     pub fn read_windows(
         &self,
         tape: &mut Tape<'_>,
@@ -210,7 +210,7 @@ impl DualEncoderConfig {
         Ok(Seen { mentions: Some(mentions), spans })
     }
 
-    /// The vectors of names, `[sequences, hidden]`.
+    /// Name embeddings, `[sequences, hidden]`.
     pub fn read_names(&self, tape: &mut Tape<'_>, names: &Sequences, rng: Option<&mut SplitMix64>) -> Result<Var> {
         let rows = self.bert.forward(tape, NAME, names, rng)?;
         match self.name {
@@ -219,9 +219,9 @@ impl DualEncoderConfig {
             NameVector::Mean => Ok(tape.segment_mean(rows, &Arc::new(names.segments().clone()))),
             NameVector::Direction => {
                 let means = tape.segment_mean(rows, &Arc::new(names.segments().clone()));
-                let directions = tape.directions(means);
-                let n_values = tape.value(directions).values.len();
-                Ok(tape.scale(directions, vec![NAME_LENGTH; n_values]))
+                let l2_normalised = tape.l2_normalised(means);
+                let n_values = tape.value(l2_normalised).values.len();
+                Ok(tape.scale(l2_normalised, vec![NAME_LENGTH; n_values]))
             }
         }
     }
@@ -240,7 +240,7 @@ pub(crate) mod tests {
     use crate::models::bert::tests::drawn_model;
     use crate::tensor::elementwise::Activation;
 
-    /// A small model with weights that are not near 0.
+    /// A small model with weights far enough from 0.
     pub(crate) fn drawn(
         mention: MentionVector,
         name: NameVector,

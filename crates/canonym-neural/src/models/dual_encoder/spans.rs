@@ -1,39 +1,39 @@
-//! From three scores a piece to mentions: every span has a probability, or every word a tag.
+//! Mentions from three scores per wordpiece: exhaustive span scoring or BIO tags.
 //!
-//! The logit of a span from piece `s` to piece `e` is `begin(s) + end(e) + Σ inside(s..=e)` (Bhowmik et al. 2021, equation 4).
+//! The logit of a span from wordpiece `s` to wordpiece `e` is `begin(s) + end(e) + Σ inside(s..=e)` (Bhowmik et al. 2021, equation 4).
 
 use crate::tensor::elementwise::softmax;
 
-/// The columns of the scores of a piece.
+/// Score columns per wordpiece.
 const BEGIN: usize = 0;
 const END: usize = 1;
 const INSIDE: usize = 2;
 
-/// The tags, in the order of their scores.
+/// Tag indices, in score order: outside of mentions.
 pub const OUTSIDE_TAG: usize = 0;
-/// The first word of a mention.
+/// First word of a mention.
 pub const BEGIN_TAG: usize = 1;
-/// A later word of a mention.
+/// Later word of a mention.
 pub const INSIDE_TAG: usize = 2;
 
-/// A span of pieces that may be a mention, both ends included.
+/// A span of wordpieces, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// Its first piece.
+    /// First wordpiece.
     pub first: usize,
-    /// Its last piece.
+    /// Last wordpiece.
     pub last: usize,
-    /// The probability that it is a mention.
+    /// Probability that it is a mention.
     pub probability: f32,
 }
 
-/// The probability that a logit stands for.
+/// Logistic function.
 pub fn sigmoid(logit: f32) -> f32 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// Tells of every span of at most `longest` pieces its logit; `scores` has three values a piece, those of one window without `[CLS]` and
-/// `[SEP]`. Spans come in the order of their first and then of their last piece.
+/// Calls `tell` with first wordpiece, last wordpiece and logit of every span up to `longest` wordpieces, ordered by first, then last.
+/// `scores` has three values per wordpiece of one window, without `[CLS]` and `[SEP]`.
 pub fn each_span(scores: &[f32], longest: usize, mut tell: impl FnMut(usize, usize, f32)) {
     let n = scores.len() / 3;
     for first in 0..n {
@@ -45,19 +45,19 @@ pub fn each_span(scores: &[f32], longest: usize, mut tell: impl FnMut(usize, usi
     }
 }
 
-/// The number of spans that [`each_span`] tells of.
+/// Number of spans that [`each_span`] visits.
 pub fn n_spans(n_pieces: usize, longest: usize) -> usize {
     (0..n_pieces).map(|first| longest.min(n_pieces - first)).sum()
 }
 
-/// Adds to the gradient of scores those of the logits of all spans, in the order of [`each_span`].
-pub fn each_span_back(slopes: &[f32], longest: usize, gradient: &mut [f32]) {
+/// Backward pass of [`each_span`]: accumulates the gradients of span logits, in its order, into the gradient of the scores.
+pub fn each_span_back(gradients: &[f32], longest: usize, gradient: &mut [f32]) {
     let n = gradient.len() / 3;
-    let mut slopes = slopes.iter();
-    // A span adds to the insides of all its pieces: at each border the sum of those that begin or have ended is noted.
+    let mut gradients = gradients.iter();
+    // A span contributes to the inside scores of all its wordpieces, so differences are stored at its boundaries and summed up afterwards.
     let mut change = vec![0.0f32; n + 1];
     for first in 0..n {
-        for (last, slope) in (first..n.min(first + longest)).zip(slopes.by_ref()) {
+        for (last, slope) in (first..n.min(first + longest)).zip(gradients.by_ref()) {
             gradient[3 * first + BEGIN] += slope;
             gradient[3 * last + END] += slope;
             change[first] += slope;
@@ -71,7 +71,7 @@ pub fn each_span_back(slopes: &[f32], longest: usize, gradient: &mut [f32]) {
     }
 }
 
-/// The spans of a window whose probability is `least` or more, in the order of [`each_span`].
+/// Spans with probability of at least `least`, in the order of [`each_span`].
 pub fn likely_spans(scores: &[f32], longest: usize, least: f32) -> Vec<Found> {
     let mut found = Vec::new();
     each_span(scores, longest, |first, last, logit| {
@@ -83,8 +83,8 @@ pub fn likely_spans(scores: &[f32], longest: usize, least: f32) -> Vec<Found> {
     found
 }
 
-/// The mentions that the best tags make, with the least probability of their tags; `begins_word` says of each piece whether a word begins
-/// there. An inside without a begin before it begins a mention.
+/// Mentions from the best tag of each word; the probability is the minimum over its tags. `begins_word` tells for each wordpiece whether it
+/// starts a word. An inside tag without a preceding begin starts a mention.
 pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut is_open = false;
@@ -113,7 +113,7 @@ pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
     found
 }
 
-/// Of spans that overlap the most likely ones; of equal ones the first. Rows of `found`, in order.
+/// Greedy non-maximum suppression by probability; the first wins a tie. Returns rows of `found`, in order.
 pub fn flat(found: &[Found]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by(|left, right| found[*right].probability.total_cmp(&found[*left].probability).then(left.cmp(right)));
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::tensor::random::{self, SplitMix64};
 
-    /// Begins, ends and insides of three pieces.
+    /// Begin, end and inside scores of three wordpieces.
     const SCORES: [f32; 9] = [0.1, 0.0, 1.0, 0.2, 0.5, -1.0, 0.3, -0.5, 2.0];
 
     #[test]
@@ -157,17 +157,17 @@ mod tests {
     fn the_gradient_of_scores_is_that_of_differences() {
         let mut rng = SplitMix64::new(7);
         let scores: Vec<f32> = (0..21).map(|_| random::normal(&mut rng)).collect();
-        let slopes: Vec<f32> = (0..n_spans(7, 3)).map(|_| random::normal(&mut rng)).collect();
+        let gradients: Vec<f32> = (0..n_spans(7, 3)).map(|_| random::normal(&mut rng)).collect();
         let value = |scores: &[f32]| {
             let (mut sum, mut row) = (0.0f64, 0);
             each_span(scores, 3, |_, _, logit| {
-                sum += f64::from(logit) * f64::from(slopes[row]);
+                sum += f64::from(logit) * f64::from(gradients[row]);
                 row += 1;
             });
             sum
         };
         let mut gradient = vec![0.0; 21];
-        each_span_back(&slopes, 3, &mut gradient);
+        each_span_back(&gradients, 3, &mut gradient);
         for (at, own) in gradient.iter().enumerate() {
             let moved = |by: f32| {
                 let mut moved = scores.clone();
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn tags_make_mentions_and_pieces_inside_words_follow() {
-        // O, B, its second piece, I, O, I, B.
+        // O, B, continuation wordpiece of B, I, O, I, B.
         let best = [0, 1, 0, 2, 0, 2, 1];
         let scores: Vec<f32> =
             best.iter().flat_map(|best| [0, 1, 2].map(|tag| if tag == *best { 2.0 } else { 0.0 })).collect();

@@ -1,7 +1,7 @@
-//! From a text to the sequences that the encoder of texts reads, and back from pieces to bytes.
+//! Splits texts into windows for the text encoder, and maps wordpieces back to bytes.
 //!
-//! A text that is too long is read in windows. They end where sentences end and overlap; a mention is decided in the window where most text
-//! stands around it. The published protocol, which cuts a text behind every eighth mention, is there for comparison.
+//! Long texts are read in overlapping windows that end at sentence boundaries; a mention is taken from the window with the most context
+//! around it. The published protocol, which ends a window after every eighth mention, is available for comparison.
 
 use std::ops::Range;
 
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 use crate::models::cross_encoder::context::{MarkedWindow, marked_window};
 use crate::tokenizer::{BEHIND, FIRST, Piece, Pieces};
 
-/// How texts are divided.
+/// How texts are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WindowConfig {
-    /// Pieces of a window at most, `[CLS]` and `[SEP]` included.
+    /// Maximum number of wordpieces of a window, including `[CLS]` and `[SEP]`.
     pub pieces: usize,
-    /// Pieces that a window shares with the one before, where both end at ends of sentences; at most half a window.
+    /// Overlap with the previous window, in wordpieces of whole sentences; at most half a window.
     pub overlap: usize,
-    /// Where it is given, a window ends behind so many mentions, as published; it needs mentions that are given.
+    /// Number of mentions after which a window ends, as published; requires given mentions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mentions: Option<usize>,
-    /// Whether each mention has a window of its own, with markers around it.
+    /// Whether each mention gets its own window, with markers around it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub marked: bool,
 }
@@ -35,44 +35,44 @@ impl Default for WindowConfig {
     }
 }
 
-/// A text as sequences.
+/// A text split into windows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Windows {
-    /// The rows of each window, from `[CLS]` to `[SEP]`.
+    /// `input_ids` of each window, from `[CLS]` to `[SEP]`.
     pub rows: Vec<Vec<u32>>,
-    /// The pieces of the text that each window holds; its first piece is at place 1. Empty where windows are marked.
+    /// Range of wordpieces of each window; the first is at position 1. Empty for marked windows.
     pub ranges: Vec<Range<usize>>,
-    /// The pieces of the text. Empty where windows are marked.
+    /// Wordpieces of the text. Empty for marked windows.
     pub pieces: Vec<Piece>,
-    /// Where each mention stands; `None` where its text has no pieces. A marked one always stands somewhere.
+    /// Position of each mention; `None` if it has no wordpieces. Always set for marked windows.
     pub places: Vec<Option<InWindow>>,
 }
 
-/// A mention in a window, both ends included; places count from 0, which is `[CLS]`.
+/// A mention in a window, both ends included; positions count from 0, which is `[CLS]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InWindow {
-    /// The window.
+    /// Index of the window.
     pub window: usize,
-    /// The place of its first piece.
+    /// Position of its first wordpiece.
     pub first: usize,
-    /// The place of its last piece.
+    /// Position of its last wordpiece.
     pub last: usize,
 }
 
-/// Divides texts.
+/// Splits texts into windows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Windower {
     /// The vocabulary.
     pub pieces: Pieces,
-    /// How long windows are.
+    /// Window settings.
     pub config: WindowConfig,
-    // Private: rows of the vocabulary.
+    // Private: ids of `[CLS]` and `[SEP]`.
     first: u32,
     behind: u32,
 }
 
 impl Windower {
-    /// One with a vocabulary that has `[CLS]` and `[SEP]`.
+    /// Creates a windower; the vocabulary must contain `[CLS]` and `[SEP]`.
     pub fn new(pieces: Pieces, config: WindowConfig) -> Result<Windower> {
         if config.pieces < 8 || config.mentions == Some(0) {
             let message = format!("invalid windows: {} wordpieces and {:?} mentions", config.pieces, config.mentions);
@@ -83,7 +83,7 @@ impl Windower {
         Ok(Windower { pieces, config, first, behind })
     }
 
-    /// A name as a sequence, cut to `n_pieces`.
+    /// `input_ids` of a name, truncated to `n_pieces`.
     pub fn name(&self, name: &str, n_pieces: usize) -> Vec<u32> {
         let mut rows = vec![self.first];
         rows.extend(self.pieces.rows(name).into_iter().take(n_pieces.saturating_sub(2)));
@@ -91,7 +91,7 @@ impl Windower {
         rows
     }
 
-    /// The windows of a text with given mentions, whose ends are ends of pieces.
+    /// Windows of a text with given mentions, whose boundaries are wordpiece boundaries.
     pub fn with_mentions(&self, text: &str, mentions: &[Span]) -> Result<Windows> {
         if self.config.marked {
             return self.marked(text, mentions);
@@ -111,8 +111,8 @@ impl Windower {
         Ok(self.windows(pieces, ranges, places))
     }
 
-    /// The windows of a text whose mentions are to be found. `borders` are ends of pieces even so; there are none but where gold
-    /// boundaries may leak, as in the published evaluation.
+    /// Windows of a text for mention detection. `borders` become wordpiece boundaries; it is empty unless gold boundaries may leak, as in
+    /// the published evaluation.
     pub fn without_mentions(&self, text: &str, borders: &[Span]) -> Windows {
         let pieces = divide(&self.pieces, text, borders);
         let ranges = self.ranges(text, &pieces);
@@ -138,7 +138,7 @@ impl Windower {
         Ok(windows)
     }
 
-    /// Stretches of whole sentences that overlap.
+    /// Overlapping ranges of whole sentences.
     fn ranges(&self, text: &str, pieces: &[Piece]) -> Vec<Range<usize>> {
         let most = self.config.pieces - 2;
         if pieces.len() <= most {
@@ -156,13 +156,13 @@ impl Windower {
             if next == units.len() {
                 return ranges;
             }
-            // A unit has at most what a window has beside the overlap, so the next one always holds a new unit.
+            // A unit is at most as long as a window without the overlap, so every window contains a new unit.
             first = units[..next].partition_point(|unit| unit.start + overlap < end).max(first + 1);
         }
     }
 }
 
-/// Sentences as ranges of pieces; longer ones than `most` are cut.
+/// Sentences as ranges of wordpieces, cut at `most` wordpieces.
 fn units(text: &str, pieces: &[Piece], most: usize) -> Vec<Range<usize>> {
     let mut units = Vec::new();
     let mut start = 0;
@@ -182,7 +182,7 @@ fn units(text: &str, pieces: &[Piece], most: usize) -> Vec<Range<usize>> {
     units
 }
 
-/// The pieces of a text, no one of which crosses an end of a mention.
+/// Wordpieces of a text, split at mention boundaries.
 pub fn divide(pieces: &Pieces, text: &str, mentions: &[Span]) -> Vec<Piece> {
     let mut borders: Vec<usize> = mentions.iter().flat_map(|span| [span.start as usize, span.end as usize]).collect();
     borders.push(text.len());
@@ -198,35 +198,35 @@ pub fn divide(pieces: &Pieces, text: &str, mentions: &[Span]) -> Vec<Piece> {
     divided
 }
 
-/// The pieces that stand in a span, if any.
+/// The range of wordpieces that overlap a span, if any.
 pub fn pieces_of(pieces: &[Piece], span: Span) -> Option<Range<usize>> {
     let start = pieces.partition_point(|piece| piece.end <= span.start as usize);
     let end = pieces.partition_point(|piece| piece.start < span.end as usize);
     (start < end).then_some(start..end)
 }
 
-/// The window that holds a mention with most text on its shorter side; what is longer than any window is cut.
+/// The window in which the shorter side of the context of a mention is longest; mentions longer than a window are truncated.
 pub(crate) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: usize) -> Option<InWindow> {
     let around = |window: &Range<usize>| {
         let inside = mention.end.min(window.end).saturating_sub(mention.start.max(window.start));
-        // Nothing is missing where the text ends, too.
+        // Context that ends with the text counts as complete.
         let left = if window.start == 0 { n_pieces } else { mention.start.saturating_sub(window.start) };
         let right = if window.end == n_pieces { n_pieces } else { window.end.saturating_sub(mention.end) };
         (inside, left.min(right))
     };
-    // Begins and ends of windows both grow, so those that hold some of it stand together.
+    // Starts and ends of windows both increase, so windows that overlap the mention are contiguous.
     let from = windows.partition_point(|window| window.end <= mention.start);
     let to = windows.partition_point(|window| window.start < mention.end);
-    // Of equal ones the first.
+    // The first one wins a tie.
     let near = windows.iter().enumerate().take(to).skip(from);
     let (at, window) = near.rev().max_by_key(|(_, window)| around(window))?;
     let (first, last) = (mention.start.max(window.start), mention.end.min(window.end));
     (first < last).then(|| InWindow { window: at, first: first - window.start + 1, last: last - window.start })
 }
 
-/// The windows of the published protocol: a window goes to the end of its last mention, which is the eighth, or the last one that fits. The
-/// rest of the text belongs to the last window, as far as it fits. Where the text between mentions is longer than a window, it is cut
-/// before the next mention, so that no mention is lost.
+/// Windows of the published protocol: a window ends after its `n_mentions`-th mention, or after the last one that fits. The remaining text
+/// goes to the last window as far as it fits. If the text between two mentions is longer than a window, it is cut before the next mention,
+/// so that no mention is lost.
 fn chunks(n_pieces: usize, mentions: &[Range<usize>], most: usize, n_mentions: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
@@ -235,7 +235,7 @@ fn chunks(n_pieces: usize, mentions: &[Range<usize>], most: usize, n_mentions: u
     for mention in mentions {
         if n > 0 && mention.end > end && (n == n_mentions || mention.end - start > most) {
             ranges.push(start..end);
-            // A mention that overlaps the one before is read whole.
+            // A mention that overlaps the previous one is kept whole.
             start = end.min(mention.start);
             n = 0;
         }
@@ -269,7 +269,7 @@ mod tests {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// A text of sentences of 4 pieces: `a b a .`.
+    /// A text of sentences with 4 wordpieces each: `a b a .`.
     fn text(n_sentences: usize) -> String {
         "A b a. ".repeat(n_sentences)
     }
@@ -278,7 +278,7 @@ mod tests {
     fn a_short_text_is_one_window_whatever_its_mentions() {
         let windower = windower(WindowConfig::default());
         let made = windower.with_mentions("ab b", &[span(1, 2), span(3, 4)]).unwrap();
-        // The border within the word divides it.
+        // The mention boundary splits the word.
         assert_eq!(made.rows, [[1, 5, 6, 6, 2]]);
         assert_eq!(made.places[0], Some(InWindow { window: 0, first: 2, last: 2 }));
         assert_eq!(made.places[1], Some(InWindow { window: 0, first: 3, last: 3 }));
@@ -299,7 +299,7 @@ mod tests {
         for pair in made.ranges.windows(2) {
             assert!(pair[0].start < pair[1].start && pair[1].start <= pair[0].end && pair[0].end < pair[1].end);
         }
-        // A sentence without end is cut.
+        // A sentence that never ends is cut.
         let endless = windower.without_mentions(&"a ".repeat(100), &[]);
         assert!(endless.ranges.iter().all(|range| range.len() <= 20));
         assert_eq!(endless.ranges.last().unwrap().end, 100);
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(at(13..14).window, 0);
         assert_eq!(at(18..19).window, 1);
         assert_eq!(at(30..31).window, 2);
-        // Longer than any window: as much of it as one holds.
+        // Longer than any window: as much as fits.
         assert_eq!(at(5..35), InWindow { window: 1, first: 1, last: 20 });
         assert_eq!(home(&(0..1), &[], 0), None);
     }

@@ -1,7 +1,7 @@
-//! ResCNN for inference: the same numbers as [`crate::models::rescnn`], without a tape.
+//! ResCNN inference: the same results as [`crate::models::rescnn`], without a tape.
 //!
-//! What the projection makes of each piece is computed once. Names are packed into tiles whose rows stay in the cache while they pass
-//! through all blocks, one tile a thread.
+//! The projection of each wordpiece embedding is computed once. Names are packed into tiles whose activations stay in the cache through all
+//! blocks, one tile per thread.
 
 use canonym_core::Result;
 use rayon::prelude::*;
@@ -12,19 +12,19 @@ use crate::tensor::matrix::{Into, Matrix, Threads, View, ViewMut, dot, multiply}
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
-/// Pieces of a tile: enough that reading weights costs little beside computing, few enough for the cache.
+/// Wordpieces per tile: large enough to amortise loading the weights, small enough for the cache.
 const TILE: usize = 512;
 
-/// Makes vectors of names.
+/// Encodes names.
 #[derive(Debug)]
 pub struct ResCnnEncoder {
     config: ResCnnConfig,
     unknown: u32,
-    /// What the projection makes of each piece, `[pieces, width]`; of each piece at each place where places matter,
-    /// `[pieces * max_length, width]`, computed when it is first needed.
+    /// Projected embedding of each wordpiece, `[pieces, width]`; with position embeddings, of each wordpiece at each position,
+    /// `[pieces * max_length, width]`, computed on first use.
     projected: Projected,
     blocks: Vec<Block>,
-    /// The farthest neighbour that convolutions see, where it is less than that of their kernels.
+    /// Effective radius of the convolutions, if it is restricted below that of the kernels.
     scope: usize,
     attention: Option<(Linear, Linear)>,
 }
@@ -64,7 +64,7 @@ impl Linear {
     }
 }
 
-/// Buffers of one tile.
+/// Work buffers of one tile.
 #[derive(Debug, Default)]
 struct Scratch {
     rows: Vec<f32>,
@@ -75,7 +75,7 @@ struct Scratch {
 }
 
 impl ResCnnEncoder {
-    /// An encoder with these weights; `unknown` stands for a name without a piece.
+    /// Builds an encoder; `unknown` replaces a name without wordpieces.
     pub fn new(config: &ResCnnConfig, parameters: &Parameters, unknown: u32) -> Result<ResCnnEncoder> {
         config.check(parameters)?;
         let block = |block: usize| -> Result<Block> {
@@ -102,17 +102,17 @@ impl ResCnnEncoder {
         })
     }
 
-    /// Restricts how far convolutions see, to find out what they use: neighbours farther away count as missing.
+    /// Restricts the radius of the convolutions, to measure how much context they use: tokens farther away are masked. `None` lifts it.
     pub fn restrict(&mut self, scope: Option<usize>) {
         self.scope = scope.unwrap_or(self.config.radius());
     }
 
-    /// The width of vectors.
+    /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.config.width
     }
 
-    /// The vector of each name, `[names, width]`, not normalised. It does not depend on the other names.
+    /// Name vectors, `[names, width]`, not normalised. Each is independent of the other names.
     pub fn encode<T: AsRef<[u32]> + Sync>(&self, names: &[T]) -> Matrix {
         let length = |name: &T| name.as_ref().len().clamp(1, self.config.max_length);
         let mut tiles = vec![0];
@@ -163,7 +163,7 @@ impl ResCnnEncoder {
         self.pool(rows, &tokens.segments)
     }
 
-    /// The projected embeddings of a tile.
+    /// Projected embeddings of a tile.
     fn project(&self, tokens: &Tokens, rows: &mut Vec<f32>) {
         rows.clear();
         match &self.projected {
@@ -182,10 +182,10 @@ impl ResCnnEncoder {
         let width = self.config.width;
         let row = |row: usize| &rows[row * width..][..width];
         let mut pooled = vec![0.0; segments.len() * width];
-        let shares = self.attention.as_ref().map(|attention| shares(attention, rows, segments));
+        let probabilities = self.attention.as_ref().map(|attention| probabilities(attention, rows, segments));
         for (to, range) in pooled.chunks_exact_mut(width).zip(segments.iter()) {
-            match &shares {
-                Some(shares) => range.for_each(|at| add_scaled(to, row(at), shares[at])),
+            match &probabilities {
+                Some(probabilities) => range.for_each(|at| add_scaled(to, row(at), probabilities[at])),
                 None if self.config.pooling == Pooling::Mean => {
                     let share = 1.0 / range.len() as f32;
                     range.for_each(|at| add_scaled(to, row(at), share));
@@ -215,15 +215,15 @@ fn project(parameters: &Parameters) -> Result<Projected> {
     Ok(Projected::OfPiece(table))
 }
 
-fn shares((inner, outer): &(Linear, Linear), rows: &[f32], segments: &Segments) -> Vec<f32> {
+fn probabilities((inner, outer): &(Linear, Linear), rows: &[f32], segments: &Segments) -> Vec<f32> {
     let n_rows = segments.n_rows();
     let mut hidden = vec![0.0; n_rows * inner.bias.len()];
     inner.apply(View::of(rows, n_rows, inner.weight.n_rows), &mut hidden, (0, inner.bias.len()));
     relu(&mut hidden);
     let score = |hidden: &[f32]| dot(hidden, &outer.weight.values) + outer.bias[0];
-    let mut shares: Vec<f32> = hidden.chunks_exact(inner.bias.len()).map(score).collect();
-    segments.iter().for_each(|rows| softmax(&mut shares[rows]));
-    shares
+    let mut probabilities: Vec<f32> = hidden.chunks_exact(inner.bias.len()).map(score).collect();
+    segments.iter().for_each(|rows| softmax(&mut probabilities[rows]));
+    probabilities
 }
 
 fn relu(values: &mut [f32]) {

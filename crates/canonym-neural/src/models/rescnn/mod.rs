@@ -1,19 +1,20 @@
-//! ResCNN: a name becomes one vector, by residual convolutions over the embeddings of its pieces.
+//! ResCNN: encodes a name with residual convolutions over its wordpiece embeddings.
 //!
 //! Lai, Ji and Zhai, "BERT might be Overkill: A Tiny but Effective Biomedical Entity Linker based on Residual Convolutional Neural
-//! Networks", EMNLP Findings 2021; their code where the paper is silent. Shapes, for names of `rows` pieces together, packed:
+//! Networks", EMNLP Findings 2021, and the published code for details that the paper leaves open. Shapes for packed names with `rows`
+//! wordpieces in total:
 //!
 //! ```text
-//! embeddings            [rows, dim]      frozen or trained; of BERT: word + position + type, then a layer norm
+//! embeddings            [rows, dim]      frozen or trained; from BERT: word + position + type, layer norm
 //! projection            [rows, 256]
-//! n_blocks x            [rows, 3 * 100]  convolutions of 1, 3 and 5 pieces, each with a ReLU
-//!                       [rows, 278]      with a ReLU
-//!                       [rows, 256]      added to what came in
-//! pooling               [names, 256]     greatest, mean, or by attention
+//! n_blocks x            [rows, 3 * 100]  convolutions of width 1, 3 and 5, each with a ReLU
+//!                       [rows, 278]      linear layer, ReLU
+//!                       [rows, 256]      linear layer, residual connection
+//! pooling               [names, 256]     max, mean or attention
 //! ```
 //!
-//! Differences from the published code: batches are packed, so nothing is padded and a name's vector does not depend on the names beside
-//! it (`pads` brings the published behaviour back); the layer norms that the code declares and never uses are not here.
+//! Differences from the published code: batches are packed without padding, so a name's vector does not depend on the other names in the
+//! batch (`pads` restores the published behaviour); the layer norms that the code declares but never uses are omitted.
 
 pub mod infer;
 pub mod names;
@@ -29,31 +30,31 @@ use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
-/// The dropout inside blocks and attention (in the published code the one of the configuration is not used).
+/// Dropout inside blocks and attention. The published code ignores the configured value.
 pub const DROPOUT: f32 = 0.2;
 
-/// The dropout of embeddings.
+/// Dropout of embeddings.
 pub const EMBEDDING_DROPOUT: f32 = 0.1;
 
-/// The shape of the model.
+/// Model configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResCnnConfig {
-    /// The width of blocks and of the vector of a name.
+    /// Dimension of blocks and of name vectors.
     pub width: usize,
-    /// Filters of each kernel.
+    /// Filters per kernel width.
     pub n_filters: usize,
-    /// The widths of kernels; odd.
+    /// Kernel widths; odd.
     pub kernels: Vec<usize>,
-    /// The inner width of a block.
+    /// Hidden dimension of a block.
     pub hidden: usize,
-    /// Blocks.
+    /// Number of blocks.
     pub n_blocks: usize,
-    /// How the pieces of a name become one vector.
+    /// How wordpiece vectors are pooled.
     pub pooling: Pooling,
-    /// Pieces of a name that are read; the others are left out.
+    /// Maximum number of wordpieces of a name; the rest is truncated.
     pub max_length: usize,
-    /// Whether names are filled up to the longest of their batch, as published: then the vector of a name depends on the batch.
+    /// Whether names are padded to the longest of their batch, as published; a name's vector then depends on the batch.
     pub pads: bool,
 }
 
@@ -72,29 +73,29 @@ impl Default for ResCnnConfig {
     }
 }
 
-/// How the pieces of a name become one vector.
+/// How wordpiece vectors are pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
-    /// The greatest value of each column.
+    /// Maximum of each column.
     Max,
-    /// The mean of each column.
+    /// Mean of each column.
     Mean,
-    /// The mean by weights that a small network gives.
+    /// Attention-weighted mean.
     Attention,
 }
 
-/// Names as pieces, one below the other.
+/// Packed names as wordpieces.
 #[derive(Debug, Clone, Default)]
 pub struct Tokens {
-    /// Rows of the vocabulary.
+    /// `input_ids`: vocabulary rows of all wordpieces.
     pub pieces: Vec<u32>,
-    /// Where each name begins.
+    /// Row range of each name.
     pub segments: Segments,
 }
 
 impl Tokens {
-    /// Packs names, at most `max_length` pieces of each; `unknown` stands for a name without a piece.
+    /// Packs names, truncated to `max_length` wordpieces; `unknown` replaces a name without wordpieces.
     pub fn pack<'a>(names: impl IntoIterator<Item = &'a [u32]>, max_length: usize, unknown: u32) -> Tokens {
         let mut tokens = Tokens::default();
         for name in names {
@@ -107,7 +108,7 @@ impl Tokens {
 }
 
 impl ResCnnConfig {
-    /// Weights to start from; `n_pieces` embeddings `dim` wide are drawn where `parameters` has none.
+    /// Initialises the weights; `n_pieces` embeddings of dimension `dim` are drawn if `parameters` has none.
     pub fn init(&self, parameters: &mut Parameters, n_pieces: usize, dim: usize, rng: &mut SplitMix64) {
         if parameters.find("embedding.word").is_err() {
             let values = (0..n_pieces * dim).map(|_| random::normal(rng)).collect();
@@ -137,7 +138,7 @@ impl ResCnnConfig {
         }
     }
 
-    /// Checks that the sizes make a network.
+    /// Checks that the sizes are consistent.
     pub fn check_sizes(&self) -> Result<()> {
         let sizes = [
             ("width", self.width),
@@ -159,7 +160,7 @@ impl ResCnnConfig {
         }
     }
 
-    /// Checks that the weights have the shapes that the config names.
+    /// Checks the shapes of the weights.
     pub fn check(&self, parameters: &Parameters) -> Result<()> {
         self.check_sizes()?;
         let dim = parameters.get("embedding.word")?.n_cols;
@@ -183,19 +184,19 @@ impl ResCnnConfig {
         Ok(())
     }
 
-    /// The farthest neighbour that a kernel sees.
+    /// Radius of the widest kernel.
     pub fn radius(&self) -> usize {
         self.kernels.iter().max().map_or(0, |kernel| kernel / 2)
     }
 
-    /// The vectors of names, `[names, width]`, not normalised; with dropout where there is a generator.
+    /// Name vectors, `[names, width]`, not normalised; dropout is applied if `rng` is given.
     pub fn forward(&self, tape: &mut Tape<'_>, tokens: &Tokens, mut rng: Option<&mut SplitMix64>) -> Result<Var> {
         let (embedded, segments) = self.embed(tape, tokens, rng.as_deref_mut())?;
         let mut rows = linear(tape, "projection", embedded)?;
         let radius = self.radius() as isize;
         let offsets: Vec<isize> = (-radius..=radius).collect();
         for block in 0..self.n_blocks {
-            let near = tape.neighbours(rows, &offsets, &segments);
+            let near = tape.unfold(rows, &offsets, &segments);
             let mut parts = Vec::with_capacity(self.kernels.len());
             for kernel in &self.kernels {
                 let name = format!("block.{block}.convolution.{kernel}");
@@ -213,7 +214,7 @@ impl ResCnnConfig {
             rows = tape.add(rows, outer);
         }
         if self.pads && self.pooling == Pooling::Attention {
-            // The published attention masks what was filled up.
+            // The published attention masks padding.
             let real = segments
                 .iter()
                 .zip(tokens.segments.iter())
@@ -225,13 +226,13 @@ impl ResCnnConfig {
         self.pool(tape, rows, &segments, rng)
     }
 
-    /// What the first block sees, without dropout or padding: `[rows, width]`.
+    /// Input of the first block, without dropout or padding: `[rows, width]`.
     pub fn projected(&self, tape: &mut Tape<'_>, tokens: &Tokens) -> Result<Var> {
         let rows = embed(tape, tokens)?;
         linear(tape, "projection", rows)
     }
 
-    /// The embeddings of pieces, and the sequences that convolutions see.
+    /// Embeddings of wordpieces, and the sequences that the convolutions run over.
     fn embed(
         &self,
         tape: &mut Tape<'_>,
@@ -243,7 +244,7 @@ impl ResCnnConfig {
         if !self.pads {
             return Ok((rows, Arc::new(tokens.segments.clone())));
         }
-        // Rows beyond the end of a name are zeros, in the input alone: biases make something of them.
+        // Padding rows are zero only in the input: biases change them in later layers.
         let longest = tokens.segments.iter().map(|rows| rows.len()).max().unwrap_or(1);
         let n_cols = tape.value(rows).n_cols;
         let zero = tape.input(Matrix::zeros(1, n_cols));
@@ -273,14 +274,14 @@ impl ResCnnConfig {
                 let inner = tape.relu(inner);
                 let inner = tape.dropout(inner, DROPOUT, rng);
                 let scores = linear(tape, "attention.outer", inner)?;
-                let shares = tape.segment_softmax(scores, segments);
-                tape.segment_sum(rows, shares, segments)
+                let probabilities = tape.segment_softmax(scores, segments);
+                tape.segment_sum(rows, probabilities, segments)
             }
         })
     }
 }
 
-/// The embeddings of pieces, `[rows, dim]`; those of BERT are summed and normalised.
+/// Wordpiece embeddings, `[rows, dim]`; those of BERT are summed and normalised.
 fn embed(tape: &mut Tape<'_>, tokens: &Tokens) -> Result<Var> {
     let table = tape.parameter("embedding.word")?;
     let mut rows = tape.gather(table, tokens.pieces.clone());
@@ -307,7 +308,7 @@ fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
 mod tests {
     use super::*;
 
-    /// Weights of the published shape on embeddings that are not counted.
+    /// Number of trained weights of the published configuration, without the frozen embeddings.
     fn n_trained(pooling: Pooling) -> usize {
         let mut parameters = Parameters::default();
         let config = ResCnnConfig { pooling, ..Default::default() };
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_published_shape_has_the_published_number_of_weights() {
-        // The published count holds four layer norms of 512 weights that are never used.
+        // The published count includes four unused layer norms of 512 weights.
         assert_eq!(n_trained(Pooling::Max), 1_742_120 - 4 * 512);
         assert_eq!(n_trained(Pooling::Attention), 1_742_120 - 4 * 512 + 33_025);
     }

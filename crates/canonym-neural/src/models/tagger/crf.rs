@@ -1,62 +1,62 @@
-//! Labels of mentions, and the probabilities of whole mentions from the scores of their tokens.
+//! Linear-chain CRF over BILOU labels, and marginal probabilities of whole mentions.
 //!
-//! A token is outside of mentions (O), begins one (B), is inside (I), ends one (L), or is one alone (U). A sequence of labels is possible
-//! where every mention that begins also ends. Scores of possible sequences are sums over their tokens, and probabilities are shares of the
-//! sum over all possible sequences: a conditional random field (Lafferty et al. 2001) whose transitions are allowed or not and have no
-//! weights. Sums over sequences are taken forwards and backwards, scaled at each token.
+//! A token is outside of mentions (O), the first (B), inside (I), the last (L), or the only token (U) of a mention. Label sequences are
+//! valid if every mention that begins also ends. The score of a sequence is the sum of its token scores, normalised over all valid
+//! sequences: a conditional random field (Lafferty et al. 2001) whose transitions are allowed or forbidden and have no weights. The forward
+//! and backward sums are scaled at each token.
 
-/// The number of labels.
+/// Number of labels.
 pub const N_LABELS: usize = 5;
 /// Outside of mentions.
 pub const OUTSIDE: usize = 0;
-/// The first of several tokens.
+/// First of several tokens.
 pub const BEGIN: usize = 1;
-/// Neither the first nor the last of several tokens.
+/// Neither first nor last of several tokens.
 pub const INSIDE: usize = 2;
-/// The last of several tokens.
+/// Last of several tokens.
 pub const LAST: usize = 3;
 /// The only token.
 pub const UNIT: usize = 4;
 
-/// Mentions begun with less than this probability, or less likely than this, are not looked at.
+/// Mentions with a lower probability, of their start or in total, are ignored.
 const LEAST: f32 = 1e-3;
 
-/// The most tokens of a mention.
+/// Maximum number of tokens of a mention.
 pub const MAX_TOKENS: usize = 40;
 
-/// A mention by its tokens.
+/// A mention as a range of tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Marked {
-    /// The first token.
+    /// First token.
     pub first: usize,
-    /// The last token.
+    /// Last token.
     pub last: usize,
-    /// How likely it is that exactly these tokens are a mention.
+    /// Marginal probability of exactly this mention.
     pub probability: f32,
 }
 
-/// Sums over the possible sequences of one text in one layer of types.
+/// Forward and backward sums of one text for one label set.
 #[derive(Debug, Clone, Default)]
-pub struct Lattice {
-    /// Shares of labels at each token, each divided by the scale of the token.
+pub struct LinearChainCrf {
+    /// Exponentiated scores of each token, divided by the scale of the token.
     emitted: Vec<[f32; N_LABELS]>,
-    /// Sequences that end before a token with no mention open, for each token and the end.
+    /// Forward sums with no open mention, before each token and at the end.
     free_before: Vec<f32>,
-    /// The same with a mention open.
+    /// The same with an open mention.
     open_before: Vec<f32>,
-    /// Sequences that go on behind a token with no mention open, for each token.
+    /// Backward sums with no open mention, after each token.
     free_after: Vec<f32>,
-    /// The same with a mention open.
+    /// The same with an open mention.
     open_after: Vec<f32>,
-    /// The logarithm of the sum over all sequences.
+    /// Log partition function.
     log_sum: f64,
 }
 
-impl Lattice {
-    /// The sums of a text with these scores, one row a token.
-    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> Lattice {
+impl LinearChainCrf {
+    /// Runs forward-backward on the label scores of each token.
+    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> LinearChainCrf {
         let n = scores.len();
-        let mut lattice = Lattice {
+        let mut lattice = LinearChainCrf {
             emitted: Vec::with_capacity(n),
             free_before: Vec::with_capacity(n + 1),
             open_before: Vec::with_capacity(n + 1),
@@ -71,10 +71,10 @@ impl Lattice {
         for scores in scores {
             left -= 1;
             let greatest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            // A label that is out of the question still is possible: sums stay above zero.
+            // Bounded below, so that sums stay positive.
             let mut emitted = scores.map(|score| (score - greatest).max(-40.0).exp());
             let next_free = free * (emitted[OUTSIDE] + emitted[UNIT]) + open * emitted[LAST];
-            // Nothing may be open at the end.
+            // No mention may be open at the end.
             let next_open = if left == 0 { 0.0 } else { free * emitted[BEGIN] + open * emitted[INSIDE] };
             let scale = next_free + next_open;
             lattice.log_sum += f64::from(greatest) + f64::from(scale.ln());
@@ -93,22 +93,22 @@ impl Lattice {
         lattice
     }
 
-    /// The number of tokens.
+    /// Number of tokens.
     pub fn len(&self) -> usize {
         self.emitted.len()
     }
 
-    /// Whether there is no token.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.emitted.is_empty()
     }
 
-    /// The logarithm of the sum over all possible sequences.
+    /// Log partition function.
     pub fn log_sum(&self) -> f64 {
         self.log_sum
     }
 
-    /// How likely each label is at a token.
+    /// Marginal probabilities of the labels at a token.
     pub fn labels(&self, at: usize) -> [f32; N_LABELS] {
         let emitted = &self.emitted[at];
         let (free, open) = (self.free_before[at], self.open_before[at]);
@@ -122,7 +122,7 @@ impl Lattice {
         ]
     }
 
-    /// How likely it is that exactly the tokens from `first` to `last` are a mention.
+    /// Marginal probability of the mention from `first` to `last`.
     pub fn mention(&self, first: usize, last: usize) -> f32 {
         if first > last || last >= self.len() {
             return 0.0;
@@ -135,7 +135,7 @@ impl Lattice {
         free * self.emitted[first][BEGIN] * inside * self.emitted[last][LAST] * self.free_after[last]
     }
 
-    /// Adds every mention that is at least as likely as `least`, in the order of their first and last tokens.
+    /// Adds every mention with a marginal probability of at least `least`, ordered by first, then last token.
     pub fn mentions(&self, least: f32, found: &mut Vec<Marked>) {
         let least = least.max(LEAST);
         for first in 0..self.len() {
@@ -162,7 +162,7 @@ impl Lattice {
     }
 }
 
-/// The labels of a text of `n` tokens with these mentions, first and last token of each. Of mentions that overlap the longest stays.
+/// Gold labels of a text of `n` tokens, from the first and last token of each mention. Of overlapping mentions the longest is kept.
 pub fn labels_of(n: usize, mentions: &[(usize, usize)]) -> Vec<u8> {
     let mut labels = vec![OUTSIDE as u8; n];
     let mut longest_first = mentions.to_vec();
@@ -180,7 +180,7 @@ pub fn labels_of(n: usize, mentions: &[(usize, usize)]) -> Vec<u8> {
     labels
 }
 
-/// Of mentions that overlap the likelier one; in text order.
+/// Greedy non-maximum suppression by probability; the result is in text order.
 pub fn likeliest(mut mentions: Vec<Marked>) -> Vec<Marked> {
     mentions.sort_by(|left, right| right.probability.total_cmp(&left.probability).then(left.first.cmp(&right.first)));
     let mut kept: Vec<Marked> = Vec::new();
@@ -203,7 +203,7 @@ mod tests {
         (0..n).map(|_| std::array::from_fn(|_| random::normal(&mut rng))).collect()
     }
 
-    /// Every possible sequence of labels, with the exponent of its score.
+    /// All valid label sequences, each with the exponential of its score.
     fn sequences(scores: &[[f32; N_LABELS]]) -> Vec<(Vec<usize>, f64)> {
         let mut found = vec![(Vec::new(), 1.0f64)];
         for row in scores {
@@ -228,7 +228,7 @@ mod tests {
             let scores = drawn(n);
             let all = sequences(&scores);
             let sum: f64 = all.iter().map(|(_, share)| share).sum();
-            let lattice = Lattice::new(scores.iter().copied());
+            let lattice = LinearChainCrf::new(scores.iter().copied());
             assert!((lattice.log_sum() - sum.ln()).abs() < 1e-5);
             let share = |wanted: &dyn Fn(&[usize]) -> bool| {
                 all.iter().filter(|(labels, _)| wanted(labels)).map(|(_, share)| share).sum::<f64>() / sum

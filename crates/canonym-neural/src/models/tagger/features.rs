@@ -1,4 +1,4 @@
-//! What the tagger sees of a text: words, what stands between them, and names that it knows.
+//! Token features of the tagger: words, the text between them, and gazetteer matches.
 
 use std::collections::HashMap;
 
@@ -10,28 +10,29 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::gazetteer::{Gazetteer, MAX_CLASSES, mark_window};
 
-/// Buckets for what stands between words.
+/// Hash buckets for the text between words.
 pub const N_GAPS: usize = 64;
 
-/// Shapes of words: how they are written, and how long they are.
+/// Number of word shapes: letter case and character classes, times length.
 pub const N_SHAPES: usize = 13 * 8;
 
-/// Bits of a token: four for each class of names, and whether it is in a short form that the text defines, or in what that stands for.
+/// Binary features per token: four for each gazetteer class, and whether it is part of an abbreviation defined in the text or of its long
+/// form.
 pub const N_BITS: usize = 4 * MAX_CLASSES + 2;
 
 const SHORT_FORM: usize = 4 * MAX_CLASSES;
 const LONG_FORM: usize = SHORT_FORM + 1;
 
-/// The words that have an embedding of their own; row 0 is for all others.
+/// Words with their own embedding; row 0 is for all other words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Vocabulary {
-    // Private: rows and words agree.
+    // Private: `row_of` is the inverse of `words`.
     words: Vec<Box<str>>,
     row_of: HashMap<Box<str>, u32>,
 }
 
 impl Vocabulary {
-    /// The words that stand at least `least` times in texts, `most` at most, the most frequent first.
+    /// Builds a vocabulary of the most frequent words: those with at least `least` occurrences, and at most `most` words.
     pub fn count<'a>(texts: impl IntoIterator<Item = &'a str>, least: usize, most: usize) -> Vocabulary {
         let mut counts: HashMap<Box<str>, usize> = HashMap::new();
         for text in texts {
@@ -51,59 +52,59 @@ impl Vocabulary {
         Vocabulary { words, row_of }
     }
 
-    /// Rows of embeddings, that of unknown words included.
+    /// Number of embedding rows, including that of unknown words.
     pub fn n_rows(&self) -> usize {
         self.words.len() + 1
     }
 
-    /// One word a line.
+    /// One word per line.
     pub fn to_lines(&self) -> String {
         self.words.iter().fold(String::new(), |lines, word| lines + word + "\n")
     }
 
-    /// From one word a line.
+    /// Reads one word per line.
     pub fn from_lines(lines: &str) -> Vocabulary {
         Vocabulary::of(lines.lines().map(Into::into))
     }
 }
 
-/// A word without capitals, with every digit as 0.
+/// A word in lower case with digits replaced by 0.
 fn plain(word: &str) -> String {
     word.chars().flat_map(char::to_lowercase).map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect()
 }
 
-/// What is known of one word.
+/// Features of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// Its row in the vocabulary.
     pub row: u32,
-    /// Buckets of its runs of three to five letters.
+    /// Hash buckets of its character n-grams of length 3 to 5.
     pub grams: Vec<u32>,
-    /// How it is written.
+    /// Its shape.
     pub shape: u32,
-    /// Words that are equal but for capitals share this.
+    /// Group of words that are equal except for case.
     pub group: u32,
     hashes: TokenHashes,
 }
 
-/// A text as the tagger sees it.
+/// Token features of a text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct View {
-    /// Its tokens.
+pub struct TokenFeatures {
+    /// The tokens.
     pub tokens: Vec<Token>,
-    /// The word of each, by its number in the [`Words`] that it was seen with.
+    /// Index of each token's word in the [`Words`] used.
     pub words: Vec<u32>,
-    /// What stands before each token and behind the last: one more than tokens.
+    /// Bucket of the text before each token and after the last; one more than tokens.
     pub gaps: Vec<u32>,
-    /// The bits of each token.
+    /// Binary features of each token.
     pub bits: Vec<u64>,
 }
 
-impl View {
-    /// Some of the tokens.
+impl TokenFeatures {
+    /// The features of a range of tokens.
     #[must_use]
-    pub fn part(&self, tokens: std::ops::Range<usize>) -> View {
-        View {
+    pub fn part(&self, tokens: std::ops::Range<usize>) -> TokenFeatures {
+        TokenFeatures {
             gaps: self.gaps[tokens.start..=tokens.end].to_vec(),
             tokens: self.tokens[tokens.clone()].to_vec(),
             words: self.words[tokens.clone()].to_vec(),
@@ -112,7 +113,7 @@ impl View {
     }
 }
 
-/// The words that were met so far.
+/// Distinct words seen so far, with their features.
 #[derive(Debug, Clone, Default)]
 pub struct Words {
     number_of: HashMap<Box<str>, u32>,
@@ -121,36 +122,36 @@ pub struct Words {
 }
 
 impl Words {
-    /// The number of words.
+    /// Number of words.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether no word was met.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// A word by its number.
+    /// A word by its index.
     pub fn get(&self, number: u32) -> &Word {
         &self.words[number as usize]
     }
 }
 
-/// How texts are seen.
+/// Computes token features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Viewer {
+pub struct FeatureExtractor {
     /// Words with an embedding.
     pub vocabulary: Vocabulary,
-    /// Names that are known.
+    /// Known names.
     pub gazetteer: Gazetteer,
-    /// Buckets for runs of letters.
+    /// Number of hash buckets for character n-grams.
     pub n_grams: usize,
 }
 
-impl Viewer {
-    /// Sees a text; new words are added to `words`.
-    pub fn view(&self, text: &str, words: &mut Words) -> View {
+impl FeatureExtractor {
+    /// Token features of a text; new words are added to `words`.
+    pub fn view(&self, text: &str, words: &mut Words) -> TokenFeatures {
         let tokens = tokenize(text);
         let numbers: Vec<u32> = tokens.iter().map(|token| self.word(token.span.of(text), words)).collect();
         let mut gaps = Vec::with_capacity(tokens.len() + 1);
@@ -164,10 +165,10 @@ impl Viewer {
         let mut bits = vec![0; tokens.len()];
         self.gazetteer.mark(&tokens, &hashes, &mut bits);
         self.mark_abbreviations(text, &tokens, &hashes, &mut bits);
-        View { tokens, words: numbers, gaps, bits }
+        TokenFeatures { tokens, words: numbers, gaps, bits }
     }
 
-    /// A short form is of the classes of what it stands for.
+    /// Copies the gazetteer classes of a long form to its abbreviation.
     fn mark_abbreviations(&self, text: &str, tokens: &[Token], hashes: &[TokenHashes], bits: &mut [u64]) {
         for (short, long) in short_forms(text) {
             let within = |span: canonym_core::text::Span| {
@@ -216,10 +217,10 @@ impl Viewer {
     }
 }
 
-/// Letters of a word that are looked at.
+/// Maximum number of characters of a word that are used.
 const MAX_LETTERS: usize = 40;
 
-/// The bucket of what stands between two words: its signs, runs of white space as one blank, the first few only.
+/// Hash bucket of the first characters between two words; runs of white space count as one space.
 fn gap_bucket(between: &str, at_border: bool) -> u32 {
     let mut signs = String::new();
     if at_border {
@@ -278,10 +279,10 @@ fn shape(word: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn viewer() -> Viewer {
+    fn viewer() -> FeatureExtractor {
         let vocabulary = Vocabulary::count(["liver disease and Liver failure", "liver"], 2, 10);
         let gazetteer = Gazetteer::build([("liver disease", 1)]);
-        Viewer { vocabulary, gazetteer, n_grams: 100 }
+        FeatureExtractor { vocabulary, gazetteer, n_grams: 100 }
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Which words are names of what kind: fingerprints of the names of terminologies.
+//! Gazetteer: fingerprints of terminology names by semantic class.
 //!
-//! A name is kept as 32 bits of the sum of the hashes of its words, so neither order nor inflection matters, and the names themselves are not
-//! kept. Of a hundred thousand names, one window of text in forty thousand meets one by chance.
+//! A name is stored as 32 bits of the sum of its word hashes, so word order and inflection do not matter and the names themselves are not
+//! stored. With a hundred thousand names, the false-positive rate is one in forty thousand windows of text.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use canonym_core::kb::lexicon::{TokenHashes, bag_key, hash_form};
 use canonym_core::text::normalise::fold;
 use canonym_core::text::tokens::{Gap, Token};
 
-/// The most words of a window, linking words left out.
+/// Maximum number of words of a match, without function words.
 const MAX_WORDS: usize = 8;
 
-/// The most classes.
+/// Maximum number of classes.
 pub const MAX_CLASSES: usize = 8;
 
-/// Fingerprints of names with the classes of each.
+/// Fingerprints of names with their classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gazetteer {
     // Private: sorted by key.
@@ -24,7 +24,7 @@ pub struct Gazetteer {
 }
 
 impl Gazetteer {
-    /// The fingerprints of names; a class is a bit.
+    /// Builds a gazetteer of names; each class is one bit.
     pub fn build<'a>(names: impl IntoIterator<Item = (&'a str, u8)>) -> Gazetteer {
         let mut classes_of: BTreeMap<u32, u8> = BTreeMap::new();
         for (name, class) in names {
@@ -37,17 +37,17 @@ impl Gazetteer {
         Gazetteer { keys, classes }
     }
 
-    /// The number of fingerprints.
+    /// Number of fingerprints.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no fingerprints.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The classes of words as a name; none where they are no name.
+    /// The classes of a name; 0 if it is unknown.
     pub fn classes(&self, words: &[TokenHashes]) -> u8 {
         match words.iter().any(|word| !word.linking) {
             true => self.at(key(words)),
@@ -59,8 +59,8 @@ impl Gazetteer {
         self.keys.binary_search(&key).map_or(0, |row| self.classes[row])
     }
 
-    /// Adds to each token the bits of its place in names: four a class, for the first of several tokens, one inside, the last, and the only
-    /// one. Of windows of one class that overlap, the first longest counts.
+    /// Adds the binary features of each token: four per class for the first of several tokens, inside, the last, and the only one. Of
+    /// overlapping matches of a class, the leftmost longest is used.
     pub fn mark(&self, tokens: &[Token], words: &[TokenHashes], bits: &mut [u64]) {
         let mut busy_until = [0usize; MAX_CLASSES];
         for first in 0..tokens.len() {
@@ -98,7 +98,7 @@ impl Gazetteer {
         }
     }
 
-    /// As bytes: the number of fingerprints, the fingerprints, their classes.
+    /// Serialises the number of fingerprints, the fingerprints and their classes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = (self.keys.len() as u32).to_le_bytes().to_vec();
         self.keys.iter().for_each(|key| bytes.extend_from_slice(&key.to_le_bytes()));
@@ -106,7 +106,7 @@ impl Gazetteer {
         bytes
     }
 
-    /// From bytes; `None` where they are no gazetteer.
+    /// Reads the bytes of [`Gazetteer::to_bytes`]; `None` if they are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Gazetteer> {
         let (n, rest) = bytes.split_first_chunk::<4>()?;
         let n = u32::from_le_bytes(*n) as usize;
@@ -117,7 +117,7 @@ impl Gazetteer {
     }
 }
 
-/// Marks the tokens of one name of a class.
+/// Sets the features of the tokens of one match.
 pub fn mark_window(bits: &mut [u64], class: usize) {
     let n = bits.len();
     for (at, bits) in bits.iter_mut().enumerate() {

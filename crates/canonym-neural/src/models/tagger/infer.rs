@@ -1,9 +1,9 @@
-//! The tagger without gradients: words are tabulated, the rest is a few products a text.
+//! Tagger inference without gradients: word vectors are precomputed, which leaves a few matrix products per text.
 
 use canonym_core::Result;
 
-use super::crf::{Lattice, Marked, N_LABELS, likeliest};
-use super::features::{N_BITS, View, Words};
+use super::crf::{LinearChainCrf, Marked, N_LABELS, likeliest};
+use super::features::{N_BITS, TokenFeatures, Words};
 use crate::autograd::{NORM_EPSILON, write_neighbours};
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
 use crate::tensor::elementwise::{self, layer_norm_rows};
@@ -11,7 +11,7 @@ use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
-/// A product with a bias.
+/// A linear layer.
 #[derive(Debug, Clone)]
 struct Linear {
     weight: Matrix,
@@ -32,7 +32,7 @@ impl Linear {
     }
 }
 
-/// Gain and bias of a normalisation.
+/// Gain and bias of a layer norm.
 #[derive(Debug, Clone)]
 struct Norm {
     gain: Vec<f32>,
@@ -55,7 +55,7 @@ impl Norm {
     }
 }
 
-/// A tagger that is ready to read.
+/// A tagger ready for inference.
 #[derive(Debug, Clone)]
 pub struct Tagger {
     config: TaggerConfig,
@@ -68,35 +68,35 @@ pub struct Tagger {
     labels: Linear,
 }
 
-/// Words that are tabulated together.
+/// Words whose vectors are computed together.
 const WORDS: usize = 16;
 
-/// Tokens of a text that are read at a time, so that memory does not grow with its length.
+/// Tokens per window, which bounds memory on long texts.
 const WINDOW: usize = 4096;
 
-/// Tokens on either side that are read along: farther than the blocks see, and longer than a mention.
+/// Context tokens on either side of a window: more than the receptive field of the blocks, and more than a mention.
 const MARGIN: usize = 64;
 
-/// What the tagger says of one text.
+/// Tagger output of a text.
 #[derive(Debug, Clone, Default)]
 pub struct Tagged {
-    // Private: in text order, their own tokens one behind the other.
+    // Private: in text order; their own tokens are contiguous.
     windows: Vec<Window>,
 }
 
-/// A part of a text, with its margins.
+/// A window of a text with its context.
 #[derive(Debug, Clone)]
 struct Window {
-    /// The tokens that mentions of this window begin with.
+    /// Tokens whose mentions belong to this window, by their first token.
     own: std::ops::Range<usize>,
-    /// The first token that was read.
+    /// First token that was read.
     start: usize,
-    /// The sums of the layers that were asked for.
-    layers: Vec<Option<Lattice>>,
+    /// The CRF of each requested label set.
+    layers: Vec<Option<LinearChainCrf>>,
 }
 
 impl Tagged {
-    /// How likely it is that exactly these tokens are a mention of a layer; 0 where the layer was not asked for.
+    /// Marginal probability of exactly this mention in a label set; 0 if the label set was not requested.
     pub fn mention(&self, layer: usize, first: usize, last: usize) -> f32 {
         let at = self.windows.partition_point(|window| window.own.end <= first);
         let Some(window) = self.windows.get(at) else { return 0.0 };
@@ -104,7 +104,7 @@ impl Tagged {
         lattice.map_or(0.0, |lattice| lattice.mention(first - window.start, last - window.start))
     }
 
-    /// Adds every mention of a layer that is at least as likely as `least`, in the order of their first and last tokens.
+    /// Adds every mention of a label set with a probability of at least `least`, ordered by first, then last token.
     pub fn mentions(&self, layer: usize, least: f32, found: &mut Vec<Marked>) {
         for window in &self.windows {
             let Some(lattice) = &window.layers[layer] else { continue };
@@ -119,7 +119,7 @@ impl Tagged {
         }
     }
 
-    /// Mentions of a layer that are at least as likely as `least`, of those that overlap the likelier one, in text order.
+    /// Mentions of a label set with a probability of at least `least`, overlaps suppressed, in text order.
     pub fn likeliest(&self, layer: usize, least: f32) -> Vec<Marked> {
         let mut found = Vec::new();
         self.mentions(layer, least, &mut found);
@@ -127,14 +127,14 @@ impl Tagged {
     }
 }
 
-/// The words that were met so far as the first block reads them.
+/// Precomputed vectors of the words seen so far, as input to the first block.
 #[derive(Debug, Clone, Default)]
 pub struct WordRows {
     values: Vec<f32>,
 }
 
 impl Tagger {
-    /// The tagger of these weights, which must fit the config.
+    /// Builds a tagger; the weights must fit the config.
     pub fn new(config: &TaggerConfig, parameters: &Parameters, n_layers: usize) -> Result<Tagger> {
         let block = |block: usize| {
             let name = |part: &str| format!("block.{block}.{part}");
@@ -158,8 +158,13 @@ impl Tagger {
         })
     }
 
-    /// Tags a text that was seen with `words`, on one thread, in the layers that are `wanted`; `rows` are those of [`Tagger::tabulate`].
-    pub fn tag(&self, view: &View, (words, rows): (&Words, &WordRows), wanted: impl Fn(usize) -> bool) -> Tagged {
+    /// Tags a text on one thread, for the `wanted` label sets. `words` are those of the features, `rows` those of [`Tagger::tabulate`].
+    pub fn tag(
+        &self,
+        view: &TokenFeatures,
+        (words, rows): (&Words, &WordRows),
+        wanted: impl Fn(usize) -> bool,
+    ) -> Tagged {
         let n = view.tokens.len();
         let window = |first: usize| {
             let own = first..n.min(first + WINDOW);
@@ -173,15 +178,15 @@ impl Tagger {
                     let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
                     std::array::from_fn(|label| row[label])
                 };
-                wanted(layer).then(|| Lattice::new((0..scores.n_rows).map(row)))
+                wanted(layer).then(|| LinearChainCrf::new((0..scores.n_rows).map(row)))
             };
             Window { own, start: read.start, layers: (0..self.n_layers).map(of_layer).collect() }
         };
         Tagged { windows: (0..n).step_by(WINDOW).map(window).collect() }
     }
 
-    /// Scores of labels, `[tokens, layers * labels]`.
-    pub fn scores(&self, view: &View, words: &Words, known: &WordRows) -> Matrix {
+    /// Label scores, `[tokens, label sets * labels]`.
+    pub fn scores(&self, view: &TokenFeatures, words: &Words, known: &WordRows) -> Matrix {
         let mut rows = self.embed(view, known);
         let segments = Segments::of_lengths([view.tokens.len()]);
         for (block, ((norm, convolution, output), distance)) in
@@ -203,7 +208,7 @@ impl Tagger {
         self.labels.apply(&self.norm.apply(&rows))
     }
 
-    fn embed(&self, view: &View, known: &WordRows) -> Matrix {
+    fn embed(&self, view: &TokenFeatures, known: &WordRows) -> Matrix {
         let width = self.config.width;
         let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
         let (before, after, bit) = (table("embedding.before"), table("embedding.after"), table("embedding.bit"));
@@ -218,12 +223,12 @@ impl Tagger {
         rows
     }
 
-    /// Adds the rows of words that are new to `known`, which belongs to `words` and to this tagger.
+    /// Computes the vectors of new words and appends them to `known`, which belongs to `words` and this tagger.
     pub fn tabulate(&self, words: &Words, known: &mut WordRows) {
         let n_known = known.values.len() / self.config.width;
         let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
         let (own, gram, shape) = (table("embedding.word"), table("embedding.gram"), table("embedding.shape"));
-        // Products of one size round alike, so the row of a word does not depend on the words that are new with it.
+        // Products of a fixed size round alike, so the vector of a word does not depend on the other new words.
         for first in (n_known..words.len()).step_by(WORDS) {
             let mut input = Matrix::zeros(WORDS, own.n_cols + gram.n_cols + shape.n_cols);
             let n = WORDS.min(words.len() - first);
@@ -243,7 +248,7 @@ impl Tagger {
         }
     }
 
-    fn share(&self, rows: &mut Matrix, view: &View, words: &Words) {
+    fn share(&self, rows: &mut Matrix, view: &TokenFeatures, words: &Words) {
         let normal = self.share.0.apply(rows);
         let mut packed = Packed::default();
         let mut segments = Segments::default();
@@ -276,7 +281,7 @@ fn add_bias(rows: &mut Matrix, bias: &[f32]) {
 mod tests {
     use super::*;
     use crate::autograd::Tape;
-    use crate::models::tagger::features::{Viewer, Vocabulary};
+    use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::models::tagger::gazetteer::Gazetteer;
     use crate::tensor::random::SplitMix64;
 
@@ -286,9 +291,9 @@ mod tests {
         "IL-2 and TNFα in 12 patients, aspirin-induced asthma: liver.",
     ];
 
-    fn viewer() -> Viewer {
+    fn viewer() -> FeatureExtractor {
         let gazetteer = Gazetteer::build([("liver disease", 1), ("aspirin", 2)]);
-        Viewer { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
+        FeatureExtractor { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
     }
 
     #[test]
@@ -304,7 +309,7 @@ mod tests {
             ..TaggerConfig::default()
         };
         let (viewer, mut words) = (viewer(), Words::default());
-        let views: Vec<View> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
+        let views: Vec<TokenFeatures> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
         let mut parameters = Parameters::default();
         config.init(&mut parameters, viewer.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
         config.check(&parameters, viewer.vocabulary.n_rows(), 2).unwrap();
@@ -326,7 +331,7 @@ mod tests {
             assert!(tagged.mention(1, 0, 0) > 0.0 && tagged.mention(0, 0, 0) == 0.0);
         }
         assert_eq!(first, expected.n_rows);
-        // To the last bit, whatever was read before.
+        // Bit-identical, whatever was read before.
         let (mut alone, mut few) = (Words::default(), WordRows::default());
         let view = viewer.view(TEXTS[2], &mut alone);
         tagger.tabulate(&alone, &mut few);
@@ -346,7 +351,7 @@ mod tests {
             shape_dim: 4,
             width: 12,
             distances: vec![1, 2],
-            // Uses of a word learn from each other within a window; a text without repeats is read as a whole would be.
+            // Word states are shared within a window; a text without repeated words gives the same as one window would.
             share_after: 9,
             ..TaggerConfig::default()
         };
@@ -360,7 +365,8 @@ mod tests {
         let tagged = tagger.tag(&view, (&words, &rows), |_| true);
         assert_eq!((view.tokens.len(), tagged.windows.len()), (6000, 2));
         let scores = tagger.scores(&view, &words, &rows);
-        let whole = Lattice::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
+        let whole =
+            LinearChainCrf::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
         for first in [0, 5, 4094, 4095, 4096, 4097, 5999] {
             for last in first..6000.min(first + 3) {
                 let (windowed, whole) = (tagged.mention(0, first, last), whole.mention(first, last));

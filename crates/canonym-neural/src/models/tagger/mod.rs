@@ -1,9 +1,9 @@
-//! The tagger: residual convolutions over words, with scores of labels for each layer of types.
+//! Tagger: residual convolutions over words, with BILOU scores for each label set.
 //!
-//! The blocks follow ResCNN (Lai et al. 2021) without its wide kernels: a convolution over three neighbours, at growing distances (Strubell et
-//! al. 2017), a ReLU and a projection, added to what came in, which is normalised first. A word is the embedding of itself, of its runs
-//! of letters (Bojanowski et al. 2017) and of its shape, so that it can be tabulated; what stands around it and the names that it is part
-//! of are added. Half way up every use of a word in a text learns from the others.
+//! The blocks follow ResCNN (Lai et al. 2021) without its wide kernels: layer norm, a dilated convolution over three tokens (Strubell et
+//! al. 2017), ReLU, projection, residual connection. A word vector combines embeddings of the word, its character n-grams (Bojanowski et
+//! al. 2017) and its shape, and can therefore be precomputed; embeddings of the text around it and of gazetteer matches are added. After
+//! `share_after` blocks, states of equal words are mean-pooled over the text.
 
 pub mod crf;
 pub mod features;
@@ -19,35 +19,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::autograd::{NORM_EPSILON, Tape, Var};
 use crate::models::tagger::crf::N_LABELS;
-use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, View, Words};
+use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, TokenFeatures, Words};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
-/// Sizes of the tagger.
+/// Model configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaggerConfig {
-    /// Columns of an embedding of a word.
+    /// Dimension of word embeddings.
     pub word_dim: usize,
-    /// Buckets for runs of letters.
+    /// Number of hash buckets for character n-grams.
     pub n_grams: usize,
-    /// Columns of an embedding of a run of letters.
+    /// Dimension of n-gram embeddings.
     pub gram_dim: usize,
-    /// Columns of an embedding of a shape.
+    /// Dimension of shape embeddings.
     pub shape_dim: usize,
-    /// Columns between blocks.
+    /// Dimension of the blocks.
     pub width: usize,
-    /// The distance of the neighbours that each block sees.
+    /// Dilation of the convolution of each block.
     pub distances: Vec<usize>,
-    /// How many blocks come before uses of a word learn from each other.
+    /// Number of blocks before states of equal words are pooled.
     pub share_after: usize,
-    /// The share of values that is left out in training, of inputs and in blocks.
+    /// Dropout of inputs and within blocks.
     pub dropout: f32,
-    /// The share of words whose own embedding is left out in training.
+    /// Fraction of words whose own embedding is dropped in training.
     pub word_dropout: f32,
-    /// The share of texts whose bits are left out in training.
+    /// Fraction of texts whose binary features are dropped in training.
     pub bit_dropout: f32,
 }
 
@@ -68,38 +68,38 @@ impl Default for TaggerConfig {
     }
 }
 
-/// Texts as the tagger reads them: the rows of what is gathered for each.
+/// A packed batch of texts, as gather indices.
 #[derive(Debug, Clone, Default)]
 pub struct Packed {
-    /// Distinct words: rows of the vocabulary.
+    /// Vocabulary row of each distinct word.
     pub rows: Vec<u32>,
-    /// Their shapes.
+    /// Shape of each distinct word.
     pub shapes: Vec<u32>,
-    /// The runs of letters of all of them.
+    /// N-gram buckets of all distinct words.
     pub grams: Vec<u32>,
-    /// Where the runs of each word begin.
+    /// Range of n-grams of each distinct word.
     pub gram_segments: Arc<Segments>,
-    /// The distinct word of each token.
+    /// Distinct word of each token.
     pub word_of: Vec<u32>,
-    /// What stands before each token.
+    /// Bucket of the text before each token.
     pub before: Vec<u32>,
-    /// What stands behind each token.
+    /// Bucket of the text after each token.
     pub after: Vec<u32>,
-    /// The bits of each token.
+    /// Binary features of each token.
     pub bits: Vec<u64>,
-    /// Tokens ordered so that uses of a word in a text stand together.
+    /// Tokens sorted so that equal words of a text are adjacent.
     pub by_group: Vec<u32>,
-    /// Where the uses of each word begin.
+    /// Range of the tokens of each group of equal words.
     pub group_segments: Arc<Segments>,
-    /// The group of each token.
+    /// Group of each token.
     pub group_of: Vec<u32>,
-    /// Where each text begins.
+    /// Token range of each text.
     pub segments: Arc<Segments>,
 }
 
 impl Packed {
-    /// Packs texts that were seen with `words`. Texts without tokens must be left out.
-    pub fn new(views: &[&View], words: &Words) -> Packed {
+    /// Packs texts whose features were extracted with `words`. Texts must have at least one token.
+    pub fn new(views: &[&TokenFeatures], words: &Words) -> Packed {
         let mut packed = Packed::default();
         let mut number_of: HashMap<u32, u32> = HashMap::new();
         let (mut gram_segments, mut segments, mut group_segments) =
@@ -130,15 +130,15 @@ impl Packed {
         packed
     }
 
-    /// The number of tokens.
+    /// Number of tokens.
     pub fn n_tokens(&self) -> usize {
         self.word_of.len()
     }
 }
 
-/// Brings the uses of each word of a text together.
+/// Groups the tokens of a text by word.
 pub fn group_tokens(
-    view: &View,
+    view: &TokenFeatures,
     words: &Words,
     first: usize,
     (by_group, group_of, segments): (&mut Vec<u32>, &mut Vec<u32>, &mut Segments),
@@ -157,7 +157,7 @@ pub fn group_tokens(
 }
 
 impl TaggerConfig {
-    /// Weights to start from, for a vocabulary of `n_words` rows and `n_layers` layers of types.
+    /// Initialises the weights for `n_words` vocabulary rows and `n_layers` label sets.
     pub fn init(&self, parameters: &mut Parameters, n_words: usize, n_layers: usize, rng: &mut SplitMix64) {
         let mut drawn = |name: &str, n_rows: usize, n_cols: usize, deviation: f32| {
             let values = (0..n_rows * n_cols).map(|_| deviation * random::normal(rng)).collect();
@@ -186,7 +186,7 @@ impl TaggerConfig {
         parameters.add(format!("{name}.bias"), Matrix::zeros(1, self.width));
     }
 
-    /// Adds layers of types; each begins as one of the layers before, or with weights of 0.
+    /// Adds label sets; each is initialised from an existing one or with zeros.
     pub fn widen(&self, parameters: &mut Parameters, like: &[Option<usize>]) {
         for name in ["labels.weight", "labels.bias"] {
             let Ok(narrow) = parameters.get(name) else { continue };
@@ -205,7 +205,7 @@ impl TaggerConfig {
         }
     }
 
-    /// Checks that the sizes make a network.
+    /// Checks that the sizes are consistent.
     pub fn check_sizes(&self) -> Result<()> {
         let sizes = [self.word_dim, self.n_grams, self.gram_dim, self.shape_dim, self.width, self.distances.len()];
         if sizes.contains(&0) || self.distances.contains(&0) {
@@ -215,7 +215,7 @@ impl TaggerConfig {
         Ok(())
     }
 
-    /// Checks that the weights have the shapes that the config names, for `n_layers` layers of types and a vocabulary of `n_words` rows.
+    /// Checks the shapes of the weights, for `n_layers` label sets and `n_words` vocabulary rows.
     pub fn check(&self, parameters: &Parameters, n_words: usize, n_layers: usize) -> Result<()> {
         self.check_sizes()?;
         let mut expected = Parameters::default();
@@ -232,7 +232,7 @@ impl TaggerConfig {
         Ok(())
     }
 
-    /// Scores of labels, `[tokens, layers * labels]`; with dropout where there is a generator.
+    /// Label scores, `[tokens, label sets * labels]`; dropout is applied if `rng` is given.
     pub fn forward(&self, tape: &mut Tape<'_>, packed: &Packed, mut rng: Option<&mut SplitMix64>) -> Result<Var> {
         let words = self.words(tape, packed, rng.as_deref_mut())?;
         let words = tape.gather(words, packed.word_of.clone());
@@ -250,7 +250,7 @@ impl TaggerConfig {
             }
             let distance = *distance as isize;
             let normal = norm(tape, &format!("block.{block}.norm"), rows)?;
-            let near = tape.neighbours(normal, &[-distance, 0, distance], &packed.segments);
+            let near = tape.unfold(normal, &[-distance, 0, distance], &packed.segments);
             let inner = linear(tape, &format!("block.{block}.convolution"), near)?;
             let inner = tape.relu(inner);
             let inner = tape.dropout(inner, self.dropout, rng.as_deref_mut());
@@ -261,7 +261,7 @@ impl TaggerConfig {
         linear(tape, "labels", rows)
     }
 
-    /// The distinct words, `[words, width]`.
+    /// Vectors of the distinct words, `[words, width]`.
     fn words(&self, tape: &mut Tape<'_>, packed: &Packed, rng: Option<&mut SplitMix64>) -> Result<Var> {
         let mut rows = packed.rows.clone();
         if let Some(rng) = rng {
@@ -275,7 +275,7 @@ impl TaggerConfig {
         linear(tape, "projection", all)
     }
 
-    /// The bits of each token as columns of 0 and 1.
+    /// Binary features as a matrix, `[tokens, N_BITS]`.
     fn bits(&self, packed: &Packed, rng: Option<&mut SplitMix64>) -> Matrix {
         let mut bits = Matrix::zeros(packed.n_tokens(), N_BITS);
         let blind: Vec<bool> = match rng {
@@ -293,7 +293,7 @@ impl TaggerConfig {
     }
 }
 
-/// Adds to each token what all uses of its word in the text have in common.
+/// Adds to each token the projected mean state of equal words in its text.
 fn share(tape: &mut Tape<'_>, rows: Var, packed: &Packed) -> Result<Var> {
     let normal = norm(tape, "share.norm", rows)?;
     let ordered = tape.gather(normal, packed.by_group.clone());

@@ -1,39 +1,39 @@
-//! The tagger with its vocabulary and its label sets: what reads a text.
+//! The tagger with its feature extractor and label sets.
 
 use serde::{Deserialize, Serialize};
 
-use super::features::{View, Viewer, Words};
+use super::features::{FeatureExtractor, TokenFeatures, Words};
 use super::infer::{Tagged, Tagger, WordRows};
-use crate::models::mention_prior::Usages;
+use crate::models::mention_prior::MentionPrior;
 
-/// The recogniser: how it sees, and what each layer is for.
+/// A tagger with its feature extractor, label sets and mention prior.
 #[derive(Debug)]
 pub struct TypedTagger {
-    /// How it sees a text.
-    pub viewer: Viewer,
-    /// Its weights.
+    /// Feature extractor.
+    pub viewer: FeatureExtractor,
+    /// Model.
     pub tagger: Tagger,
-    /// What each layer is for.
-    pub layers: Vec<LayerType>,
-    /// What names were used for in the texts that it was trained on.
-    pub usages: Usages,
+    /// Label sets, in the order of the model's scores.
+    pub layers: Vec<LabelSet>,
+    /// Mention prior of the training set.
+    pub usages: MentionPrior,
 }
 
-/// What a layer of types is for.
+/// What a label set is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LayerType {
-    /// The type of its mentions; none where the layer only helped to train the others.
+pub struct LabelSet {
+    /// Entity type; `None` if the label set was only an auxiliary task in training.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The share of the concepts of a knowledge base, by their names, from which on mentions of the type are looked for.
+    /// Minimum mean tagger probability, over the concept names of a knowledge base, for the type to count as covered.
     pub covers: f32,
-    /// Whether the layer marks mentions of every type, so that it informs the dictionary.
+    /// Whether the label set marks mentions of any type; its probability is a feature of every span proposal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_type: bool,
 }
 
-/// A name as text has it: `Anemia, Aplastic` is turned round.
+/// Restores natural word order: `Anemia, Aplastic` becomes `Aplastic Anemia`.
 fn in_order(name: &str) -> String {
     match name.split_once(", ") {
         Some((noun, rest)) if !rest.contains(", ") => format!("{rest} {noun}"),
@@ -41,19 +41,24 @@ fn in_order(name: &str) -> String {
     }
 }
 
-/// What a thread remembers of words.
+/// Word features and vectors cached by a thread.
 #[derive(Debug, Default)]
 pub struct TaggerScratch {
     words: Words,
     rows: WordRows,
 }
 
-/// Words that a thread remembers before it starts afresh.
+/// Number of cached words after which the cache is cleared.
 const MAX_WORDS: usize = 1 << 15;
 
 impl TypedTagger {
-    /// A text as the tagger sees it, and what it says of the layers that are wanted.
-    pub fn read(&self, text: &str, scratch: &mut TaggerScratch, wanted: impl Fn(usize) -> bool) -> (View, Tagged) {
+    /// Token features of a text, and the tagger output for the `wanted` label sets.
+    pub fn read(
+        &self,
+        text: &str,
+        scratch: &mut TaggerScratch,
+        wanted: impl Fn(usize) -> bool,
+    ) -> (TokenFeatures, Tagged) {
         if scratch.words.len() > MAX_WORDS {
             (scratch.words, scratch.rows) = Default::default();
         }
@@ -63,7 +68,7 @@ impl TypedTagger {
         (view, tagged)
     }
 
-    /// For each layer how likely it marks the whole of a name.
+    /// For each label set, the probability that the whole name is a mention.
     pub fn marks_name(&self, name: &str, scratch: &mut TaggerScratch) -> Vec<f32> {
         let (view, tagged) = self.read(&in_order(name), scratch, |layer| self.layers[layer].name.is_some());
         let n = view.tokens.len();

@@ -1,10 +1,10 @@
-//! What one thread encodes at a time: windows or names of about as many pieces.
+//! Splits windows and names into parts of similar size for parallel encoding.
 
-use super::{Reading, Target};
+use super::{Target, TrainingText};
 use crate::models::bert::Sequences;
 use crate::models::dual_encoder::Place;
 
-/// Pieces that one thread takes at a time.
+/// Wordpieces per part.
 const PART: usize = 512;
 
 /// Sequences that are encoded together.
@@ -16,8 +16,8 @@ pub(super) enum Part {
     Names(Sequences),
 }
 
-/// Windows as parts of about [`PART`] pieces.
-pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a Reading>) -> Vec<Part> {
+/// Splits windows into parts of about [`PART`] wordpieces.
+pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a TrainingText>) -> Vec<Part> {
     let mut parts = Vec::new();
     let (mut windows, mut places) = (Sequences::default(), Vec::new());
     for reading in readings {
@@ -35,7 +35,7 @@ pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a Reading>) -> V
     parts
 }
 
-/// Names as parts of about [`PART`] pieces.
+/// Splits names into parts of about [`PART`] wordpieces.
 pub(super) fn name_parts<'a>(names: impl Iterator<Item = &'a [u32]>) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut sequences = Sequences::default();

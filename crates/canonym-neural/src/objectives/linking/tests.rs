@@ -4,7 +4,7 @@ use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 use crate::train::optimise::{AdamConfig, Schedule};
 use crate::train::{Progress, Run, RunConfig};
 
-/// Ten concepts of two names each: a name is `[0, concept, other]`, its mention the piece of the concept.
+/// Eight concepts with two names each: a name is `[concept, other]`, a mention is the wordpiece of the concept.
 fn names() -> Names {
     let mut names = Names::default();
     for concept in 0..8u32 {
@@ -16,17 +16,17 @@ fn names() -> Names {
     names
 }
 
-fn readings() -> Vec<Reading> {
+fn readings() -> Vec<TrainingText> {
     let mut rng = SplitMix64::new(5);
     let one = |_| {
         let (left, right) = (rng.below(8) as u32, rng.below(8) as u32);
         let target =
             |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept], means_something: true };
-        Reading {
+        TrainingText {
             rows: vec![10, 9, left, 9, 9, right, 8, 10],
             mentions: vec![target(2, left), target(5, right)],
             begins_word: vec![true; 8],
-            ..Reading::default()
+            ..TrainingText::default()
         }
     };
     (0..24).map(one).collect()
@@ -52,11 +52,11 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
     for shared in [false, true] {
         let mut objective = Linking::new(&model, config(shared), (&readings, &names), 11);
         objective.begin_round(&parameters, 0).unwrap();
-        let n_confused: usize = objective.confused.iter().map(Vec::len).sum();
-        assert!(n_confused > 0 && objective.confused.iter().all(|names| names.len() <= 4));
+        let n_confused: usize = objective.hard_negatives.iter().map(Vec::len).sum();
+        assert!(n_confused > 0 && objective.hard_negatives.iter().all(|names| names.len() <= 4));
         objective.begin_round(&parameters, 1).unwrap();
-        // The same search finds nothing new.
-        assert_eq!(objective.confused.iter().map(Vec::len).sum::<usize>(), n_confused);
+        // Mining again finds nothing new.
+        assert_eq!(objective.hard_negatives.iter().map(Vec::len).sum::<usize>(), n_confused);
         let mut n_asked = 0;
         for step in 0..6 {
             let batch = objective.batch(step, &mut SplitMix64::new(step));
@@ -65,12 +65,12 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
             let most = if shared { batch.n_names } else { 1 + 2 + 3 };
             assert!(sizes.clone().all(|n| n > 1 && n <= most), "{sizes:?}");
         }
-        // An epoch asks of every mention once, but for those without a concept that has a name.
+        // An epoch contains every mention once, except for those whose concept has no name.
         assert_eq!(n_asked, 46);
         let memory = objective.memory();
         let mut other = Linking::new(&model, config(shared), (&readings, &names), 11);
         other.recall(&memory).unwrap();
-        assert_eq!(other.confused, objective.confused);
+        assert_eq!(other.hard_negatives, objective.hard_negatives);
         assert!(other.recall(b"1 2\n").is_err() && other.recall(&[0xff]).is_err());
     }
 }
@@ -81,7 +81,7 @@ fn the_gradient_of_vectors_is_that_of_differences() {
     for (mention, name, search) in KINDS {
         for shared in [false, true] {
             let (model, parameters) = drawn(mention, name, search);
-            let config = LinkingConfig { batch: 2, scale: 0.5, rehearsed: 3, ..config(shared) };
+            let config = LinkingConfig { batch: 2, scale: 0.5, name_replay: 3, ..config(shared) };
             let config = LinkingConfig { all_names: search.is_some(), ..config };
             let mut objective = Linking::new(&model, config, (&readings, &names), 11);
             objective.begin_round(&parameters, 0).unwrap();
@@ -128,7 +128,7 @@ fn training_links_and_finds_mentions() {
 fn mentions_come_near_names_that_are_kept_as_they_are() {
     let (names, mut readings) = (names(), readings());
     readings[0].mentions[1].concepts.clear();
-    // A mention of two concepts.
+    // A mention with two concepts.
     let other = (readings[1].mentions[0].concepts[0] + 1) % 8;
     readings[1].mentions[0].concepts.push(other);
     let (mut model, mut parameters) = drawn(MentionVector::Ends, NameVector::Mean, None);
@@ -136,7 +136,7 @@ fn mentions_come_near_names_that_are_kept_as_they_are() {
     let of_names: Vec<String> =
         parameters.iter().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(NAME)).collect();
     of_names.iter().for_each(|name| parameters.freeze(name).unwrap());
-    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, rehearsed: 4, ..config(false) };
+    let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, name_replay: 4, ..config(false) };
     let mut objective = Linking::new(&model, config, (&readings, &names), 11).with_held_out(&readings[2..]);
     let mut run = begin(parameters.clone(), 300);
     run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
@@ -162,7 +162,7 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
     let mut killed = begin(parameters.clone(), 24);
     let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
         Progress::Round { .. } => run.save(&path, "this"),
-        // In the middle of a round.
+        // Inside a mining interval.
         Progress::Step { step: 15, .. } => Err(canonym_core::Error::invalid("killed")),
         Progress::Step { .. } => Ok(()),
     });
@@ -177,13 +177,13 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
 
 #[test]
 fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
-    let reading = Reading { elsewhere: vec![(5, 6)], ..readings().remove(0) };
+    let reading = TrainingText { elsewhere: vec![(5, 6)], ..readings().remove(0) };
     assert_eq!(spans_of(&reading).collect::<Vec<_>>(), [(2, 2), (5, 5), (5, 6)]);
     let (model, _) = drawn(MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 3 }));
     let (names, readings) = (names(), [reading]);
     let linking = Linking::new(&model, LinkingConfig { batch: 1, ..config(false) }, (&readings, &names), 3);
     let batch = linking.batch(0, &mut SplitMix64::new(1));
     assert_eq!(batch.windows[0].mentions, [(1, 1), (4, 4), (4, 5)]);
-    // It is linked where it has its home alone.
+    // It is linked only in the window with the most context.
     assert_eq!(batch.n_mentions, 2);
 }

@@ -1,4 +1,4 @@
-//! What the dual encoder learns from: a terminology, and corpora as windows with their mentions.
+//! Training data of the dual encoder: a terminology, and corpora as windows with mentions.
 
 use crate::system::terminology;
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::bundle::dual_encoder::ConceptNames;
 use crate::models::dual_encoder::windows::Windower;
 use crate::objectives::Names;
-use crate::objectives::linking::{Reading, Target};
+use crate::objectives::linking::{Target, TrainingText};
 use crate::system::concept_rows::NAME_PIECES;
 use crate::system::dual_encoder::begins_word;
 use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
@@ -21,55 +21,55 @@ use super::super::data::held_apart;
 use super::super::sources::{TerminologyConfig, compile_merged, compile_terminology, with_names};
 use crate::recipes::queries::{MentionQuery, bare};
 
-/// What is read, relative to the data root.
+/// Input files and options; paths are relative to the data root.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// The terminology that is linked to. There may be none where mentions are its names.
+    /// The target terminology. Optional if mentions are used as names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminology: Option<TerminologyConfig>,
-    /// Further terminologies that are linked to, too: where ids are the same, the first gives the preferred name. Without `terminology`, mentions
-    /// that are names (`mention_names`) bring concepts of their own.
+    /// More target terminologies: for the same id, the first one gives the preferred name. Without `terminology`, mentions used as names
+    /// (`mention_names`) create concepts of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<TerminologyConfig>,
-    /// In its place: a compiled knowledge base. It is not copied beside the model.
+    /// A compiled knowledge base instead of a terminology. It is not copied to the run folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kb: Option<PathBuf>,
-    /// Whether the mentions that are trained on are names of their concepts, too.
+    /// Whether training mentions are added as names of their concepts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mention_names: bool,
-    /// What stands for a concept; what the model has where it learns on from one.
+    /// Which names represent a concept; if missing, as in the model that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concepts: Option<ConceptNames>,
-    /// Further terminologies; their names of its concepts are rehearsed (`batch.rehearsed`) beside those of the terminology.
+    /// Terminologies whose names of known concepts are added to name replay (`batch.name_replay`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub synonyms: Vec<TerminologyConfig>,
-    /// Corpora that are trained on; none where a model is judged alone.
+    /// Training corpora; empty to evaluate a model only.
     #[serde(default)]
     pub train: Vec<PathBuf>,
-    /// Corpora that are held out.
+    /// Held-out corpora.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dev: Vec<PathBuf>,
-    /// Corpora on which a checkpoint, weights and thresholds are chosen; then nothing is chosen on the held-out ones, which are only measured.
+    /// Corpora for selecting checkpoint, weights and thresholds; the held-out corpora are then used only for evaluation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tune: Vec<PathBuf>,
-    /// In their place: about one document of this number of `train`, drawn by the seed, is held apart to choose on.
+    /// Instead of `tune`: about one in this many training documents, sampled by the seed, is split off for selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tune_share: Option<usize>,
-    /// In the place of held-out corpora: every document of this number, such as every tenth.
+    /// Instead of held-out corpora: every n-th document is held out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_out: Option<usize>,
-    /// Whether the model weighs words beside vectors when it links; the weight is chosen on the held-out documents. Off, as published, or what
-    /// the model has where it learns on from one.
+    /// Whether the lexical score is fused with the dense one; the weight is selected on held-out documents. If missing, as in the model
+    /// that is fine-tuned, otherwise off, as published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_words: Option<bool>,
-    /// Whether it is counted what names were used for in what is trained on, and weighed when the model links.
+    /// Whether a mention prior is counted on the training set and used in linking.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub usages: bool,
-    /// How much mentions of the same words in a document vote on what they mean, from 0 (off, as published) to 1; likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_sense: Option<f32>,
-    /// Documents of the held-out corpora that evaluations while training look at; all where it is not given.
+    /// One-sense-per-discourse weight, from 0 (off, as published) to 1; if missing, as in the model that is fine-tuned.
+    #[serde(alias = "same_sense", default, skip_serializing_if = "Option::is_none")]
+    pub one_sense_weight: Option<f32>,
+    /// Number of held-out documents in evaluations during training; all if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_dev_in_training: Option<usize>,
 }
@@ -79,23 +79,23 @@ pub struct CorpusReport {
     pub n_documents: usize,
     pub n_windows: usize,
     pub n_mentions: usize,
-    /// Mentions that mean no concept.
+    /// Unlinked mentions.
     pub n_nil: usize,
     /// Mentions whose concept has no name in the terminology.
     pub n_unknown: usize,
-    /// Mentions of more pieces than are searched for.
+    /// Mentions longer than the maximum span.
     pub n_too_long: usize,
 }
 
 impl DataConfig {
-    /// The files that are read.
+    /// All input files.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let terminologies =
             self.synonyms.iter().chain(&self.terminology).chain(&self.more).map(|terminology| &terminology.path);
         self.train.iter().chain(&self.tune).chain(&self.dev).chain(terminologies)
     }
 
-    /// Compiles the terminology into the file `out`; `train` are the documents that are trained on.
+    /// Compiles the terminology to the file `out`; `train` is the training set.
     pub fn compile(
         &self,
         root: &Path,
@@ -105,9 +105,9 @@ impl DataConfig {
         if let Some(kb) = &self.kb {
             if self.terminology.is_some() || self.mention_names || !self.more.is_empty() {
                 let error = canonym_core::Error::invalid("more than one terminology to link to");
-                return Err(error
-                    .with_hint("set `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
-                    .into());
+                return Err(
+                    error.with_hint("set `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
+                );
             }
             return terminology::open(Some(&root.join(kb)));
         }
@@ -125,13 +125,13 @@ impl DataConfig {
             (None, true) => with_names((&all, None), root, out, &as_queries(train)),
             (None, false) => {
                 let error = canonym_core::Error::invalid("no terminology to link to");
-                Err(error.with_hint("set `data.terminology`, `data.kb`, or `data.mention_names = true`").into())
+                Err(error.with_hint("set `data.terminology`, `data.kb`, or `data.mention_names = true`"))
             }
         }
     }
 }
 
-/// Each mention of one concept once, the most frequent first.
+/// Distinct mentions with a single concept, the most frequent first.
 fn as_queries(documents: &[AnnotatedDocument]) -> Vec<MentionQuery> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for annotation in documents.iter().flat_map(|document| &document.annotations) {
@@ -148,18 +148,18 @@ fn as_queries(documents: &[AnnotatedDocument]) -> Vec<MentionQuery> {
     counts.into_iter().map(query).collect()
 }
 
-/// A corpus as it was read.
+/// A tokenised corpus.
 pub struct Corpus {
     pub documents: Vec<AnnotatedDocument>,
-    pub readings: Vec<Reading>,
-    /// The first of them behind each document.
+    pub readings: Vec<TrainingText>,
+    /// For each document the end of its windows in `readings`.
     pub ends: Vec<usize>,
     pub report: CorpusReport,
 }
 
 impl Corpus {
-    /// The readings of the first documents, of all where no number is given.
-    pub fn of_first(&self, n_documents: Option<usize>) -> &[Reading] {
+    /// Windows of the first `n_documents` documents; all if `None`.
+    pub fn of_first(&self, n_documents: Option<usize>) -> &[TrainingText] {
         let end = n_documents.map_or(self.readings.len(), |n| match n {
             0 => 0,
             n => self.ends.get(n - 1).copied().unwrap_or(self.readings.len()),
@@ -168,7 +168,7 @@ impl Corpus {
     }
 }
 
-/// Names of concepts, and those that further terminologies have for them.
+/// Adds the names that other terminologies have for known concepts.
 pub fn with_synonyms(
     mut names: Names,
     terminologies: &[TerminologyConfig],
@@ -194,10 +194,10 @@ pub fn with_synonyms(
     Ok(names)
 }
 
-/// The concepts of each id, without its source: sources that were merged may share one.
+/// Concept numbers by bare id, without prefix; concepts of merged sources may share an id.
 pub type Labels = HashMap<String, Vec<u32>>;
 
-/// The number of the concept of each id, its source left out.
+/// Builds the map from bare ids to concept numbers.
 pub fn labels_of(kb: &KnowledgeBase) -> Labels {
     let mut labels = Labels::new();
     for concept in kb.concepts() {
@@ -212,13 +212,13 @@ pub fn labels_of(kb: &KnowledgeBase) -> Labels {
     labels
 }
 
-/// The documents of an experiment by what they are for.
+/// Documents of an experiment by split.
 pub struct Parts {
-    /// Trained on.
+    /// Training set.
     pub train: Vec<AnnotatedDocument>,
-    /// Held apart to choose on; may be none.
+    /// Split for model selection; may be empty.
     pub tune: Vec<AnnotatedDocument>,
-    /// Held out.
+    /// Held-out set.
     pub dev: Vec<AnnotatedDocument>,
 }
 
@@ -245,24 +245,24 @@ pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> canonym_core::
         }
         Some(_) => {
             let error = canonym_core::Error::invalid("invalid held-out documents");
-            return Err(error.with_hint("set either `data.dev`, or `data.hold_out` to at least 2, such as 10").into());
+            return Err(error.with_hint("set either `data.dev`, or `data.hold_out` to at least 2, such as 10"));
         }
     };
     if data.tune_share.is_some() && !tune.is_empty() {
         let error = canonym_core::Error::invalid("both `data.tune` and `data.tune_share` are set");
-        return Err(error.with_hint("set only one of them").into());
+        return Err(error.with_hint("set only one of them"));
     }
     let (train, drawn) = held_apart(train, data.tune_share, seed)?;
     Ok(Parts { train, tune: if tune.is_empty() { drawn } else { tune }, dev })
 }
 
-/// The ids of an annotation, in the order in which they stand.
+/// Bare ids of an annotation, in order.
 pub fn ids_of(annotation: &Annotation) -> Vec<&str> {
     let ids = annotation.ids.iter().flat_map(|ids| ids.split(['|', '+'])).map(|id| bare(id.trim()));
     ids.filter(|id| !id.is_empty() && *id != "-1" && *id != "-").collect()
 }
 
-/// The concepts that an annotation means: those with any of its ids.
+/// Concepts with any of the annotation's ids.
 pub fn concepts_of(annotation: &Annotation, labels: &Labels) -> Vec<u32> {
     ids_of(annotation).iter().filter_map(|id| labels.get(bare(id))).flatten().copied().collect()
 }
@@ -289,7 +289,7 @@ pub fn prepare(
                 words.extend(begins_word(&document.document.text, &windows.pieces[range.clone()]));
             }
             words.resize(rows.len(), false);
-            readings.push(Reading { rows: rows.clone(), begins_word: words, ..Reading::default() });
+            readings.push(TrainingText { rows: rows.clone(), begins_word: words, ..TrainingText::default() });
         }
         for (annotation, place) in document.annotations.iter().zip(&windows.places) {
             report.n_mentions += 1;
@@ -303,7 +303,7 @@ pub fn prepare(
                 let target = Target { first: place.first, last: place.last, concepts, means_something };
                 readings[first + place.window].mentions.push(target);
                 let Some(home) = windows.ranges.get(place.window) else { continue };
-                // Pieces of the text; the first of a window stands behind `[CLS]`.
+                // In wordpieces of the text; the first one of a window follows `[CLS]`.
                 let (begin, end) = (home.start + place.first - 1, home.start + place.last);
                 for (other, range) in windows.ranges.iter().enumerate().filter(|(other, _)| *other != place.window) {
                     if range.start <= begin && end <= range.end {
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    /// `The ring is here.` again and again, each ring a mention; the last one without a concept.
+    /// A repeated sentence in which each `ring` is a mention; the last one is unlinked.
     fn document(n: usize) -> AnnotatedDocument {
         let sentence = "A ring is b. ";
         let ring = |at: usize| {
@@ -355,7 +355,7 @@ mod tests {
         let linked: usize = corpus.readings.iter().map(|reading| reading.mentions.len()).sum();
         assert_eq!(linked, 5);
         assert!(corpus.readings.iter().any(|reading| !reading.elsewhere.is_empty()));
-        // Wherever the word stands in a window, it is a mention there.
+        // The word is a target in every window that contains it.
         for reading in &corpus.readings {
             let rings: Vec<usize> = (0..reading.rows.len()).filter(|at| reading.rows[*at] == 4).collect();
             let mut known: Vec<usize> = reading.mentions.iter().map(|target| target.first).collect();

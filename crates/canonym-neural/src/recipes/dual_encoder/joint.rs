@@ -1,4 +1,4 @@
-//! How mentions that were found and their links are weighed together, by what is right on held-out documents.
+//! Fits the joint model of mention and link probability on held-out documents.
 
 use crate::models::joint::Joint;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
@@ -9,39 +9,38 @@ use serde::Serialize;
 use super::data::{Labels, concepts_of, hull, ids_of};
 use super::judge::LEAST_SPANS;
 
-/// Strict scores where a mention has a concept if place and concept together are probable, and overlaps are resolved: what `canonym eval` finds
-/// of the model.
+/// Strict scores under the joint model, after overlap suppression; the same figures as those of `canonym eval`.
 #[derive(Debug, Serialize)]
 pub struct JointReport {
     pub weights: Joint,
     pub precision: f64,
     pub recall: f64,
     pub f1: f64,
-    /// F1 where weights and threshold are those of the other half of the documents.
+    /// F1 by two-fold cross-validation: weights and threshold are fitted on the other half of the documents.
     pub f1_by_halves: f64,
-    /// How far probabilities are from shares of what is right, in ten bins of equal width, by the weights of the other half.
+    /// Expected calibration error in ten equal-width bins, cross-validated as well.
     pub calibration_error: f64,
 }
 
-/// The mentions of a document.
+/// Gold mentions of a document.
 pub type Gold = Vec<GoldMention>;
 
-/// A mention that is there to be found.
+/// A gold mention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoldMention {
     pub span: Span,
-    /// Its concepts, as far as the terminology has them.
+    /// Its concepts that the terminology has.
     pub concepts: Vec<u32>,
-    /// Whether it means a concept. One that means none is rightly found, and wrongly linked.
+    /// Whether it is linked. Detecting an unlinked mention is correct, linking it is an error.
     pub means_something: bool,
 }
 
-/// How many mentions mean a concept.
+/// Number of linked gold mentions.
 pub fn n_meant(gold: &[GoldMention]) -> usize {
     gold.iter().filter(|mention| mention.means_something).count()
 }
 
-/// The gold mentions of documents.
+/// Gold mentions of documents.
 pub fn gold_of(documents: &[AnnotatedDocument], labels: &Labels) -> Vec<Gold> {
     let one = |annotation: &Annotation| GoldMention {
         span: hull(annotation),
@@ -51,7 +50,7 @@ pub fn gold_of(documents: &[AnnotatedDocument], labels: &Labels) -> Vec<Gold> {
     documents.iter().map(|document| document.annotations.iter().map(one).collect()).collect()
 }
 
-/// Found mentions, whose scores are the probabilities that they are mentions, beside gold.
+/// Compares detected mentions, whose scores are mention probabilities, with gold.
 pub fn compared(found: &[Vec<Mention>], links: &[Vec<Link>], gold: &[Gold]) -> Vec<Vec<Found>> {
     let one = |mention: &Mention, link: &Link, gold: &Gold| {
         let span = mention.hull();
@@ -68,7 +67,7 @@ pub fn compared(found: &[Vec<Mention>], links: &[Vec<Link>], gold: &[Gold]) -> V
     found.iter().zip(links).zip(gold).map(of_document).collect()
 }
 
-/// A span that was found with its best concept.
+/// A detected span with its best concept.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
     pub span: Span,
@@ -84,7 +83,7 @@ impl Found {
     }
 }
 
-/// Of the spans of each document those that overlap no likelier one.
+/// Greedy non-maximum suppression within each document.
 fn resolved<'a>(documents: impl Iterator<Item = &'a Vec<Found>>, joint: &Joint) -> Vec<Found> {
     let mut all = Vec::new();
     for found in documents {
@@ -101,7 +100,7 @@ fn resolved<'a>(documents: impl Iterator<Item = &'a Vec<Found>>, joint: &Joint) 
     all
 }
 
-/// Weights and threshold that are best for these documents.
+/// Fits weights and threshold on these documents.
 fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold: usize) -> Joint {
     let all = documents.clone().flatten();
     let points: Vec<(f32, f32, bool)> = all.map(|one| (one.of_span, one.of_link, one.is_right)).collect();
@@ -116,7 +115,7 @@ fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold
     joint
 }
 
-/// Fits weights and threshold to found mentions, and tells how good they are.
+/// Fits the joint model on detected mentions and evaluates it.
 pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
     let n_gold_of: Vec<usize> = gold.iter().map(|gold| n_meant(gold)).collect();
     let n_gold: usize = n_gold_of.iter().sum();

@@ -1,4 +1,4 @@
-//! What held-out documents say of a dual encoder, and what they set.
+//! Evaluates a dual encoder on held-out documents and selects its settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::bundle::dual_encoder::DualBundle;
 use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
-use crate::system::consistency::vote;
+use crate::system::consistency::one_sense_per_discourse;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
 use crate::system::hybrid::{self, Judged};
 use crate::system::pipeline::PipelineConfig;
@@ -26,37 +26,37 @@ use super::data::{Labels, concepts_of, hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint, n_meant};
 use crate::system::detect_then_link::DetectThenLink;
 use crate::system::linked::{MentionSource, System, SystemConfig};
-use crate::system::parts::{Models, dual_voices};
+use crate::system::parts::{Models, name_evidence};
 
-/// Least probabilities of spans that are tried.
+/// Candidate values of the minimum span probability.
 pub const LEAST_SPANS: [f32; 19] =
     [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
-/// Weights of the logarithm of shares that are tried beside a lexical weight of 1.
+/// Candidate values of the dense weight; the lexical weight is 1.
 const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
 
-/// The weight that multiplies shares as if words and context knew nothing of each other.
+/// Weight under conditional independence of name and context.
 const USUAL_SHARE_WEIGHT: f32 = 1.0;
 
-/// Weights of the vote of mentions of the same words that are tried.
+/// Candidate values of the one-sense-per-discourse weight.
 const SAME_SENSES: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
 
-/// Strict scores: places and concepts have to be right.
+/// Strict scores: span and concept have to be correct.
 #[derive(Debug, Serialize)]
 pub struct SearchReport {
-    pub least_span: f32,
+    pub min_span: f32,
     pub spans_f1: f64,
     pub precision: f64,
     pub recall: f64,
     pub f1: f64,
-    /// The same where ends of gold mentions leak into the division of the text, as published.
+    /// F1 when gold mention boundaries leak into the tokenisation, as published.
     pub leaky_f1: f64,
-    /// For each least probability of a span.
+    /// F1 by minimum span probability.
     pub by_least_span: Vec<(f32, f64)>,
     pub joint: JointReport,
 }
 
-/// Sets what is set on held-out documents: the weight of vectors beside words, the calibration, the least probability of spans.
+/// Selects dense weight, calibration and minimum span probability on held-out documents, and fills in the report.
 pub fn judge(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
@@ -64,10 +64,10 @@ pub fn judge(
     (documents, with_words, finder): (&[AnnotatedDocument], bool, Option<&Models>),
     report: &mut Report,
 ) -> canonym_core::Result<()> {
-    let config = DualConfig { link: LinkConfig::default(), least_span: None, nested: true };
-    let voices = dual_voices(kb, bundle, None)?;
+    let config = DualConfig { link: LinkConfig::default(), min_span: None, nested: true };
+    let voices = name_evidence(kb, bundle, None)?;
     let linker = |bundle: &DualBundle| -> canonym_core::Result<DualLinker> {
-        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_voices(voices.clone()))
+        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_name_evidence(voices.clone()))
     };
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
@@ -107,14 +107,14 @@ pub fn judge(
     }
     let fusion = hybrid::calibrated(&both, fusion);
     let (evidence, fusion) = if with_words { (by_both, fusion) } else { (by_vectors, alone) };
-    for same_sense in SAME_SENSES {
+    for one_sense_weight in SAME_SENSES {
         let mut voted = evidence.clone();
         for (mentions, marked) in voted.iter_mut().zip(&marked) {
             let words: Vec<String> =
                 marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
-            vote(&words, mentions, same_sense);
+            one_sense_per_discourse(&words, mentions, one_sense_weight);
         }
-        report.by_same_sense.push((same_sense, hybrid::accuracy(&judged(&voted), &fusion)));
+        report.by_same_sense.push((one_sense_weight, hybrid::accuracy(&judged(&voted), &fusion)));
     }
     bundle.manifest.fusion = fusion;
     if !voices.usages.is_empty() {
@@ -136,17 +136,17 @@ pub fn judge(
     Ok(())
 }
 
-/// Figures of documents on which nothing was chosen, as `canonym eval` counts them.
+/// Scores on documents that nothing was selected on, as computed by `canonym eval`.
 #[derive(Debug, Serialize)]
 pub struct Measured {
     pub n_documents: usize,
-    /// The share of given mentions with a concept whose first candidate is right.
+    /// Accuracy@1 on given linked mentions.
     pub accuracy: f64,
-    /// Of found mentions, strict; `None` where they are not judged.
+    /// Strict scores of detected mentions; `None` if detection is not evaluated.
     pub found: Option<Score>,
 }
 
-/// Links documents with the settings that a model has, and compares.
+/// Links documents with the settings of the model and evaluates the result.
 pub fn measure(
     bundle: &DualBundle,
     kb: &Arc<KnowledgeBase>,
@@ -166,7 +166,7 @@ pub fn measure(
             leaky_tokenisation: false,
         };
         let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;
-        Ok(evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))?)
+        evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))
     };
     let given = judged(MentionSource::Given)?;
     let accuracy = given.ranking.and_then(|ranking| ranking.all.accuracy.get(&1).copied()).unwrap_or_default();
@@ -175,7 +175,7 @@ pub fn measure(
     Ok(Measured { n_documents: documents.len(), accuracy, found })
 }
 
-/// Finds and links mentions for each least probability of spans, and keeps the best.
+/// Detects and links mentions for each minimum span probability, and keeps the best.
 fn search(
     bundle: &mut DualBundle,
     linker: &DualLinker,
@@ -207,16 +207,16 @@ fn search(
     let all = linked(&[])?;
     let rows = by_span(&all);
     let best = rows.iter().copied().max_by(|left, right| f1(left.3, left.1).total_cmp(&f1(right.3, right.1)));
-    let (least_span, n_found, n_spans, n_right) = best.expect("some were tried");
-    bundle.manifest.least_span = least_span;
+    let (min_span, n_found, n_spans, n_right) = best.expect("some were tried");
+    bundle.manifest.min_span = min_span;
     let borders: Vec<Vec<Span>> =
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
     let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
     let joint = judge_joint(&all, &gold);
-    // What does not help on documents that it was not fitted to does not help.
+    // The joint model is kept only if it also helps under cross-validation.
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
-        least_span,
+        min_span,
         spans_f1: 2.0 * n_spans as f64 / (n_found + n_places).max(1) as f64,
         precision: n_right as f64 / n_found.max(1) as f64,
         recall: n_right as f64 / n_gold.max(1) as f64,

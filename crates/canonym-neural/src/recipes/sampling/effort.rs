@@ -1,4 +1,4 @@
-//! What an annotator has to do in a document of which a model has read something.
+//! Annotation effort: the decisions needed to correct the predictions in a document.
 
 use std::ops::Add;
 
@@ -6,26 +6,26 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use canonym_core::eval::ids::IdSet;
 use canonym_core::text::Span;
 
-/// Decisions by kind. Each mark is looked at once.
+/// Decisions by kind. Each prediction is reviewed once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Predictions with the right place and concept.
+    /// Predictions with correct boundaries and concept.
     pub accepted: usize,
-    /// Those with the right place and another concept.
+    /// Predictions with correct boundaries and another concept.
     pub relinked: usize,
-    /// Those across a mention with other edges, which are moved.
+    /// Predictions that overlap a mention with other boundaries, which are corrected.
     pub moved: usize,
-    /// Those of them that have another concept, too.
+    /// Those of them that need another concept as well.
     pub moved_and_relinked: usize,
-    /// Other predictions.
+    /// Other predictions, which are rejected.
     pub rejected: usize,
-    /// Mentions of which no prediction tells.
+    /// Mentions without a matching prediction, which are added.
     pub added: usize,
-    /// Of mentions that mean a concept, of predictions that name one, and of those that are right in place and concept: their number.
+    /// Counts for the strict F1 of linking.
     pub links: Links,
 }
 
-/// What the strict F1 of links is made of, as `canonym eval` counts it.
+/// Numbers of gold, predicted and correct links, as counted by `canonym eval`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Links {
     pub gold: usize,
@@ -54,7 +54,8 @@ impl Add for Effort {
 }
 
 impl Effort {
-    /// What it takes to make predictions those of the annotated document. Several mentions at one place are one, right with any of their concepts.
+    /// Decisions that turn predictions into the gold annotations. Several annotations of the same span count as one mention, correct with
+    /// any of their concepts.
     pub fn of(document: &AnnotatedDocument, predicted: &[Annotation]) -> Effort {
         let mut golds: Vec<(&[Span], IdSet, bool)> = Vec::new();
         for annotation in &document.annotations {
@@ -91,7 +92,7 @@ impl Effort {
         effort
     }
 
-    /// Every decision; to look at a right prediction is one.
+    /// All decisions; accepting a correct prediction is one.
     pub fn decisions(self) -> usize {
         self.accepted + self.corrections()
     }
@@ -101,7 +102,7 @@ impl Effort {
         self.relinked + self.moved + self.moved_and_relinked + self.rejected + self.added
     }
 
-    /// F1 of places, and of places with their concepts, both strict.
+    /// Strict F1 of spans, and of spans with concepts.
     pub fn f1(self) -> (f64, f64) {
         let at_place = self.accepted + self.relinked;
         let n_found = at_place + self.moved + self.rejected;
@@ -160,7 +161,7 @@ mod tests {
         };
         assert_eq!(effort, expected);
         assert_eq!((effort.decisions(), effort.corrections()), (7, 6));
-        // Two of five places, one of five links.
+        // Two of five spans, one of five links.
         assert_eq!(effort.f1(), (0.4, 0.2));
     }
 

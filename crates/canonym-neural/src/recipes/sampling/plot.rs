@@ -1,11 +1,11 @@
-//! Figures over decisions: a line for each strategy, the mean of its seeds, and what all documents give.
+//! Plots scores over decisions: one line per strategy, averaged over seeds, and the score with all documents.
 
 use std::fmt::Write as _;
 
 use super::super::curve::{above, line, polyline, short, text};
 use super::{FIGURES, Point, Run, SHARE};
 
-/// The size of a panel and of the frame in it; two stand beside each other.
+/// Size of a panel and its margins; two panels are drawn side by side.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 48.0;
@@ -13,10 +13,10 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 66.0;
 
-/// Parts of an axis.
+/// Intervals of an axis.
 const N_TICKS: u32 = 4;
 
-/// Colours that colour-blind people can tell apart, and how lines are broken, so that nobody needs colours.
+/// A palette safe for colour blindness, with dash patterns that also distinguish lines without colour.
 const LINES: [(&str, &str); 6] = [
     ("#0072b2", ""),
     ("#d55e00", "7 3"),
@@ -28,7 +28,7 @@ const LINES: [(&str, &str); 6] = [
 
 const GREY: &str = "#333333";
 
-/// Draws runs beside those with all documents; `before` is the model that all began with.
+/// Draws runs and those on all documents; `before` is the initial model of all runs.
 pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
     let mut names: Vec<&str> = Vec::new();
     for run in runs {
@@ -63,7 +63,7 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
     svg + "</svg>\n"
 }
 
-/// Mean decisions and figures of a strategy where every seed has a model of as many documents.
+/// Mean decisions and scores of a strategy, at numbers of documents for which every seed has a model.
 fn means<'a>(
     runs: &'a [Run],
     name: &'a str,
@@ -82,7 +82,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / n.max(1) as f64
 }
 
-/// A frame with its axes.
+/// A panel with its axes.
 struct Panel {
     left: f64,
     most: f64,
@@ -126,7 +126,7 @@ impl Panel {
 }
 
 fn dashed(svg: &mut String, points: &[(f64, f64)], (colour, dashes): (&str, &str)) {
-    // Infallible for strings.
+    // Writing to a string cannot fail.
     let _ = writeln!(svg, "<g stroke-dasharray=\"{dashes}\">");
     polyline(svg, points.iter().copied(), colour);
     let _ = writeln!(svg, "</g>");
@@ -152,7 +152,7 @@ mod tests {
         let svg = draw(&runs, &[run("all", 1, &[point(900, 0.8)])], &point(0, 0.4));
         assert_eq!(svg.matches(&format!("stroke=\"{}\"", LINES[0].0)).count(), 3, "two lines and one of the legend");
         assert!(svg.contains(">random<") && svg.contains(">margin<") && svg.contains("95 % of the full-data score"));
-        // The mean of the seeds where both have a point.
+        // Averaged only where both seeds have a point.
         let places = means(&runs, "random", |point| point.decisions as f64 / 1e3);
         assert_eq!(places.collect::<Vec<_>>(), [(100.0, 0.1), (250.0, 0.25)]);
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::bundle::dual_encoder::tests::bundle;
-use crate::models::mention_prior::Usages;
-use crate::system::name_scorer::NameVoice;
+use crate::models::mention_prior::MentionPrior;
+use crate::system::name_scorer::NameScorer;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
 
@@ -29,7 +29,7 @@ fn linker(change: impl Fn(&mut DualBundle), config: DualConfig, subset: Option<A
 }
 
 const CONFIG: DualConfig =
-    DualConfig { link: LinkConfig { top_k: 3, min_score: 0.0 }, least_span: Some(0.3), nested: false };
+    DualConfig { link: LinkConfig { top_k: 3, min_score: 0.0 }, min_span: Some(0.3), nested: false };
 
 fn documents() -> Vec<Document> {
     let texts = ["Acute gout and liver pain.", "", "Kidney pain. ".repeat(12).leak(), "gout"];
@@ -69,13 +69,16 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     let voice = || {
         let names = crate::bundle::tests::bundle().name_encoder().unwrap();
         let vectors = names.encode_forms(&kb());
-        Arc::new(Voices { names: Some(NameVoice::new(names, FlatIndex::new(vectors))), ..Voices::default() })
+        Arc::new(NameEvidence {
+            names: Some(NameScorer::new(names, FlatIndex::new(vectors))),
+            ..NameEvidence::default()
+        })
     };
     let document = Document { id: String::new(), text: "A liver pain.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 })];
     let marked = [Marked { document: &document, mentions: &mentions }];
     let of = |linker: &DualLinker| linker.evidence(&marked).unwrap().remove(0).remove(0);
-    let deaf = linker(|_| (), CONFIG, None).with_voices(voice());
+    let deaf = linker(|_| (), CONFIG, None).with_name_evidence(voice());
     assert!(of(&deaf).iter().all(|one| one.name == 0.0));
     let fused = |name: f32| {
         let change =
@@ -83,7 +86,7 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
         linker(change, CONFIG, None)
     };
     assert!(of(&fused(1.0)).iter().all(|one| one.name == 0.0));
-    let hears = fused(50.0).with_voices(voice());
+    let hears = fused(50.0).with_name_evidence(voice());
     let best = |one: &&Evidence| hears.kb().id(one.scored.concept) == "A:2";
     let evidence = of(&hears);
     let same = evidence.iter().find(best).unwrap();
@@ -95,13 +98,13 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     assert!(first.contributions.iter().any(|part| part.feature == "name" && part.log_odds > 1.0), "{first:?}");
     let sum: f64 = first.contributions.iter().map(|part| part.log_odds).sum();
     assert!((sum - first.log_odds).abs() < 1e-2, "{first:?}");
-    // What is no name is not heard, and no candidate is lost.
+    // An empty name has no name score, and no candidate is lost.
     assert_eq!(hears.link_names(&["", "zebra"]).unwrap().len(), 2);
 }
 
 #[test]
 fn what_a_name_was_used_for_joins_what_its_text_says() {
-    let mut usages = Usages::default();
+    let mut usages = MentionPrior::default();
     (0..30).for_each(|_| usages.add("liver pain", Some("A:3")));
     let document = Document { id: String::new(), text: "A liver pain, gout.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 }), Mention::contiguous(Span { start: 14, end: 18 })];
@@ -109,8 +112,8 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
     for lexical in [0.0, 1.0] {
         let plain = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
         let before = plain.link(&marked).unwrap().remove(0);
-        let voices = Voices { usages: usages.on(plain.kb()), ..Voices::default() };
-        let counted = plain.with_voices(Arc::new(voices));
+        let voices = NameEvidence { usages: usages.on(plain.kb()), ..NameEvidence::default() };
+        let counted = plain.with_name_evidence(Arc::new(voices));
         let after = counted.link(&marked).unwrap().remove(0);
         assert_eq!(counted.kb().id(after[0].candidates[0].concept), "A:3");
         assert!(after[0].candidates[0].score > 0.9 && !after[0].nil, "{after:?}");
@@ -174,7 +177,7 @@ fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
     }
     let nested = linker(|_| (), DualConfig { nested: true, ..CONFIG }, None).annotate(&documents).unwrap();
     assert!(nested.iter().flatten().count() >= found.iter().flatten().count());
-    let none = linker(|_| (), DualConfig { least_span: Some(1.0), ..CONFIG }, None).annotate(&documents).unwrap();
+    let none = linker(|_| (), DualConfig { min_span: Some(1.0), ..CONFIG }, None).annotate(&documents).unwrap();
     assert_eq!(none.iter().flatten().count(), 0);
     let tagged = linker(|bundle| bundle.manifest.model.search = Some(SpanSearch::Tags), CONFIG, None);
     assert_eq!(tagged.annotate(&documents).unwrap().len(), 4);
@@ -212,7 +215,7 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
             }
         }
     }
-    // Given mentions have no such part.
+    // Given mentions have no mention probability to explain.
     let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
     let marked: Vec<Marked<'_>> =
         documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();

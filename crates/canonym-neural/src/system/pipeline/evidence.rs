@@ -1,16 +1,16 @@
 //! Features of span proposals.
 
-use canonym_core::link::recognise::Spotted;
+use canonym_core::link::recognise::DictionaryMatch;
 
-use super::Place;
+use super::SpanProposal;
 use crate::models::decision::{
     BLOCKS, Decision, Evidence, N_SPOKEN, OTHER, SENSE, UNTYPED, WIDTH, block_of, probability,
 };
-use crate::models::tagger::typed::LayerType;
+use crate::models::tagger::typed::LabelSet;
 
-/// Mentions of the tagger that are no names of the knowledge base are linked from this probability on, by their type. Each costs a search;
-/// what people write of diseases and chemicals is often no name, while organs, organisms and genes are mostly called by their names.
-pub(super) fn least_proposed(layer_type: &str) -> f32 {
+/// Minimum tagger probability, by entity type, for linking a mention without a dictionary match. Each costs a search. Diseases and
+/// chemicals are often written in words that are not names in the terminology; organs, organisms and genes mostly appear under their names.
+pub(super) fn min_proposed(layer_type: &str) -> f32 {
     match block_of(layer_type) {
         0 | 1 | OTHER => 0.3,
         _ => 0.7,
@@ -18,35 +18,35 @@ pub(super) fn least_proposed(layer_type: &str) -> f32 {
 }
 
 impl Decision {
-    /// Whether a place is given, with a concept or without.
-    pub(super) fn gives(&self, place: &Place) -> bool {
+    /// Whether a proposal is output, linked or not.
+    pub(super) fn gives(&self, place: &SpanProposal) -> bool {
         let typed = place.tagged.1 >= LEAST_NAMELESS;
         self.link(place) >= self.least(place)
-            || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.least_mention)
+            || (typed && !place.is_other_sense && probability(&self.mention, &place.evidence) >= self.min_mention)
     }
 
-    /// The minimum probability of a link at a place. Exact names of several words that one concept has are never below it.
-    pub fn least(&self, place: &Place) -> f32 {
-        let in_research = self.least_research.unwrap_or(self.least_link);
-        let least = self.least_link + place.research * (in_research - self.least_link);
+    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it.
+    pub fn least(&self, place: &SpanProposal) -> f32 {
+        let in_research = self.min_link_research.unwrap_or(self.min_link);
+        let least = self.min_link + place.research * (in_research - self.min_link);
         if place.is_name_of_words() { least.min(LEAST_PHRASE) } else { least }
     }
 
-    /// The probability that place and concept are right.
-    pub fn link(&self, place: &Place) -> f32 {
+    /// Probability that span and concept are both correct.
+    pub fn link(&self, place: &SpanProposal) -> f32 {
         if place.link.candidates.is_empty() {
             return 0.0;
         }
         let weighed = probability(&self.link, &place.evidence).max(place.stated);
-        // No reading of the context speaks against an exact name of several words.
+        // The context does not outweigh an exact match of several words.
         if place.is_phrase() { weighed.max(LEAST_PHRASE) } else { weighed }
     }
 }
 
-/// Exact names of several words are at least as probable.
+/// Minimum link probability of exact names of several words.
 const LEAST_PHRASE: f32 = 0.5;
 
-/// A mention without a concept has to be at least as likely to the tagger.
+/// Minimum tagger probability of an unlinked mention.
 const LEAST_NAMELESS: f32 = 0.3;
 
 pub(super) fn logit(probability: f32) -> f32 {
@@ -54,10 +54,10 @@ pub(super) fn logit(probability: f32) -> f32 {
     (kept / (1.0 - kept)).ln()
 }
 
-/// The features of a place whose concept has a name that the tagger marks by `marks` in each of its layers.
-pub(super) fn evidence(place: &Place, marks: &[f32], layers: &[LayerType]) -> Evidence {
+/// Feature vector of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
+pub(super) fn evidence(place: &SpanProposal, marks: &[f32], layers: &[LabelSet]) -> Evidence {
     let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
-    let read = place.spotted.as_ref().map(Spotted::best);
+    let read = place.spotted.as_ref().map(DictionaryMatch::best);
     let exact = place.spotted.as_ref().filter(|spotted| spotted.is_unambiguous());
     let sense = read.and_then(|(reading, _)| reading.sense);
     let total: f32 = marks.iter().sum();

@@ -1,4 +1,4 @@
-//! Why the pipeline gives a mention and its concept: what each feature of the evidence adds to the log-odds.
+//! Explanations of the pipeline: the contribution of each feature to the log-odds of a mention and its concept.
 
 use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym_core::link::recognise::short_forms;
@@ -7,20 +7,20 @@ use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
 
-use super::{Pipeline, Place};
+use super::{Pipeline, SpanProposal};
 use crate::models::decision::{FEATURES, N_SPOKEN};
 
 impl Pipeline {
-    /// As [`canonym_core::link::Annotator::annotate`], each mention with its reasons.
+    /// Like [`canonym_core::link::Annotator::annotate`], with an explanation of each mention.
     pub(super) fn explain_all(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
-        let places = self.places(documents);
-        let of_document = |(document, places): (&Document, Vec<Place>)| {
+        let proposals = self.proposals(documents);
+        let of_document = |(document, proposals): (&Document, Vec<SpanProposal>)| {
             let text = document.text.as_str();
             let (map, uses) = (OffsetMap::new(text), short_forms(text));
-            let given = self.given(places);
+            let given = self.given(proposals);
             given.iter().map(|place| self.explain_place(text, &map, &uses, place)).collect()
         };
-        documents.par_iter().zip(places).map(of_document).collect()
+        documents.par_iter().zip(proposals).map(of_document).collect()
     }
 
     fn explain_place(
@@ -28,10 +28,10 @@ impl Pipeline {
         text: &str,
         map: &OffsetMap<'_>,
         uses: &[(Span, Span)],
-        place: &Place,
+        place: &SpanProposal,
     ) -> (LinkedMention, Explanation) {
         let linked = self.linked(place);
-        // A sense is compared by its long form, as an abbreviation is that the text defines.
+        // A short form from the sense inventory is compared by its long form, like an abbreviation defined in the text.
         let is_sense = place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some());
         let long_form = linked.link.candidates.first().and_then(|best| best.name).filter(|_| is_sense);
         let compared = long_form.map_or(place.name.as_str(), |name| self.kb.name(name)).to_owned();
@@ -70,7 +70,7 @@ impl Pipeline {
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));
-        let threshold = Some((f64::from(self.least_link(place)) * 1e4).round() / 1e4);
+        let threshold = Some((f64::from(self.min_link(place)) * 1e4).round() / 1e4);
         let coordinated = place.spans.len() > 1;
         (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
     }

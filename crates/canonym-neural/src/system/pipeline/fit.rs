@@ -1,22 +1,22 @@
-//! Fits how evidence is weighed to corpora that neither the tagger nor the encoder of names was trained on.
+//! Fits the pipeline's decision weights on corpora that neither tagger nor name encoder was trained on.
 
 use canonym_core::link::fit::logistic;
 use serde::Serialize;
 
-use super::{Place, unmixed};
+use super::{SpanProposal, suppress_overlaps};
 use crate::models::decision::{Decision, Evidence};
 
-/// What was proposed in a corpus, and what of it is right.
+/// Span proposals of a corpus with gold labels.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// How often it counts, against other corpora.
+    /// Weight of the corpus relative to the others.
     pub weight: usize,
-    /// Whether all mentions of the types that are looked for are annotated, those without a concept, too.
+    /// Whether the corpus annotates all mentions of the target types, including unlinked ones.
     pub judges_mentions: bool,
-    /// Of each document the mentions that are there, and those of them that have a concept.
+    /// For each document the number of gold mentions, and of those with a concept.
     pub counts: Vec<(usize, usize)>,
-    /// The places of each document: whether there is a mention, and whether its concept is right, too.
-    pub documents: Vec<Vec<(Place, (bool, bool))>>,
+    /// The proposals of each document: whether the span is a gold mention, and whether the concept is correct as well.
+    pub documents: Vec<Vec<(SpanProposal, (bool, bool))>>,
 }
 
 impl Judged {
@@ -28,7 +28,7 @@ impl Judged {
         self.counts.iter().map(|(_, n_links)| n_links).sum()
     }
 
-    /// Every second document, from the first or the second on.
+    /// Every second document, starting with the first (0) or the second (1).
     fn half(&self, half: usize) -> Judged {
         Judged {
             counts: self.counts.iter().skip(half).step_by(2).copied().collect(),
@@ -38,37 +38,39 @@ impl Judged {
     }
 }
 
-/// Strict figures of one corpus under the fitted weights.
+/// Strict precision, recall and F1 on one corpus under the fitted weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Mentions that are there.
+    /// Gold mentions.
     pub n_mentions: usize,
-    /// Mentions: precision, recall and their harmonic mean.
+    /// Mention detection: precision, recall and F1.
     pub mentions: [f64; 3],
-    /// Mentions with a concept that are there.
+    /// Gold mentions with a concept.
     pub n_links: usize,
-    /// Mentions with their concepts: precision, recall and their harmonic mean.
+    /// Detection and linking: precision, recall and F1.
     pub links: [f64; 3],
 }
 
-/// Places of a corpus: whether there is a mention, and whether its concept is right, too.
-type Left<'a> = Vec<(&'a Place, (bool, bool))>;
+/// Proposals of a corpus: whether the span is a gold mention, and whether the concept is correct as well.
+type Left<'a> = Vec<(&'a SpanProposal, (bool, bool))>;
 
-/// The weight of the squared norm of the weights in the loss.
+/// L2 regularisation strength.
 const PENALTY: f64 = 1e-4;
 
-/// Fits weights and thresholds; recall counts `beta` times as much as precision where the threshold of links is chosen (F-beta), and as
-/// much as precision where that of texts that read like research articles is. The figures are of the corpora in order.
+/// Fits weights and thresholds. The link threshold maximises F-beta; that of texts in the style of research articles maximises F1. Returns
+/// the figures of each corpus, in order.
 pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
-    // Over all places first, and then over those that are left after overlaps are resolved.
+    // Fitted on all proposals first, then on those that survive overlap suppression.
     let mut left: Vec<Left<'_>> = corpora
         .iter()
         .map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect())
         .collect();
     for _ in 0..3 {
         let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Evidence, bool)>> {
-            left.iter().map(|places| places.iter().map(|(place, is)| (place.evidence, right(is))).collect()).collect()
+            left.iter()
+                .map(|proposals| proposals.iter().map(|(place, is)| (place.evidence, right(is))).collect())
+                .collect()
         };
         let fitted = |rows: Vec<Vec<(Evidence, bool)>>| {
             let weighed = rows.iter().zip(corpora).flat_map(|(rows, corpus)| vec![rows.as_slice(); corpus.weight]);
@@ -81,8 +83,8 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |decision: &Decision, beta: f64| {
-        let of = |(corpus, places): (&Judged, &Left<'_>)| {
-            let [precision, recall, _] = measures(given_links(places, decision), corpus.n_links());
+        let of = |(corpus, proposals): (&Judged, &Left<'_>)| {
+            let [precision, recall, _] = measures(given_links(proposals, decision), corpus.n_links());
             let square = beta * beta;
             corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
         };
@@ -90,50 +92,50 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     };
     let best =
         |score: &dyn Fn(f32) -> f64| steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5);
-    decision.least_link = best(&|least| {
+    decision.min_link = best(&|least| {
         let mut decision = weights;
-        decision.least_link = least;
+        decision.min_link = least;
         mean_link(&decision, beta)
     });
     let weights = decision;
-    decision.least_research = Some(best(&|least| {
+    decision.min_link_research = Some(best(&|least| {
         let mut decision = weights;
-        decision.least_research = Some(least);
+        decision.min_link_research = Some(least);
         mean_link(&decision, 1.0)
     }));
     let linking = decision;
     let mean_mention = |least: f32| {
         let mut decision = linking;
-        decision.least_mention = least;
+        decision.min_mention = least;
         let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.judges_mentions);
         judging
-            .map(|(corpus, places)| {
-                let of_places = given_mentions(places, &decision);
+            .map(|(corpus, proposals)| {
+                let of_places = given_mentions(proposals, &decision);
                 corpus.weight as f64 * measures(of_places, corpus.n_mentions())[2]
             })
             .sum::<f64>()
     };
-    decision.least_mention = best(&mean_mention);
-    let figures = |(corpus, places): (&Judged, &Left<'_>)| Figures {
+    decision.min_mention = best(&mean_mention);
+    let figures = |(corpus, proposals): (&Judged, &Left<'_>)| Figures {
         n_mentions: corpus.n_mentions(),
-        mentions: measures(given_mentions(places, &decision), corpus.n_mentions()),
+        mentions: measures(given_mentions(proposals, &decision), corpus.n_mentions()),
         n_links: corpus.n_links(),
-        links: measures(given_links(places, &decision), corpus.n_links()),
+        links: measures(given_links(proposals, &decision), corpus.n_links()),
     };
     let figures = corpora.iter().zip(&left).map(figures).collect();
     (decision, figures)
 }
 
-/// Figures of documents that nothing was fitted to: weights and thresholds are those of the other half of the documents.
+/// Two-fold cross-validation: the figures of each half of the documents use weights and thresholds fitted on the other half.
 pub fn figures_by_halves(corpora: &[Judged], beta: f64) -> Vec<Figures> {
     let halves: [Vec<Judged>; 2] = [0, 1].map(|half| corpora.iter().map(|corpus| corpus.half(half)).collect());
     let decisions = [1, 0].map(|other| fit_decision(&halves[other], beta).0);
     let of_corpus = |row: usize| {
         let (mut of_mentions, mut of_links) = ((0, 0), (0, 0));
         for (half, decision) in halves.iter().zip(&decisions) {
-            let places = resolved(&half[row], decision);
-            of_mentions = sum(of_mentions, given_mentions(&places, decision));
-            of_links = sum(of_links, given_links(&places, decision));
+            let proposals = resolved(&half[row], decision);
+            of_mentions = sum(of_mentions, given_mentions(&proposals, decision));
+            of_links = sum(of_links, given_links(&proposals, decision));
         }
         let (n_mentions, n_links) = (corpora[row].n_mentions(), corpora[row].n_links());
         Figures { n_mentions, mentions: measures(of_mentions, n_mentions), n_links, links: measures(of_links, n_links) }
@@ -145,27 +147,27 @@ fn sum(left: (usize, usize), right: (usize, usize)) -> (usize, usize) {
     (left.0 + right.0, left.1 + right.1)
 }
 
-/// The places of a corpus that are left after overlaps are resolved, those in pieces left out.
+/// The proposals of a corpus after overlap suppression.
 fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
-    let of_document = |document: &'a Vec<(Place, (bool, bool))>| {
-        unmixed(
+    let of_document = |document: &'a Vec<(SpanProposal, (bool, bool))>| {
+        suppress_overlaps(
             document.iter().map(|(place, right)| (place, *right)).collect(),
-            |entry: &(&Place, _)| entry.0,
+            |entry: &(&SpanProposal, _)| entry.0,
             decision,
         )
     };
     corpus.documents.iter().flat_map(of_document).collect()
 }
 
-/// Links that are given, and the right ones among them.
-fn given_links(places: &[(&Place, (bool, bool))], decision: &Decision) -> (usize, usize) {
-    let given = places.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
+/// Number of linked proposals, and of correct ones.
+fn given_links(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
+    let given = proposals.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
     given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)))
 }
 
-/// Mentions that are given, and the right ones among them.
-fn given_mentions(places: &[(&Place, (bool, bool))], decision: &Decision) -> (usize, usize) {
-    let given = places.iter().filter(|(place, _)| decision.gives(place));
+/// Number of output mentions, and of correct ones.
+fn given_mentions(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
+    let given = proposals.iter().filter(|(place, _)| decision.gives(place));
     given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)))
 }
 

@@ -1,18 +1,18 @@
-//! Mentions by the tagger and by the names of a knowledge base, linked by words and vectors: what `canonym link` does by default.
+//! The default system: mentions from a tagger and a dictionary, linked by lexical and dense similarity.
 //!
-//! Two recognisers propose: the tagger, which knows types from context, and the dictionary, which knows names of the knowledge base at hand. Each
-//! proposal is linked as a name, its short forms written out, and two logistic models weigh what speaks for it: one says how likely the
-//! place is a mention, one how likely place and concept are both right.
+//! The tagger proposes spans by entity type from context; the dictionary proposes names of the knowledge base. Each proposal is linked as a
+//! name, with abbreviations expanded, and two logistic models score its features: one gives the probability that the span is a mention, the
+//! other that span and concept are both correct.
 //!
-//! The tagger was trained on some types only, and a knowledge base may hold others. So each concept is asked of the tagger, too: where the
-//! tagger would mark the name of the concept, it has a say on its mentions; of other concepts the dictionary decides.
+//! The tagger covers only some entity types, and the knowledge base may hold others. The tagger is therefore also run on the name of each
+//! candidate concept. Where it tags that name, its probabilities count for mentions of the concept; otherwise the dictionary decides.
 
 mod evidence;
 mod explain;
 pub mod fit;
 mod nesting;
 
-use self::evidence::{evidence, least_proposed};
+use self::evidence::{evidence, min_proposed};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
-use canonym_core::link::recognise::{DictionaryAnnotator, Spotted, drop_non_mentions, short_forms, written_out};
+use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded, short_forms};
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::register::research;
 use canonym_core::text::tokens::{Gap, Token};
@@ -33,93 +33,93 @@ use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
 use crate::models::decision::{Decision, Evidence, probability};
-use crate::models::mention_prior::UsagesOf;
+use crate::models::mention_prior::KbMentionPrior;
 use crate::models::tagger::crf::Marked;
-use crate::models::tagger::typed::{LayerType, TaggerScratch, TypedTagger};
+use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
 use crate::system::hybrid::HybridLinker;
 
-/// Mentions of the tagger that are less likely are not looked at.
+/// Tagger mentions below this probability are ignored.
 const LEAST_TAGGED: f32 = 0.1;
 
-/// What a thread remembers of words.
+/// Buffers reused by a thread.
 #[derive(Debug, Default)]
 struct Scratch {
     tagger: TaggerScratch,
     scan: ScanScratch,
 }
 
-/// A place that may be a mention.
+/// A span that may be a mention.
 #[derive(Debug, Clone)]
-pub struct Place {
-    /// From the first to the last byte.
+pub struct SpanProposal {
+    /// Hull of its spans.
     pub span: Span,
-    /// Where its pieces stand.
+    /// Its spans; several if it is discontinuous.
     pub spans: Vec<Span>,
-    /// The layer with the highest probability for it, and the probability.
+    /// The label set with the highest probability, and that probability.
     pub tagged: (usize, f32),
-    /// The probability of each layer.
+    /// Mention probability by label set.
     pub of_layers: Vec<f32>,
-    /// The probability of a mention of any type.
+    /// Probability of a mention of any type.
     pub any: f32,
-    /// The probability of the likeliest longer mention that holds it.
+    /// Highest probability of a longer tagger mention that contains it.
     pub inside: f32,
-    /// The same of those that the dictionary knows.
+    /// The same for longer mentions with a dictionary match.
     pub inside_name: f32,
-    /// Whether the sense inventory has it and gives another sense, or none that the knowledge base has.
+    /// Whether the sense inventory gives another sense, or one that the knowledge base lacks.
     pub is_other_sense: bool,
-    /// Sense probability of its first concept from a user's abbreviation file; zero where the file has none.
+    /// Sense probability of its first concept from the user's abbreviation file; zero without one.
     pub stated: f32,
-    /// How much its text reads like a research article.
+    /// How much the text reads like a research article, from 0 to 1.
     pub research: f32,
-    /// What the dictionary reads there.
-    pub spotted: Option<Spotted>,
-    /// What it is linked as.
+    /// The dictionary match of the span.
+    pub spotted: Option<DictionaryMatch>,
+    /// The name it is linked by, with abbreviations expanded.
     pub name: String,
-    /// The concepts that it may mean.
+    /// Candidate concepts.
     pub link: Link,
-    /// What speaks for it and for its first concept.
+    /// Features of the span and its first candidate.
     pub evidence: Evidence,
 }
 
-/// Finds and links mentions.
+/// Detects and links mentions.
 #[derive(Debug)]
 pub struct Pipeline {
     kb: Arc<KnowledgeBase>,
     recognizer: Arc<TypedTagger>,
     dictionary: DictionaryAnnotator,
     linker: HybridLinker,
-    usages: UsagesOf,
+    usages: KbMentionPrior,
     decision: Decision,
     config: PipelineConfig,
-    /// Whether mentions of each layer are looked for in this knowledge base.
+    /// By label set: whether the knowledge base covers its entity type.
     covered: Vec<bool>,
     scratches: Mutex<Vec<Scratch>>,
-    /// How far the tagger marks the names of concepts, by layer.
+    /// Tagger probabilities on the names of concepts, by label set; filled on demand.
     marks: Mutex<HashMap<ConceptId, Arc<[f32]>>>,
 }
 
-/// What is given.
+/// Output settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PipelineConfig {
-    /// Candidates a mention.
+    /// Maximum number of candidates per mention.
     pub top_k: usize,
-    /// Links less likely than this are not made; the threshold of the model where `None`.
+    /// Link threshold; that of the model if `None`.
     pub min_score: Option<f32>,
-    /// Whether mentions inside longer ones are given, too.
+    /// Whether nested mentions are kept.
     pub nested: bool,
 }
 
-/// How much a text reads like a research article where counts of corpora hold for every name.
+/// From this score on, a text counts as a research article, and the mention prior applies to every name.
 const LEAST_RESEARCH: f32 = 0.5;
 
-/// How many uses it is worth that one concept has a name.
+/// Pseudo-count of the exact name match against the mention prior.
 const EXACT_PRIOR: f32 = 4.0;
 
-/// Concepts whose names tell what types a knowledge base covers.
+/// Number of concepts sampled to determine the entity types that a knowledge base covers.
 const N_ASKED: usize = 400;
 
 impl Pipeline {
-    /// A pipeline over one knowledge base. The dictionary should give unlikely places, too.
+    /// A pipeline on one knowledge base. The dictionary should also propose unlikely matches.
     pub fn new(
         kb: Arc<KnowledgeBase>,
         recognizer: Arc<TypedTagger>,
@@ -144,13 +144,13 @@ impl Pipeline {
         pipeline
     }
 
-    /// The types that the knowledge base covers.
+    /// Entity types that the knowledge base covers.
     pub fn types(&self) -> Vec<&str> {
         let layers = self.recognizer.layers.iter().zip(&self.covered).filter(|(_, covered)| **covered);
         layers.filter_map(|(layer, _)| layer.name.as_deref()).collect()
     }
 
-    /// The layers whose types the knowledge base covers.
+    /// By label set: whether the knowledge base covers its entity type.
     fn coverage(&self) -> Vec<bool> {
         let n = self.kb.n_concepts();
         let asked: Vec<usize> = (0..n.min(N_ASKED)).map(|place| place * n / n.min(N_ASKED)).collect();
@@ -162,7 +162,7 @@ impl Pipeline {
             })
             .collect();
         let n = each.len().max(1) as f32;
-        let covered = |(layer, layer_type): (usize, &LayerType)| {
+        let covered = |(layer, layer_type): (usize, &LabelSet)| {
             let share = each.iter().map(|of_name| of_name[layer]).sum::<f32>() / n;
             layer_type.name.is_some() && share >= layer_type.covers
         };
@@ -177,26 +177,26 @@ impl Pipeline {
         done
     }
 
-    /// Every place that is proposed, with what speaks for it, in text order.
-    pub fn places(&self, documents: &[Document]) -> Vec<Vec<Place>> {
-        let proposed: Vec<Vec<Place>> =
+    /// All span proposals with their candidates and features, in text order.
+    pub fn proposals(&self, documents: &[Document]) -> Vec<Vec<SpanProposal>> {
+        let proposed: Vec<Vec<SpanProposal>> =
             documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
-        // What the inventory of senses has read is not looked for by its name.
-        let is_read = |place: &Place| {
+        // Proposals resolved by the sense inventory are not linked by name.
+        let is_read = |place: &SpanProposal| {
             place.is_other_sense || place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some())
         };
         let unread = proposed.iter().flatten().filter(|place| !is_read(place));
         let names: Vec<&str> = unread.map(|place| place.name.as_str()).collect();
         let mut links = self.linker.link_names(&names).into_iter();
-        let mut places = proposed;
-        for place in places.iter_mut().flatten() {
+        let mut proposals = proposed;
+        for place in proposals.iter_mut().flatten() {
             if !is_read(place) {
                 place.link = links.next().unwrap_or_default();
             }
             self.choose(place);
             self.drop_lookalikes(place);
-            // In other texts than the corpora have, a name of one concept means that concept, and what they used an undefined short form for says little.
-            let is_name = place.spotted.as_ref().is_some_and(Spotted::is_unambiguous);
+            // Outside research articles, an unambiguous name keeps its concept, and the prior of an undefined short form is not used.
+            let is_name = place.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
             let is_research = place.research >= LEAST_RESEARCH;
             if is_name && is_research {
                 self.usages.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
@@ -204,23 +204,23 @@ impl Pipeline {
                 self.usages.weigh(&place.name, &mut place.link.candidates);
             }
         }
-        self.ask_marks(places.iter().flatten());
+        self.ask_marks(proposals.iter().flatten());
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        for place in places.iter_mut().flatten() {
+        for place in proposals.iter_mut().flatten() {
             let of_concept = place.link.candidates.first().and_then(|best| marks.get(&best.concept));
             place.evidence = evidence(place, of_concept.map_or(&[], |marks| marks), &self.recognizer.layers);
         }
-        places
+        proposals
     }
 
-    fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<Place> {
+    fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
         let text = document.text.as_str();
         let layers = &self.recognizer.layers;
         let (view, tagged) = self
             .recognizer
             .read(text, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
         let uses = short_forms(text);
-        let mut places: Vec<Place> = Vec::new();
+        let mut proposals: Vec<SpanProposal> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
         let mut marked: Vec<Marked> = Vec::new();
@@ -231,48 +231,48 @@ impl Pipeline {
             if !self.covered[layer] {
                 continue;
             }
-            let least = least_proposed(layers[layer].name.as_deref().unwrap_or_default());
+            let least = min_proposed(layers[layer].name.as_deref().unwrap_or_default());
             let likely = found.iter().filter(|mark| mark.probability >= least);
             for mark in likely.filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
                 place_of.entry(vec![span]).or_insert_with(|| {
-                    places.push(Place::new(text, vec![span], &uses));
-                    places.len() - 1
+                    proposals.push(SpanProposal::new(text, vec![span], &uses));
+                    proposals.len() - 1
                 });
             }
         }
         let (spotted, sensed) = self.dictionary.spot_and_sense(document, &mut scratch.scan);
         for spotted in spotted {
             let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
-                places.push(Place::new(text, spotted.spans.clone(), &uses));
-                places.len() - 1
+                proposals.push(SpanProposal::new(text, spotted.spans.clone(), &uses));
+                proposals.len() - 1
             });
-            places[at].spotted = Some(spotted);
+            proposals[at].spotted = Some(spotted);
         }
         for sensed in &sensed {
             if let Some(at) = place_of.get([sensed.span].as_slice()) {
-                let place = &mut places[*at];
+                let place = &mut proposals[*at];
                 place.is_other_sense = place.spotted.is_none();
                 if let (true, Some(first)) = (sensed.is_own, sensed.concepts.first()) {
                     place.stated = first.2;
                 }
             }
         }
-        nesting::find_other_senses(&mut places, &sensed);
-        nesting::find_longer(&mut places, &view.tokens, marked);
-        drop_non_mentions(text, &mut places, |place| place.span);
-        nesting::drop_pieces(&mut places);
+        nesting::find_other_senses(&mut proposals, &sensed);
+        nesting::find_longer(&mut proposals, &view.tokens, marked);
+        drop_non_mentions(text, &mut proposals, |place| place.span);
+        nesting::drop_pieces(&mut proposals);
         let any = layers.iter().position(|layer| layer.any_type);
         let research = research(text);
-        for place in &mut places {
+        for place in &mut proposals {
             place.research = research;
             let within = |span: Span| {
                 let first = view.tokens.partition_point(|token| token.span.end <= span.start);
                 let end = view.tokens.partition_point(|token| token.span.start < span.end);
                 (first < end).then(|| (first, end - 1))
             };
-            // Many corpora mark the whole of a coordination, so the pieces of a name and all of it speak for it.
+            // Many corpora annotate a whole coordination, so both the parts of a discontinuous name and its hull count.
             let mut windows: Vec<(usize, usize)> = Vec::new();
             windows.extend(within(place.span));
             if place.spans.len() > 1 {
@@ -290,12 +290,12 @@ impl Pipeline {
                 }
             }
         }
-        places.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
-        places
+        proposals.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
+        proposals
     }
 
-    /// Drops candidates that only look like the name of a place that is no name of the knowledge base.
-    fn drop_lookalikes(&self, place: &mut Place) {
+    /// Drops candidates whose name only looks like that of a proposal without a dictionary match.
+    fn drop_lookalikes(&self, place: &mut SpanProposal) {
         if place.spotted.is_some() {
             return;
         }
@@ -305,19 +305,20 @@ impl Pipeline {
         });
     }
 
-    /// Names that the dictionary knows take its concepts along, the better one of both sides first.
-    fn choose(&self, place: &mut Place) {
+    /// Adds the concepts of the dictionary match to the candidates. They come first unless both sides agree on the best one, or the match
+    /// is ambiguous and unlikely.
+    fn choose(&self, place: &mut SpanProposal) {
         if place.is_other_sense {
             place.link = Link { candidates: Vec::new(), nil: true };
             return;
         }
         let Some(spotted) = &place.spotted else { return };
-        let read = |(reading, score): &(canonym_core::link::recognise::accept::Reading, f32)| Candidate {
+        let read = |(reading, score): &(canonym_core::link::recognise::accept::SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             score: *score,
         };
-        // Of homonyms the one that the document speaks of is first in the dictionary; names that are no homonyms agree in both.
+        // The dictionary puts the sense that fits the document first; for unambiguous names both sides agree.
         let best = spotted.readings[0].0.concept;
         let is_sense = spotted.best().0.sense.is_some();
         let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
@@ -339,10 +340,10 @@ impl Pipeline {
         place.link.candidates = candidates;
     }
 
-    /// Finds out how far the tagger marks the names of concepts that were not met before.
-    fn ask_marks<'a>(&self, places: impl Iterator<Item = &'a Place>) {
+    /// Runs the tagger on the names of concepts not seen before.
+    fn ask_marks<'a>(&self, proposals: impl Iterator<Item = &'a SpanProposal>) {
         let known = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let firsts = places.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
+        let firsts = proposals.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
         let mut new: Vec<ConceptId> = firsts.filter(|concept| !known.contains_key(concept)).collect();
         drop(known);
         new.sort_unstable();
@@ -356,59 +357,59 @@ impl Pipeline {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     }
 
-    /// The mentions that are given of the places of one document.
-    pub fn decide(&self, places: Vec<Place>) -> Vec<LinkedMention> {
-        self.given(places).iter().map(|place| self.linked(place)).collect()
+    /// The output mentions of one document.
+    pub fn decide(&self, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
+        self.given(proposals).iter().map(|place| self.linked(place)).collect()
     }
 
-    /// The mentions of each document without their links; their scores are the probabilities that they are mentions.
+    /// Detected mentions of each document without links; their scores are mention probabilities.
     pub fn mentions(&self, documents: &[Document]) -> Vec<Vec<Mention>> {
-        let mention = |place: Place| {
+        let mention = |place: SpanProposal| {
             let semantic_type = self.linked(&place).mention.semantic_type;
             Mention { semantic_type, score: probability(&self.decision.mention, &place.evidence), spans: place.spans }
         };
-        self.places(documents)
+        self.proposals(documents)
             .into_par_iter()
-            .map(|places| self.given(places).into_iter().map(mention).collect())
+            .map(|proposals| self.given(proposals).into_iter().map(mention).collect())
             .collect()
     }
 
-    /// Links of a place less likely than this are not made.
-    fn least_link(&self, place: &Place) -> f32 {
+    /// Link threshold of a proposal.
+    fn min_link(&self, place: &SpanProposal) -> f32 {
         self.config.min_score.unwrap_or_else(|| self.decision.least(place))
     }
 
-    /// The places that are given, overlaps resolved, in text order.
-    fn given(&self, places: Vec<Place>) -> Vec<Place> {
+    /// The proposals that are output, after overlap suppression, in text order.
+    fn given(&self, proposals: Vec<SpanProposal>) -> Vec<SpanProposal> {
         let decision = &self.decision;
-        // Links that are less sure than usual are given where they are asked for.
-        let is_asked = |place: &Place| self.config.min_score.is_some_and(|least| decision.link(place) >= least);
-        let mut given: Vec<Place> =
-            places.into_iter().filter(|place| decision.gives(place) || is_asked(place)).collect();
+        // A user's threshold below that of the model keeps less certain links.
+        let is_asked = |place: &SpanProposal| self.config.min_score.is_some_and(|least| decision.link(place) >= least);
+        let mut given: Vec<SpanProposal> =
+            proposals.into_iter().filter(|place| decision.gives(place) || is_asked(place)).collect();
         if !self.config.nested {
             nesting::drop_inside_names(&mut given);
-            given = unmixed(given, |place| place, decision);
+            given = suppress_overlaps(given, |place| place, decision);
         }
         given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
         given
     }
 
-    fn linked(&self, place: &Place) -> LinkedMention {
+    fn linked(&self, place: &SpanProposal) -> LinkedMention {
         let probability = self.decision.link(place);
         let mut link = place.link.clone();
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let (layer, tagged) = place.tagged;
         let of_tagger = (tagged >= LEAST_TYPED).then(|| self.recognizer.layers[layer].name.clone()).flatten();
-        // The first concept is as likely as the link; others stay behind it.
+        // The first candidate gets the link probability; the others are scaled along.
         let first = link.candidates.first().map_or(1.0, |best| best.score).max(1e-6);
         for candidate in &mut link.candidates {
             candidate.score = candidate.score.min(first) / first * probability;
         }
-        link.nil = probability < self.least_link(place) || link.candidates.is_empty();
+        link.nil = probability < self.min_link(place) || link.candidates.is_empty();
         link.candidates.truncate(self.config.top_k.max(1));
-        // A concept has the type that its knowledge base says, a mention without one that of the tagger.
+        // The semantic type comes from the knowledge base for a linked mention, from the tagger for an unlinked one.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
-        // A link is as likely as place and concept are right, a mention without one as its place is.
+        // The score is the link probability of a linked mention, the mention probability of an unlinked one.
         let score = if link.nil {
             crate::models::decision::probability(&self.decision.mention, &place.evidence)
         } else {
@@ -419,10 +420,10 @@ impl Pipeline {
     }
 }
 
-/// Of places that share text the ones that most speaks for, exact names of several words and one concept before all others; those in pieces clash with none, nor does the cause that a longer name begins with.
-/// `place` tells of which place an entry is.
-fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision) -> Vec<T> {
-    let weight = |place: &Place| probability(&decision.mention, &place.evidence) + decision.link(place);
+/// Greedy non-maximum suppression by p(mention) + p(link); unambiguous exact names of several words come first. Discontinuous spans never
+/// conflict, nor does a cause at the start of a longer name. `place` gives the proposal of an entry.
+fn suppress_overlaps<T>(entries: Vec<T>, place: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
+    let weight = |place: &SpanProposal| probability(&decision.mention, &place.evidence) + decision.link(place);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
     let rank = |(weight, entry): &(f32, T)| (place(entry).is_name_of_words(), *weight);
     weighed.sort_by(|left, right| {
@@ -444,32 +445,32 @@ fn unmixed<T>(entries: Vec<T>, place: impl Fn(&T) -> &Place, decision: &Decision
     weighed.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// Readings of the dictionary less likely than this do not choose the concept.
+/// Dictionary matches below this probability do not choose the concept.
 const LEAST_READ: f32 = 0.2;
 
-/// From here on the type of the tagger is given.
+/// Minimum tagger probability for using the tagger's entity type.
 const LEAST_TYPED: f32 = 0.3;
 
-impl Place {
-    /// Whether it is an exact name of several words, of one concept or more. A short form is none, whatever it stands for.
+impl SpanProposal {
+    /// Whether it is an exact name of several words, ambiguous or not. Expanded abbreviations do not count.
     fn is_phrase(&self) -> bool {
         self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact() && !spotted.expanded)
     }
 
-    /// Whether it is an exact name of several words that one concept has.
+    /// Whether it is an exact name of several words with one concept.
     fn is_name_of_words(&self) -> bool {
-        self.is_phrase() && self.spotted.as_ref().is_some_and(Spotted::is_unambiguous)
+        self.is_phrase() && self.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
-    /// Whether it is named as a cause, as the drug in `lithium-induced tremor`.
+    /// Whether it is a cause within a longer name, as the drug in `lithium-induced tremor`.
     fn is_cause(&self) -> bool {
         self.spotted.as_ref().is_some_and(|spotted| spotted.is_cause)
     }
 
-    fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> Place {
+    fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> SpanProposal {
         let hull = Span { start: spans[0].start, end: spans[spans.len() - 1].end };
-        let name = written_out(text, &spans, uses);
-        Place {
+        let name = expanded(text, &spans, uses);
+        SpanProposal {
             span: hull,
             spans,
             tagged: (0, 0.0),
@@ -488,7 +489,7 @@ impl Place {
     }
 }
 
-/// Whether a window of tokens begins and ends where words do: a prefix such as `pre-` belongs to the word behind it.
+/// Whether a token window starts and ends at word boundaries; a prefix such as `pre-` belongs to the following word.
 fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool {
     let is_joined = |at: usize| tokens.get(at).is_some_and(|token| token.before == Gap::Glued);
     let follows_prefix = tokens[first].before == Gap::Hyphen && first > 0 && is_prefix(tokens[first - 1].span.of(text));
@@ -497,7 +498,7 @@ fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool
     !(begins_inside || is_joined(last + 1) || follows_prefix || within.contains('\n'))
 }
 
-/// Takes along the bracket that a span opened or closed and left out: `poly(ADP-ribose` gets its `)`.
+/// Extends a span by an unbalanced bracket next to it: `poly(ADP-ribose` gets its `)`.
 fn closed(text: &str, span: Span) -> Span {
     let inside = span.of(text);
     let before = text[..span.start as usize].chars().next_back();
@@ -520,8 +521,8 @@ impl Annotator for Pipeline {
     }
 
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
-        let places = self.places(documents);
-        Ok(places.into_par_iter().map(|places| self.decide(places)).collect())
+        let proposals = self.proposals(documents);
+        Ok(proposals.into_par_iter().map(|proposals| self.decide(proposals)).collect())
     }
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
@@ -541,9 +542,9 @@ mod tests {
             let start = from + text[from..].find(of).unwrap();
             Span::new(start, start + of.len())
         };
-        assert_eq!(written_out(text, &[span("LD cirrhosis", 0)], &uses), "Liver disease cirrhosis");
-        assert_eq!(written_out(text, &[span("LD", 0)], &uses), "Liver disease");
-        assert_eq!(written_out(text, &[span("Liver disease (LD)", 0)], &uses), "Liver disease (LD)");
+        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], &uses), "Liver disease cirrhosis");
+        assert_eq!(expanded(text, &[span("LD", 0)], &uses), "Liver disease");
+        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], &uses), "Liver disease (LD)");
         assert_eq!(closed(text, span("poly(ADP-ribose", 0)).of(text), "poly(ADP-ribose)");
         assert_eq!(closed(text, span("Liver", 0)).of(text), "Liver");
     }

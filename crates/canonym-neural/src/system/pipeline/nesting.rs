@@ -1,4 +1,4 @@
-//! Span proposals inside longer ones. Every function takes time that is linear in the length of the text, sorting apart.
+//! Nested span proposals. Every function is linear in the length of the text, apart from sorting.
 
 use std::collections::HashSet;
 
@@ -6,27 +6,28 @@ use canonym_core::link::recognise::senses::Sensed;
 use canonym_core::text::Span;
 use canonym_core::text::tokens::Token;
 
-use super::Place;
+use super::SpanProposal;
 use crate::models::tagger::crf::{MAX_TOKENS, Marked};
 
-/// Words that the tagger adds to a form do not give it a sense that it does not have: `rash decision`. `sensed` is in text order.
-pub(super) fn find_other_senses(places: &mut [Place], sensed: &[Sensed]) {
+/// Marks tagger-only spans that contain a word used in another sense, as in `rash decision`. `sensed` is in text order.
+pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[Sensed]) {
     let means_other = |sensed: &&Sensed| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
     let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
-    for place in places.iter_mut().filter(|place| place.spotted.is_none()) {
+    for place in proposals.iter_mut().filter(|place| place.spotted.is_none()) {
         let first = others.partition_point(|other| other.start < place.span.start);
         place.is_other_sense |= others.get(first).is_some_and(|other| other.end <= place.span.end);
     }
 }
 
-/// Finds for each place the most probable mention of the tagger that is longer and holds it, and the most probable of those that are dictionary
-/// matches, too.
-pub(super) fn find_longer(places: &mut [Place], tokens: &[Token], mut marked: Vec<Marked>) {
+/// For each proposal, finds the highest probability of a longer tagger mention that contains it, and the highest among those with a
+/// dictionary match.
+pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut marked: Vec<Marked>) {
     marked.sort_unstable_by_key(|mark| mark.first);
-    let names: HashSet<Span> = places.iter().filter(|place| place.spotted.is_some()).map(|place| place.span).collect();
-    for place in places {
+    let names: HashSet<Span> =
+        proposals.iter().filter(|place| place.spotted.is_some()).map(|place| place.span).collect();
+    for place in proposals {
         let token = tokens.partition_point(|token| token.span.end <= place.span.start);
-        // A mention has a limited number of tokens, so those that hold the place begin shortly before it.
+        // Mentions have at most `MAX_TOKENS` tokens, so those that contain the proposal start shortly before it.
         let from = marked.partition_point(|mark| mark.first + MAX_TOKENS < token);
         for mark in marked[from..].iter().take_while(|mark| mark.first <= token) {
             let span = Span { start: tokens[mark.first].span.start, end: tokens[mark.last].span.end };
@@ -41,21 +42,20 @@ pub(super) fn find_longer(places: &mut [Place], tokens: &[Token], mut marked: Ve
     }
 }
 
-/// Drops proposals of the tagger alone that stand inside an exact name of several words, or that hold a coordination which the dictionary takes
-/// apart.
-pub(super) fn drop_pieces(places: &mut Vec<Place>) {
-    let spans = |wanted: &dyn Fn(&Place) -> bool| {
-        let mut spans: Vec<Span> = places.iter().filter(|place| wanted(place)).map(|place| place.span).collect();
+/// Drops tagger-only proposals inside an exact name of several words, and those that contain a coordination split by the dictionary.
+pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
+    let spans = |wanted: &dyn Fn(&SpanProposal) -> bool| {
+        let mut spans: Vec<Span> = proposals.iter().filter(|place| wanted(place)).map(|place| place.span).collect();
         spans.sort_unstable();
         spans
     };
-    let phrases = Phrases::of(places, Place::is_phrase);
+    let phrases = Phrases::of(proposals, SpanProposal::is_phrase);
     let mut hulls = spans(&|place| place.spans.len() > 1);
-    // The end of a hull becomes the nearest from there on.
+    // The end of each hull becomes the minimum of all following ends.
     for at in (1..hulls.len()).rev() {
         hulls[at - 1].end = hulls[at - 1].end.min(hulls[at].end);
     }
-    places.retain(|place| {
+    proposals.retain(|place| {
         let span = place.span;
         let is_inside = phrases.hold(span);
         let next = hulls.partition_point(|hull| hull.start < span.start);
@@ -64,19 +64,19 @@ pub(super) fn drop_pieces(places: &mut Vec<Place>) {
     });
 }
 
-/// Drops what stands inside an exact name of several words that has one concept, but for the cause that it begins with.
-pub(super) fn drop_inside_names(places: &mut Vec<Place>) {
-    let names = Phrases::of(places, Place::is_name_of_words);
-    places.retain(|place| place.spans.len() > 1 || place.is_cause() || !names.hold_inside(place.span));
+/// Drops proposals inside an unambiguous exact name of several words, except for a cause at its start.
+pub(super) fn drop_inside_names(proposals: &mut Vec<SpanProposal>) {
+    let names = Phrases::of(proposals, SpanProposal::is_name_of_words);
+    proposals.retain(|place| place.spans.len() > 1 || place.is_cause() || !names.hold_inside(place.span));
 }
 
-/// The spans of some places, sorted, and for each the furthest end so far.
+/// Sorted spans of selected proposals, each with the maximum end so far.
 struct Phrases(Vec<(Span, u32)>);
 
 impl Phrases {
-    fn of(places: &[Place], wanted: impl Fn(&Place) -> bool) -> Phrases {
-        let is_one = |place: &&Place| place.spans.len() == 1 && wanted(place);
-        let mut spans: Vec<(Span, u32)> = places.iter().filter(is_one).map(|place| (place.span, 0)).collect();
+    fn of(proposals: &[SpanProposal], wanted: impl Fn(&SpanProposal) -> bool) -> Phrases {
+        let is_one = |place: &&SpanProposal| place.spans.len() == 1 && wanted(place);
+        let mut spans: Vec<(Span, u32)> = proposals.iter().filter(is_one).map(|place| (place.span, 0)).collect();
         spans.sort_unstable();
         let mut furthest = 0;
         for (span, end) in &mut spans {
@@ -86,13 +86,13 @@ impl Phrases {
         Phrases(spans)
     }
 
-    /// Whether one of them holds a span.
+    /// Whether one of them contains `span`.
     fn hold(&self, span: Span) -> bool {
         let n = self.0.partition_point(|(phrase, _)| phrase.start <= span.start);
         n > 0 && self.0[n - 1].1 >= span.end
     }
 
-    /// Whether one of them that is longer holds a span.
+    /// Whether a longer one contains `span`.
     fn hold_inside(&self, span: Span) -> bool {
         let n_before = self.0.partition_point(|(phrase, _)| phrase.start < span.start);
         let n = self.0.partition_point(|(phrase, _)| phrase.start <= span.start);
@@ -106,8 +106,8 @@ mod tests {
 
     use super::*;
 
-    fn place(start: usize, end: usize) -> Place {
-        Place::new(&"x".repeat(100), vec![Span::new(start, end)], &[])
+    fn place(start: usize, end: usize) -> SpanProposal {
+        SpanProposal::new(&"x".repeat(100), vec![Span::new(start, end)], &[])
     }
 
     #[test]
@@ -115,12 +115,14 @@ mod tests {
         let text = "severe chronic kidney disease today";
         let tokens = tokenize(text);
         let mark = |first, last, probability| Marked { first, last, probability };
-        let mut places =
-            vec![Place::new(text, vec![Span::new(15, 29)], &[]), Place::new(text, vec![Span::new(30, 35)], &[])];
+        let mut proposals = vec![
+            SpanProposal::new(text, vec![Span::new(15, 29)], &[]),
+            SpanProposal::new(text, vec![Span::new(30, 35)], &[]),
+        ];
         let marked = vec![mark(1, 3, 0.4), mark(0, 3, 0.6), mark(2, 3, 0.9), mark(3, 4, 0.8)];
-        find_longer(&mut places, &tokens, marked);
-        assert_eq!((places[0].inside, places[1].inside), (0.6, 0.8));
-        assert_eq!(places[0].inside_name, 0.0);
+        find_longer(&mut proposals, &tokens, marked);
+        assert_eq!((proposals[0].inside, proposals[1].inside), (0.6, 0.8));
+        assert_eq!(proposals[0].inside_name, 0.0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tile units themselves: how sides are packed, and the loops over tiles.
+//! Packing and kernels for the tile units.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -10,26 +10,26 @@ use rayon::prelude::*;
 use super::{DEPTH, LINES, Line, Right, STRIP};
 use crate::tensor::matrix::{Into, Threads, View, ViewMut};
 
-/// Lines of the right side that stay in the cache while the rows of the left pass.
+/// Lines of the packed right factor that stay in the cache while the left factor is streamed.
 const NEAR: usize = 1 << 13;
 
-/// Rows that one thread takes.
+/// Rows per thread.
 const ROWS: usize = 128;
 
-/// Columns that one thread takes where there are few rows.
+/// Columns per thread if there are few rows.
 const COLUMNS: usize = 128;
 
-/// Products below this many multiplications are computed by the calling thread alone.
+/// Products with fewer multiplications run on the calling thread.
 const WORTH_THREADS: usize = 1 << 23;
 
-/// Which side of products is packed.
+/// The factor that is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// The shapes of the eight tiles, as the processor reads them.
+/// Tile configuration, in the layout of `LDTILECFG`.
 #[repr(C, align(64))]
 struct Shapes {
     palette: u8,
@@ -49,7 +49,7 @@ static SHAPES: Shapes = {
     Shapes { palette: 1, start: 0, reserved: [0; 14], line_bytes, n_lines }
 };
 
-/// The places of two rows of 16 values of 16 bits when they take turns.
+/// Permutation that interleaves two rows of 16 values.
 static IN_TURNS: Line = {
     let (mut order, mut at) = ([0; 32], 0);
     while at < 32 {
@@ -58,7 +58,7 @@ static IN_TURNS: Line = {
     Line(order)
 };
 
-/// What a thread keeps from product to product.
+/// Buffers reused by a thread.
 #[derive(Default)]
 struct Scratch {
     left: Vec<Line>,
@@ -83,13 +83,13 @@ fn has_units() -> bool {
         && __cpuid_count(7, 0).edx & (BFLOAT | TILES) == BFLOAT | TILES
 }
 
-/// Asks the system for the registers of tiles; it answers for the whole process.
+/// Requests permission to use the tile registers, for the whole process.
 fn is_lent() -> bool {
     const ARCH_PRCTL: i64 = 158;
     const REQUEST: i64 = 0x1023;
     const TILE_DATA: i64 = 18;
     let answer: i64;
-    // SAFETY: the call reads two numbers and changes nothing but the permission of this process.
+    // SAFETY: the call reads two numbers and changes only the permissions of this process.
     unsafe {
         asm!("syscall", inlateout("rax") ARCH_PRCTL => answer, in("rdi") REQUEST, in("rsi") TILE_DATA,
             out("rcx") _, out("r11") _, options(nostack));
@@ -97,8 +97,8 @@ fn is_lent() -> bool {
     answer == 0
 }
 
-/// Packs a side at the beginning of `room`, which grows where it has to: rows of `side` are rows of the left, or columns of the right; its
-/// columns are the depth.
+/// Packs a factor into the start of `room`, which grows if needed. Rows of `side` are the rows of the left or the columns of the right
+/// factor; its columns are the depth.
 pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line] {
     assert!(available(), "tile units, which were asked for before");
     side.check();
@@ -107,18 +107,18 @@ pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line]
     if room.len() < n_lines {
         room.resize(n_lines, Line([0; 32]));
     }
-    // Every line is written below.
+    // Every line is overwritten below.
     let lines = &mut room[..n_lines];
     let tiles = lines.as_chunks_mut::<LINES>().0;
     let n_strips = side.n_rows.div_ceil(STRIP);
     let mut pack = |strip: usize, depth: usize| {
         for half in 0..2 {
             let tile = &mut tiles[(strip * n_tiles + depth) * 2 + half];
-            // SAFETY: the machine has the features, as was asserted.
+            // SAFETY: the assertion checks the features.
             unsafe { pack_tile(side, (strip * STRIP + half * LINES, depth * DEPTH), of, tile) };
         }
     };
-    // In the order in which values lie in memory.
+    // In memory order.
     if side.col_step == 1 {
         (0..n_strips).for_each(|strip| (0..n_tiles).for_each(|depth| pack(strip, depth)));
     } else {
@@ -127,7 +127,7 @@ pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line]
     lines
 }
 
-/// One tile of 16 rows and 32 of the depth; what is beyond the matrix is 0.
+/// Packs one tile of 16 rows and depth 32, zero-padded.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 fn pack_tile(side: View<'_>, (row, depth): (usize, usize), of: Side, tile: &mut [Line; LINES]) {
     let n_rows = side.n_rows.saturating_sub(row).min(LINES);
@@ -145,7 +145,7 @@ fn pack_tile(side: View<'_>, (row, depth): (usize, usize), of: Side, tile: &mut 
             0 => _mm512_setzero_ps(),
             _ => load(&side.values[depth * side.col_step + row..][..n_rows]),
         };
-        // SAFETY: it has 64 bytes.
+        // SAFETY: the line has 64 bytes.
         let order = unsafe { _mm512_load_si512((&raw const IN_TURNS).cast()) };
         for (pair, made) in made.iter_mut().enumerate().take(n_depth.div_ceil(2)) {
             let second = if 2 * pair + 1 < n_depth { from(depth + 2 * pair + 1) } else { _mm512_setzero_ps() };
@@ -156,12 +156,12 @@ fn pack_tile(side: View<'_>, (row, depth): (usize, usize), of: Side, tile: &mut 
         made = transposed(made);
     }
     for (line, made) in tile.iter_mut().zip(made) {
-        // SAFETY: a line has 64 bytes and begins at a multiple of them.
+        // SAFETY: a line has 64 bytes and is aligned to them.
         unsafe { _mm512_store_si512((&raw mut *line).cast(), made) };
     }
 }
 
-/// Up to sixteen values, and zeros behind them.
+/// Up to sixteen values, zero-padded.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(from: &[f32]) -> __m512 {
@@ -173,11 +173,11 @@ fn load(from: &[f32]) -> __m512 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn rounded(lower: __m512, upper: __m512) -> __m512i {
-    // SAFETY: both have 64 bytes, and every pattern of bits is a value of either.
+    // SAFETY: both types have 64 bytes, and every bit pattern is valid for both.
     unsafe { std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(upper, lower)) }
 }
 
-/// Rows of 16 values of 32 bits as columns.
+/// Transposes a 16 x 16 matrix of 32-bit values.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transposed(rows: [__m512i; LINES]) -> [__m512i; LINES] {
@@ -240,7 +240,7 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: Right<'_>, into: Into, 
     }
 }
 
-/// The product of some rows, on the calling thread. `columns` begin with a strip.
+/// Product of a range of rows on the calling thread. `columns` starts at a strip boundary.
 fn rows_times(
     to: &mut [f32],
     row_step: usize,
@@ -293,7 +293,7 @@ fn write(to: &mut [f32], made: &[f32], into: Into) {
     }
 }
 
-/// A strip of the left side with strips of the right: `[32, 32 * strips]`; of 16 rows where it is not `whole`. Rows of the sums are
+/// Multiplies a strip of the left factor with strips of the right: `[32, 32 * strips]`; only 16 rows unless `whole`. Rows of the sums are
 /// `row_step` values apart.
 fn strip_times(
     left: &[Line],
@@ -310,11 +310,11 @@ fn strip_times(
     assert_eq!((left.len(), right.len()), (strip_lines, n_strips * strip_lines), "whole strips");
     assert!(sums.len() >= (STRIP - 1) * row_step + STRIP * n_strips, "sums of a strip");
     let row_bytes = row_step * size_of::<f32>();
-    // Tiles 0 to 3 are sums, 4 and 5 the two of the left, 6 and 7 those of the right.
+    // Tiles 0 to 3 are the sums, 4 and 5 the left factor, 6 and 7 the right factor.
     macro_rules! kernel {
         ([$($begin:literal)*] [$($below:literal)*] [$($keep:literal)*]) => {
-            // SAFETY: the loops read `n_tiles` pairs of tiles of the left, as many of each of `n_strips` of the right, and read or write 32
-            // rows of 32 values for each strip, all within the slices, as was asserted. Tiles are given back at the end.
+            // SAFETY: the loops read `n_tiles` pairs of tiles of the left factor and as many for each of `n_strips` of the right, and read
+            // or write 32 rows of 32 values per strip, all within the slices, as asserted. Tiles are released at the end.
             unsafe {
                 asm!(
                     "ldtilecfg [{shapes}]",

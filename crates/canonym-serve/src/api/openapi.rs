@@ -1,16 +1,16 @@
-//! The description of the interface for programs, made from the list of routes and the types that they take and give.
+//! The OpenAPI document, made from the list of routes and their request and response types.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::api::{Route, routes};
+use super::{Route, routes};
 
-/// Types by name.
+/// Schemas by name.
 pub type Schemas = BTreeMap<String, Value>;
 
-/// Adds a type and those that it is made of; a reference to it.
+/// Adds the schema of a type and of the types in it; returns a reference to it.
 pub fn schema<T: ToSchema>(schemas: &mut Schemas) -> Value {
     let mut found = Vec::new();
     T::schemas(&mut found);
@@ -21,7 +21,7 @@ pub fn schema<T: ToSchema>(schemas: &mut Schemas) -> Value {
     json!({"$ref": format!("#/components/schemas/{}", T::name())})
 }
 
-/// The whole description.
+/// The OpenAPI document.
 pub fn document() -> Value {
     let mut schemas = Schemas::new();
     let error = schema::<crate::error::ErrorAnswer>(&mut schemas);
@@ -33,7 +33,7 @@ pub fn document() -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {"title": "canonym", "version": env!("CARGO_PKG_VERSION"),
-            "description": "Offsets count Unicode code points, half-open. What changes something needs the header `X-Canonym: 1` or a token."},
+            "description": "Offsets count Unicode code points; ends are exclusive. Requests that change data need the header `X-Canonym: 1` or a token."},
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -65,8 +65,8 @@ fn operation(route: &Route, error: &Value, schemas: &mut Schemas) -> Value {
     let name = route.path.replace(['/', '{', '}', '.'], " ");
     let words: Vec<&str> = name.split_whitespace().collect();
     let success = match route.answer {
-        Some(answer) => json!({"description": "done", "content": {"application/json": {"schema": answer(schemas)}}}),
-        None => json!({"description": "done"}),
+        Some(answer) => json!({"description": "success", "content": {"application/json": {"schema": answer(schemas)}}}),
+        None => json!({"description": "success"}),
     };
     let status = route.status.to_string();
     let mut operation = json!({
@@ -75,7 +75,7 @@ fn operation(route: &Route, error: &Value, schemas: &mut Schemas) -> Value {
         "parameters": parameters,
         "responses": {
             status: success,
-            "default": {"description": "an error", "content": {"application/json": {"schema": error}}},
+            "default": {"description": "error", "content": {"application/json": {"schema": error}}},
         },
     });
     if let Some(body) = route.body {

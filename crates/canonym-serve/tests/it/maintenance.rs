@@ -1,7 +1,7 @@
 //! Copies of a folder of data, and what is found and repaired in one.
 
 use axum::http::Method;
-use canonym_serve::care::{Finding, Help, backup, examine};
+use canonym_serve::maintenance::{Finding, Help, backup, examine};
 use serde_json::json;
 
 use crate::flow::CORPUS;
@@ -52,7 +52,7 @@ async fn what_can_be_repaired_is_and_what_cannot_is_told() {
     server.predict(project).await;
     server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     let before = server.document(id).await;
-    assert!(examine(&data, true).unwrap_err().to_string().contains("another server uses it"));
+    assert!(examine(&data, true).unwrap_err().to_string().contains("in use by another server"));
     let sql =
         |server: &Server, sql: &str| server.app.store.write(|transaction| Ok(transaction.execute_batch(sql)?)).unwrap();
     sql(
@@ -69,12 +69,12 @@ async fn what_can_be_repaired_is_and_what_cannot_is_told() {
     std::fs::set_permissions(data.join("canonym.sqlite"), PermissionsExt::from_mode(0o644)).unwrap();
     let rows = |help: Help| {
         vec![
-            (help, "canonym.sqlite"),
-            (help, "canonym.sqlite: `marks` is not what the events say"),
-            (help, "canonym.sqlite: `documents` is not what the events say"),
-            (help, "canonym.sqlite: `mark_counts` is not what the events say"),
-            (help, "job-9 is of no model"),
-            (help, ".x.7-ab.tmp was never completed"),
+            (help, "canonym.sqlite is readable by other users"),
+            (help, "canonym.sqlite: table `marks` does not match the events"),
+            (help, "canonym.sqlite: table `documents` does not match the events"),
+            (help, "canonym.sqlite: table `mark_counts` does not match the events"),
+            (help, "job-9 belongs to no model"),
+            (help, ".x.7-ab.tmp is incomplete"),
         ]
     };
     // Looking changes nothing.
@@ -91,6 +91,6 @@ async fn what_can_be_repaired_is_and_what_cannot_is_told() {
     drop(server);
     let damage = examine(&data, true).unwrap();
     assert!(damage.iter().all(|finding| finding.help == Help::Restore), "{damage:?}");
-    assert!(damage[0].what.contains("row 1 of `events`"), "{damage:?}");
+    assert!(damage[0].what.contains("row 1 of table `events`"), "{damage:?}");
     assert!(damage[1].what.contains("is missing"), "{damage:?}");
 }

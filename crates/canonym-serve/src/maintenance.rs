@@ -1,4 +1,4 @@
-//! Care for a folder of data: a copy of it while it is used, and what is wrong with one that is not.
+//! Maintenance of a data folder: backup while a server uses it, and checks and repair while none does.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use sha2::{Digest, Sha256};
 
 use crate::audit;
 use crate::error::ApiResult;
-use crate::store::{self, FILE, events, folder};
+use crate::store::folder::{self, MODELS};
+use crate::store::{self, FILE, events};
 
-/// Where trained models lie in the folder of data.
-pub const MODELS: &str = "models";
-
-/// Faults of one kind that are told one by one.
+/// The maximum number of reported faults of one kind.
 const MAX_TOLD: usize = 20;
 
 fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error + '_ {
     |error| Error::artifact(path, error.to_string())
 }
 
-/// The database of a folder, as it lies there.
+/// Opens the database of a folder, without migration.
 fn open(data: &Path) -> Result<(PathBuf, Connection)> {
     let path = data.join(FILE);
     if !path.is_file() {
-        return Err(Error::artifact(data, format!("it has no {FILE}")).with_hint("name the folder with `--data`"));
+        return Err(
+            Error::artifact(data, format!("no {FILE} in this folder")).with_hint("choose the folder with `--data`")
+        );
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&path, flags).map_err(failed(&path))?;
@@ -36,7 +36,7 @@ fn open(data: &Path) -> Result<(PathBuf, Connection)> {
     Ok((path, connection))
 }
 
-/// Copies a folder of data to `output`, which is a folder of data then; a server may use it meanwhile. The number of models that were copied.
+/// Copies a data folder to `output`, even while a server uses it; returns the number of models copied.
 pub fn backup(data: &Path, output: &Path) -> Result<usize> {
     let (path, connection) = open(data)?;
     let copy = AtomicFolder::create(output)?;
@@ -45,14 +45,16 @@ pub fn backup(data: &Path, output: &Path) -> Result<usize> {
     let target = folder.join(FILE);
     folder::private(&target, OpenOptions::new().append(true).create(true))?;
     let mut written = Connection::open(&target).map_err(failed(&target))?;
-    // All at once: what is written meanwhile goes to the log, and the copy is of one time.
+    // In a single step, so that the copy is a consistent snapshot.
     let copied = Backup::new(&connection, &mut written).and_then(|pages| pages.step(-1)).map_err(failed(&path))?;
     if copied != StepResult::Done {
-        return Err(Error::artifact(&path, "somebody else holds it").with_hint("try again later; nothing was written"));
+        return Err(Error::artifact(&path, "the database is locked").with_hint("try again later; nothing was written"));
     }
     let found = check(&written, "PRAGMA quick_check(1)").map_err(failed(&path))?;
     if let Some(fault) = found.first() {
-        return Err(Error::artifact(&path, format!("it is damaged: {fault}")).with_hint("look with `canonym doctor`"));
+        return Err(
+            Error::artifact(&path, format!("the database is damaged: {fault}")).with_hint("run `canonym doctor`")
+        );
     }
     let models = models(&written).map_err(failed(&target))?;
     drop(written);
@@ -90,7 +92,7 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
     synced.map_err(|error| Error::io("write", to, error))
 }
 
-/// What lies in a folder, by name; nothing where it is missing.
+/// The entries of a folder, by name; none if it is missing.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -103,14 +105,14 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Names and folders of the models that projects trained.
+/// Names and folders of the trained models.
 fn models(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let mut statement = connection.prepare("SELECT name, folder FROM models WHERE folder IS NOT NULL ORDER BY id")?;
     let name = |folder: String| Path::new(&folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
     statement.query_map([], |row| Ok((row.get(0)?, name(row.get(1)?))))?.collect()
 }
 
-/// The lines of a check of SQLite that are faults.
+/// The faults that a check of SQLite reports.
 fn check(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(pragma)?;
     let n_columns = statement.column_count();
@@ -126,29 +128,29 @@ fn check(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>>
     Ok(lines.into_iter().filter(|line| line != "ok").take(MAX_TOLD).collect())
 }
 
-/// Something that is wrong with a folder of data.
+/// A fault of a data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The fault.
     pub what: String,
-    /// What can be done about it.
+    /// How it can be fixed.
     pub help: Help,
 }
 
-/// What can be done about a finding.
+/// How a fault can be fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Help {
-    /// It was repaired.
+    /// Repaired.
     Repaired,
-    /// `--repair` does it.
+    /// `--repair` fixes it.
     Repair,
-    /// A copy has to be brought back.
+    /// A backup has to be restored.
     Restore,
-    /// It tells something, and needs nothing.
+    /// For information only.
     Nothing,
 }
 
-/// Looks whether a folder of data that no server uses is whole, and repairs what can be where that is asked for.
+/// Checks a data folder that no server uses, and with `repairs` fixes what can be fixed.
 pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let (path, mut connection) = open(data)?;
     let _lock = folder::lock(data)?;
@@ -156,7 +158,7 @@ pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let help = if repairs { Help::Repaired } else { Help::Repair };
     for path in std::iter::once(data.to_owned()).chain(entries(data)?.into_iter().filter(|path| path.is_file())) {
         if folder::is_open(&path) {
-            findings.push(Finding { what: format!("others may read {}", path.display()), help });
+            findings.push(Finding { what: format!("{} is readable by other users", path.display()), help });
             if repairs {
                 folder::close(&path)?;
             }
@@ -168,7 +170,7 @@ pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     if is_whole {
         let strays = check(&connection, "PRAGMA foreign_key_check").map_err(failed(&path))?;
         let stray =
-            |row| Finding { what: format!("{FILE}: a row refers to one that is missing: {row}"), help: Help::Restore };
+            |row| Finding { what: format!("{FILE}: a row refers to a missing one: {row}"), help: Help::Restore };
         findings.extend(strays.into_iter().map(stray));
         findings.extend(examine_events(&mut connection, &path, repairs)?);
         findings.extend(examine_models(&connection, data, repairs)?);
@@ -176,7 +178,7 @@ pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     for path in entries(data)?.into_iter().chain(entries(&data.join(MODELS))?) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') && name.ends_with(".tmp") {
-            findings.push(Finding { what: format!("{} was never completed", path.display()), help });
+            findings.push(Finding { what: format!("{} is incomplete", path.display()), help });
             if repairs {
                 remove(&path)?;
             }
@@ -190,12 +192,14 @@ fn remove(path: &Path) -> Result<()> {
     removed.map_err(|error| Error::io("remove", path, error))
 }
 
-/// Makes what follows from events anew and compares it with what is kept.
+/// Rebuilds what is derived from events and compares it with the stored tables.
 fn examine_events(connection: &mut Connection, path: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed(path))?;
     if version != store::VERSION {
-        let what =
-            format!("{FILE} has version {version}, this program {}: a server brings it up to date", store::VERSION);
+        let what = format!(
+            "{FILE} has version {version}, this program version {}; a server migrates it when it starts",
+            store::VERSION
+        );
         return Ok(vec![Finding { what, help: Help::Nothing }]);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(path))?;
@@ -217,13 +221,13 @@ fn examine_events(connection: &mut Connection, path: &Path, repairs: bool) -> Re
                 transaction.commit().map_err(failed(path))?;
             }
             let help = if repairs { Help::Repaired } else { Help::Repair };
-            let told = |table| Finding { what: format!("{FILE}: `{table}` is not what the events say"), help };
+            let told = |table| Finding { what: format!("{FILE}: table `{table}` does not match the events"), help };
             Ok(tables.into_iter().map(told).collect())
         }
     }
 }
 
-/// A sum of every table that follows from events.
+/// A checksum of every derived table.
 fn sums(transaction: &Transaction<'_>) -> ApiResult<Vec<(&'static str, String)>> {
     let mut sums = Vec::new();
     for (table, columns, order) in store::derived::FOLLOWS {
@@ -241,13 +245,13 @@ fn sums(transaction: &Transaction<'_>) -> ApiResult<Vec<(&'static str, String)>>
     Ok(sums)
 }
 
-/// Models that the database does not know, and those that it misses.
+/// Model folders missing from the database, and models whose folder is missing.
 fn examine_models(connection: &Connection, data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let known = models(connection).map_err(failed(&data.join(FILE)))?;
     let mut findings = Vec::new();
     for (model, name) in &known {
         if !data.join(MODELS).join(name).is_dir() {
-            let what = format!("the model `{model}` is missing: {}", data.join(MODELS).join(name).display());
+            let what = format!("model “{model}” is missing: {}", data.join(MODELS).join(name).display());
             findings.push(Finding { what, help: Help::Restore });
         }
     }
@@ -255,7 +259,7 @@ fn examine_models(connection: &Connection, data: &Path, repairs: bool) -> Result
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !name.starts_with('.') && known.iter().all(|(_, known)| *known != name) {
             let help = if repairs { Help::Repaired } else { Help::Repair };
-            findings.push(Finding { what: format!("{} is of no model", path.display()), help });
+            findings.push(Finding { what: format!("{} belongs to no model", path.display()), help });
             if repairs {
                 remove(&path)?;
             }

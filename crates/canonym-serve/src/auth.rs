@@ -1,6 +1,5 @@
-//! Passwords, keys, and how often one may fail to log in.
+//! Passwords, keys, and the limit on failed logins.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
@@ -10,30 +9,30 @@ use argon2::{Argon2, PasswordHash};
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ApiResult};
-use crate::store::people::Person;
 use crate::times::Millis;
+use crate::wire::LOCAL;
 
-/// The shortest password, in characters.
+/// The minimum length of a password, in characters.
 const MIN_PASSWORD: usize = 8;
 
-/// The longest password, in bytes.
+/// The maximum length of a password, in bytes.
 pub const MAX_PASSWORD: usize = 1024;
 
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 pub const MAX_NAME: usize = 64;
 
-/// How long failures are remembered.
+/// How long failures count.
 const WAIT: Millis = 60_000;
 
-/// Logins that may fail in that time: of one name from one address or known browser, from one address, and of one name from all addresses.
+/// Failures allowed in that time: per name and address (or known browser), per address, and per name.
 const OF_ONE: Millis = 5;
 const OF_ADDRESS: Millis = 20;
 const OF_NAME: Millis = 40;
 
-/// Slots in which failures are counted. Names and addresses that share one are not told apart; which do is a secret of the process.
+/// Slots for counting failures. Names and addresses are hashed to slots with a random key, so collisions cannot be planned.
 const SLOTS: usize = 1 << 16;
 
-/// Passwords that everybody tries first, without digits and signs behind them.
+/// Common passwords, without trailing digits and punctuation.
 const COMMON: [&str; 24] = [
     "password",
     "passwort",
@@ -61,10 +60,10 @@ const COMMON: [&str; 24] = [
     "canonym",
 ];
 
-/// Different characters that a password has at least.
+/// The minimum number of different characters in a password.
 const MIN_DIFFERENT: usize = 4;
 
-/// A password that is not the first to be guessed.
+/// Rejects passwords that are easy to guess.
 pub fn checked_password<'a>(password: &'a str, name: &str) -> ApiResult<&'a str> {
     let different: std::collections::BTreeSet<char> =
         password.chars().filter(|letter| !letter.is_whitespace()).collect();
@@ -72,33 +71,32 @@ pub fn checked_password<'a>(password: &'a str, name: &str) -> ApiResult<&'a str>
     let word = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
     let is_common = COMMON.contains(&word) || word == name.to_lowercase() || is_counted(password);
     if different.len() < MIN_DIFFERENT || is_common {
-        return Err(
-            ApiError::bad("this password is easily guessed").hint("take some words that do not belong together")
-        );
+        return Err(ApiError::bad("this password is easy to guess").hint("use several unrelated words"));
     }
     Ok(password)
 }
 
-/// Whether each character is the one before it and one more, or one less, as in `12345678`.
+/// Whether the characters count up or down, as in `12345678`.
 fn is_counted(password: &str) -> bool {
     let letters: Vec<i64> = password.trim().chars().map(|letter| i64::from(u32::from(letter))).collect();
     let step = |step: i64| letters.windows(2).filter(|pair| pair[1] - pair[0] == step).count();
     step(1).max(step(-1)) + 2 >= letters.len()
 }
 
-/// The hash of a password, by Argon2id with a salt of its own.
+/// Hashes a password with Argon2id and a random salt.
 pub fn hash(password: &str) -> ApiResult<String> {
     if password.chars().count() < MIN_PASSWORD || password.len() > MAX_PASSWORD {
-        let message = format!("a password has at least {MIN_PASSWORD} characters and at most {MAX_PASSWORD} bytes");
+        let message =
+            format!("a password must have at least {MIN_PASSWORD} characters and at most {MAX_PASSWORD} bytes");
         return Err(ApiError::bad(message));
     }
     let password = password.to_owned();
     let hash = on_one_thread(move || Argon2::default().hash_password(password.as_bytes()).map(|hash| hash.to_string()));
-    let hash = hash.ok_or_else(|| ApiError::internal(&"the thread of hashes is gone"))?;
+    let hash = hash.ok_or_else(|| ApiError::internal(&"the hashing thread has ended"))?;
     hash.map_err(|error| ApiError::internal(&error))
 }
 
-/// Whether a password is the one of the hash. Where there is no hash as much time is taken, so that nobody learns which names exist.
+/// Verifies a password. Without a hash it takes the same time, so that timing does not reveal which names exist.
 pub fn verify(password: &str, hash: Option<&str>) -> bool {
     if password.len() > MAX_PASSWORD {
         return false;
@@ -116,7 +114,7 @@ pub fn verify(password: &str, hash: Option<&str>) -> bool {
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Runs what hashes passwords, one after the other on one thread. Each takes some 20 MB, which an allocator may keep for each thread that ever had them.
+/// Runs password hashing on a single thread. Each hash takes some 20 MB, which an allocator may keep for every thread that computed one.
 fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     static HASHER: OnceLock<mpsc::Sender<Work>> = OnceLock::new();
     let hasher = HASHER.get_or_init(|| {
@@ -125,32 +123,32 @@ fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
         sender
     });
     let (reply, answer) = mpsc::channel();
-    // Nobody listens any more only where the one who asked is gone.
+    // Sending fails only if the caller is gone.
     hasher.send(Box::new(move || drop(reply.send(work())))).ok()?;
     answer.recv().ok()
 }
 
-/// A name as it is kept.
+/// Trims and checks a name.
 pub fn checked_name(name: &str) -> ApiResult<&str> {
     let name = name.trim();
     if name.is_empty() || name.len() > MAX_NAME || name.chars().any(is_unseen) || name.contains("  ") {
-        return Err(ApiError::bad(format!("a name is a line of 1 to {MAX_NAME} bytes, all of which can be seen")));
+        return Err(ApiError::bad(format!("a name must be 1 to {MAX_NAME} bytes of visible characters")));
     }
     let scripts = [0x41..0x250, 0x370..0x400, 0x400..0x530];
     let n_scripts = scripts
         .iter()
         .filter(|script| name.chars().any(|letter| letter.is_alphabetic() && script.contains(&u32::from(letter))));
     if n_scripts.count() > 1 {
-        return Err(ApiError::bad("the name mixes Latin, Greek or Cyrillic letters, which look alike")
-            .hint("use those of one alphabet"));
+        return Err(ApiError::bad("the name mixes similar-looking Latin, Greek or Cyrillic letters")
+            .hint("use letters of one alphabet"));
     }
-    if name == crate::store::people::LOCAL {
-        return Err(ApiError::bad("`local` is the one who works where there are no accounts").hint("take another name"));
+    if name == LOCAL {
+        return Err(ApiError::bad("“local” is the user of a server without accounts").hint("choose another name"));
     }
     Ok(name)
 }
 
-/// Whether a character shows nothing, or changes how others are shown.
+/// Whether a character is invisible, or changes how others are displayed.
 fn is_unseen(letter: char) -> bool {
     let hidden = [
         0xad..=0xad,
@@ -175,7 +173,7 @@ fn is_unseen(letter: char) -> bool {
         || hidden.iter().any(|range| range.contains(&u32::from(letter)))
 }
 
-/// How a name looks: names that look alike are one. Letters of other alphabets that look like Latin ones are those.
+/// A key for names that look alike: similar letters of other alphabets are mapped to Latin ones.
 pub fn looks(name: &str) -> String {
     const ALIKE: [(&str, char); 20] = [
         ("аα", 'a'),
@@ -205,7 +203,7 @@ pub fn looks(name: &str) -> String {
     plain.chars().map(alike).collect()
 }
 
-/// A key of 256 random bits, and the hash that is kept of it.
+/// A key of 256 random bits, and the hash of it that is stored.
 pub fn new_key() -> ApiResult<(String, String)> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| ApiError::internal(&error))?;
@@ -223,19 +221,19 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Who tries to log in.
+/// Who attempts to log in.
 #[derive(Debug, Clone, Copy)]
 pub enum Visitor<'a> {
-    /// A browser in which this person logged in before, or somebody who is logged in: nobody else can use up their attempts.
+    /// A known browser or a signed-in user, with attempts of its own.
     Known(&'a str),
-    /// Anybody, by address.
+    /// Anyone else, by address.
     Stranger(IpAddr),
 }
 
-/// Failed logins, counted in a table of fixed size whatever names and addresses are sent.
+/// A rate limiter for failed logins, of fixed size.
 ///
-/// A slot holds the time at which all of its failures are forgotten; each failure moves it by a share of a minute. Nobody waits longer than that
-/// share: a stranger can use up the attempts of an address or of a name, never those of a browser that is known.
+/// A slot holds the time at which its failures expire; each failure moves it by a fraction of a minute, which is also the longest wait. Strangers
+/// can use up the attempts of an address or of a name, never those of a known browser.
 #[derive(Debug)]
 pub struct Limiter {
     keys: RandomState,
@@ -248,7 +246,7 @@ impl Default for Limiter {
     }
 }
 
-/// An attempt to log in that counts as failed until [`Limiter::succeeded`] says otherwise, so that many at once do not pass together.
+/// A login attempt. It counts as failed until [`Limiter::succeeded`], so that concurrent attempts cannot pass together.
 #[derive(Debug)]
 pub struct Attempt(Vec<(usize, Millis)>);
 
@@ -257,7 +255,7 @@ impl Limiter {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error where too many failed of late; what is refused counts nothing.
+    /// Fails after too many recent failures; refused attempts do not count.
     pub fn attempt(&self, name: &str, visitor: Visitor<'_>, now: Millis) -> ApiResult<Attempt> {
         let slot = |what: &dyn Fn() -> u64| (what() % SLOTS as u64) as usize;
         let counted: Vec<(usize, Millis)> = match visitor {
@@ -276,7 +274,7 @@ impl Limiter {
             let wait = slots[*slot].max(now) + WAIT / limit - now - WAIT;
             if wait > 0 {
                 let seconds = (wait as u64).div_ceil(1000);
-                return Err(ApiError::busy("too many logins failed", seconds));
+                return Err(ApiError::busy("too many failed logins", seconds));
             }
         }
         for (slot, limit) in &counted {
@@ -285,7 +283,7 @@ impl Limiter {
         Ok(Attempt(counted))
     }
 
-    /// Takes an attempt back.
+    /// Removes a successful attempt from the failures.
     pub fn succeeded(&self, attempt: Attempt) {
         let mut slots = self.slots();
         for (slot, limit) in attempt.0 {
@@ -294,37 +292,11 @@ impl Limiter {
     }
 }
 
-/// What one household has of addresses: of the long ones all that begin alike.
+/// The network of an address: the /64 prefix of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
         address => address,
-    }
-}
-
-/// How long a document is somebody's after they looked at it or decided on it.
-const DESK: Millis = 10 * 60_000;
-
-/// Who works on which document. It only tells others: nobody is kept from anything, and decisions that meet are seen by their versions.
-#[derive(Debug, Default)]
-pub struct Desks(Mutex<HashMap<i64, (Person, Millis)>>);
-
-impl Desks {
-    /// Somebody looks at a document, unless another does.
-    pub fn take(&self, document: i64, person: &Person, now: Millis) {
-        let mut desks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        desks.retain(|_, (_, at)| now - *at < DESK);
-        let desk = desks.entry(document).or_insert_with(|| (person.clone(), now));
-        if desk.0.id == person.id {
-            desk.1 = now;
-        }
-    }
-
-    /// The name of another who works on a document.
-    pub fn other(&self, document: i64, person: &Person, now: Millis) -> Option<String> {
-        let desks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (other, at) = desks.get(&document)?;
-        (other.id != person.id && now - at < DESK).then(|| other.name.clone())
     }
 }
 
@@ -398,12 +370,12 @@ mod tests {
         assert!(passed <= OF_ADDRESS as usize, "{passed}");
         assert_eq!(limiter.slots().len(), SLOTS);
         limiter.attempt("ada", home, 0).unwrap();
-        // Many addresses use up a name, and still not a browser that is known.
+        // Many addresses can use up a name, but not a known browser.
         let passed =
             (0..200u8).filter(|row| limiter.attempt("ada", Visitor::Stranger([203, 0, 113, *row].into()), 0).is_ok());
         assert!(passed.count() < OF_NAME as usize);
         limiter.attempt("ada", Visitor::Known("a browser"), 0).unwrap();
-        // Addresses of one network are one.
+        // Addresses of one network count together.
         let of = |last: u16| Visitor::Stranger([0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into());
         for last in 0..5 {
             limiter.attempt("cyd", of(last), 0).unwrap();

@@ -1,4 +1,4 @@
-//! Connections: how many there are, and how long a client may take to ask.
+//! Opens the data folder, accepts connections, and stops everything.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,23 +15,55 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
-use crate::api;
-use crate::app::App;
+use crate::engine::{Engine, Trainer};
 use crate::guard::Peer;
+use crate::state::{App, ServeConfig};
+use crate::{api, jobs};
 
-/// How long the head of a request may take, and how long a connection may be idle.
+/// The timeout for request heads and idle connections.
 const HEAD: Duration = Duration::from_secs(15);
 
-/// Connections at a time; others wait until one ends.
+/// The maximum number of connections; others wait until one ends.
 const MAX_CONNECTIONS: usize = 512;
 
-/// How long requests at hand have to end after the server was asked to stop.
+/// How long running requests may take after the server is stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long is waited where no connection can be taken, for want of file handles.
+/// The pause after a connection could not be accepted, for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Answers requests on `listener` until [`App::stop`] is called; requests at hand are finished then.
+/// Opens the data folder and starts the thread that runs jobs.
+pub fn open(
+    engine: Arc<dyn Engine>,
+    trainer: Option<Arc<dyn Trainer>>,
+    config: ServeConfig,
+) -> canonym_core::Result<Arc<App>> {
+    let runs_jobs = config.runs_jobs;
+    let app = App::open(engine, trainer, config)?;
+    if runs_jobs {
+        jobs::start(&app);
+    }
+    Ok(app)
+}
+
+/// Serves requests at `address` until [`App::stop`] is called; then running requests are finished and jobs are stopped. `listening` is called with
+/// the bound address, which a port of 0 leaves open.
+pub fn run(app: &Arc<App>, address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        // A write beyond the file size limit is then an error, like a full disk, instead of SIGXFSZ (25) ending the process.
+        #[cfg(target_os = "linux")]
+        let _limit = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(25))?;
+        let listener = TcpListener::bind(address).await?;
+        listening(listener.local_addr()?);
+        serve(listener, app.clone()).await
+    });
+    // A job may still run on its thread; the next start marks it as stopped.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    ended
+}
+
+/// Serves requests on `listener` until [`App::stop`] is called; then running requests are finished.
 pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> {
     let router = api::router(&app);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -49,12 +81,12 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!("a connection cannot be taken: {error}");
+                tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        // Small answers go out at once; where that cannot be set they go out later.
+        // Small responses are sent at once; without the option they are only delayed.
         stream.set_nodelay(true).ok();
         let router = router.clone();
         let answer = service_fn(move |request: hyper::Request<Incoming>| answer(router.clone(), request, peer));
@@ -64,14 +96,14 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
             .serve_connection(TokioIo::new(stream), answer);
         let connection = connections.watch(connection);
         tokio::spawn(async move {
-            // The client left, or asked for something that is no request; it was answered as far as it can be.
+            // The client disconnected or sent an invalid request; nothing is left to do.
             let _ = connection.await;
             drop(place);
         });
     }
-    // What has not ended by then is cut off.
+    // Remaining connections are closed.
     let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
-    // The process may end before everybody has closed the database.
+    // The process may end before all connections to the database are closed.
     let _ = tokio::task::spawn_blocking(move || app.store.cut_log()).await;
     Ok(())
 }

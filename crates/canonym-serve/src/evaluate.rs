@@ -1,4 +1,4 @@
-//! How well models find and link the mentions of documents that they did not learn from. All models of a project are judged here, on the same documents.
+//! Evaluation of models on held-out documents. All models of a project are evaluated here, on the same documents.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use canonym_core::text::Span;
 
 use crate::engine::{DevFigures, Engine, LinkOptions};
 
-/// Documents that are judged together.
+/// Documents per batch.
 const BATCH: usize = 8;
 
-/// What is counted over documents.
+/// Counts over documents.
 #[derive(Default)]
 struct Counts {
     n_gold: usize,
     n_found: usize,
     n_spans: usize,
-    /// Gold mentions with a concept, found mentions with one, and those in the right place with the right one.
+    /// Gold mentions with a concept, found mentions with one, and those with the right span and concept.
     n_meant: usize,
     n_named: usize,
     n_right: usize,
-    /// Of the gold mentions with a concept those that are linked rightly where their places are given.
+    /// Gold mentions with a concept that are linked correctly when given.
     n_linked: usize,
 }
 
-/// The documents that no model was trained on: figures of the others would show what was learned by heart.
+/// The documents that none of the models was trained on.
 pub fn unseen<'a>(
     engines: impl IntoIterator<Item = &'a dyn Engine>,
     documents: &[AnnotatedDocument],
@@ -41,8 +41,8 @@ pub fn unseen<'a>(
     Ok(documents.iter().zip(seen).filter(|(_, seen)| !seen).map(|(document, _)| document.clone()).collect())
 }
 
-/// Figures of a model on documents with every mention marked. `goes_on` is asked between batches; `None` where it says no.
-pub fn judge(
+/// The scores of a model on completely annotated documents. `None` if `goes_on` returns false between batches.
+pub fn evaluate(
     engine: &dyn Engine,
     documents: &[AnnotatedDocument],
     mut goes_on: impl FnMut() -> bool,
@@ -69,12 +69,12 @@ pub fn judge(
     }))
 }
 
-/// Each gold place once, with its ids.
+/// Gold spans, each once, with their IDs.
 fn places(document: &AnnotatedDocument) -> BTreeMap<&[Span], IdSet> {
     document.annotations.iter().map(|one| (one.spans.as_slice(), IdSet::parse(&one.ids))).collect()
 }
 
-/// The document with the mentions that have a concept, without saying which.
+/// The document with its linked mentions, without their concepts.
 fn meant(document: &AnnotatedDocument) -> AnnotatedDocument {
     let mentions = places(document).into_iter().filter(|(_, ids)| !ids.is_nil());
     let mention = |spans: &[Span]| Annotation {

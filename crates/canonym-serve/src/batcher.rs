@@ -1,4 +1,4 @@
-//! The queue in front of the model: bounded, so that a server with too much to do says so at once, and what waits together is linked together.
+//! The batch queue in front of the engines. It is bounded, so that an overloaded server responds at once, and waiting requests are linked together.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -8,36 +8,35 @@ use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::link::explain::Explanation;
 use tokio::sync::oneshot;
 
-use crate::app::check_kb;
-use crate::engine::{Engine, LinkOptions};
+use crate::engine::{Engine, LinkOptions, check_kb};
 use crate::error::{ApiError, ApiResult};
 
-/// What may wait, and what is linked together.
+/// Limits of the batch queue.
 #[derive(Debug, Clone, Copy)]
-pub struct LaneConfig {
-    /// Requests that may wait.
+pub struct BatcherConfig {
+    /// The maximum number of waiting requests.
     pub max_requests: usize,
-    /// Bytes of text that may wait; one request may be longer where nothing else waits.
+    /// The maximum bytes of waiting text; a single request may be longer if nothing else waits.
     pub max_bytes: usize,
-    /// Bytes of text that are linked together.
+    /// The maximum bytes of text per batch.
     pub batch_bytes: usize,
 }
 
-impl Default for LaneConfig {
-    fn default() -> LaneConfig {
-        LaneConfig { max_requests: 64, max_bytes: 32 << 20, batch_bytes: 256 << 10 }
+impl Default for BatcherConfig {
+    fn default() -> BatcherConfig {
+        BatcherConfig { max_requests: 64, max_bytes: 32 << 20, batch_bytes: 256 << 10 }
     }
 }
 
-/// Linked documents with the reasons of their annotations, none where none were asked for.
+/// Linked documents, with the evidence for each annotation if requested.
 pub type Linked = Vec<(AnnotatedDocument, Vec<Explanation>)>;
 
-/// How a request is linked; those that are alike can be linked together.
+/// How a request is linked; equal ones can share a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct How {
-    /// The options.
+    /// Linking options.
     pub options: LinkOptions,
-    /// Whether reasons are asked for.
+    /// Whether evidence is requested.
     pub explain: bool,
 }
 
@@ -59,7 +58,7 @@ struct Waiting {
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    config: LaneConfig,
+    config: BatcherConfig,
 }
 
 impl Shared {
@@ -67,7 +66,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next requests that can be linked together; none at the end. Those that gave up waiting are dropped.
+    /// The next batch; `None` when the queue is closed. Aborted requests are dropped.
     fn next(&self) -> Option<Vec<Request>> {
         let mut waiting = self.lock();
         loop {
@@ -101,14 +100,14 @@ impl Shared {
     }
 }
 
-/// The queue. Its thread ends when it is dropped.
-pub struct Lane {
+/// The batch queue. Its thread ends when it is dropped.
+pub struct Batcher {
     shared: Arc<Shared>,
 }
 
-impl Lane {
-    /// A queue in front of models.
-    pub fn new(config: LaneConfig) -> Lane {
+impl Batcher {
+    /// Starts the thread of a new queue.
+    pub fn new(config: BatcherConfig) -> Batcher {
         let shared = Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new(), config });
         let of_thread = shared.clone();
         std::thread::spawn(move || {
@@ -116,10 +115,10 @@ impl Lane {
                 answer(batch);
             }
         });
-        Lane { shared }
+        Batcher { shared }
     }
 
-    /// Links documents by a model when it is their turn; an error at once where too much waits.
+    /// Links documents when it is their turn; fails at once if the queue is full.
     pub async fn link(
         &self,
         engine: Arc<dyn Engine>,
@@ -130,11 +129,11 @@ impl Lane {
         let (reply, answer) = oneshot::channel();
         {
             let mut waiting = self.shared.lock();
-            let LaneConfig { max_requests, max_bytes, .. } = self.shared.config;
+            let BatcherConfig { max_requests, max_bytes, .. } = self.shared.config;
             let is_full = waiting.requests.len() >= max_requests
                 || (!waiting.requests.is_empty() && waiting.n_bytes + n_bytes > max_bytes);
             if is_full {
-                return Err(ApiError::busy("too many texts wait to be linked", 1));
+                return Err(ApiError::busy("too many texts are waiting to be linked", 1));
             }
             waiting.n_bytes += n_bytes;
             waiting.requests.push_back(Request { documents, how, engine, n_bytes, reply });
@@ -143,13 +142,13 @@ impl Lane {
         answer.await.unwrap_or_else(|_| Err(ApiError::unavailable("the server is stopping")))
     }
 
-    /// Requests that wait.
+    /// The number of waiting requests.
     pub fn n_waiting(&self) -> usize {
         self.shared.lock().requests.len()
     }
 }
 
-impl Drop for Lane {
+impl Drop for Batcher {
     fn drop(&mut self) {
         let mut waiting = self.shared.lock();
         waiting.is_closed = true;
@@ -159,7 +158,7 @@ impl Drop for Lane {
     }
 }
 
-/// Links a batch and answers each request; where the batch fails, each is linked alone, so that one does not spoil the others.
+/// Links a batch and replies to each request. If the batch fails, each request is linked alone, so that one does not fail the others.
 fn answer(mut batch: Vec<Request>) {
     let (how, engine) = (batch[0].how, batch[0].engine.clone());
     let engine = engine.as_ref();
@@ -169,7 +168,7 @@ fn answer(mut batch: Vec<Request>) {
         if let Ok(linked) = link(engine, all, how) {
             let mut linked = linked.into_iter();
             for (request, n) in batch.into_iter().zip(counts) {
-                // Nobody waits for it any more: nothing is lost.
+                // Sending fails if the request was aborted.
                 let _ = request.reply.send(Ok(linked.by_ref().take(n).collect()));
             }
             return;
@@ -193,6 +192,6 @@ fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, how: How) -> Api
     check_kb(engine)?;
     match linked.len() == n_documents {
         true => Ok(linked),
-        false => Err(ApiError::internal(&"the model gave back another number of documents")),
+        false => Err(ApiError::internal(&"the model returned a different number of documents")),
     }
 }
