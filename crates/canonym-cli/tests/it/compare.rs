@@ -56,7 +56,7 @@ fn changes_are_shown_with_their_text() {
 
             new link without gold: 1
               7  A circle in a square [near] a trigon.
-                  A: nothing   B: S9 (Nearness)
+                  A: no link   B: S9 (Nearness)
             --- stderr
             note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
         "#]],

@@ -140,20 +140,20 @@ fn folders_are_new_or_empty() {
     place.check(
         &["convert", "--to", "brat", "gold.txt", "-"],
         expect![[r#"
-        status 2
-        --- stderr
-        error: cannot write brat to standard output: each document has two files
-        hint: give a folder instead of `-`
-    "#]],
+            status 2
+            --- stderr
+            error: cannot write brat to standard output: each document has two files
+            hint: specify a folder instead of `-`
+        "#]],
     );
     place.check(
         &["link", "--text", "fever", "--to", "brat"],
         expect![[r#"
-        status 2
-        --- stderr
-        error: cannot write brat to standard output: each document has two files
-        hint: give a folder with `--output`
-    "#]],
+            status 2
+            --- stderr
+            error: cannot write brat to standard output: each document has two files
+            hint: specify a folder with `--output`
+        "#]],
     );
     place.check(
         &["convert", "--from", "brat", "--to", "jsonl", "-", "-"],

@@ -95,22 +95,22 @@ fn sides_without_ids_types_or_scores_are_told() {
     place.write("bare.jsonl", bare);
     place.write("none.jsonl", bare.replace("\"S1\"", ""));
     expect![[r#"
-        warning: predictions have no types, which is why `type` is 0
-        warning: predictions have no scores: `--curves` has nothing to tell
+        warning: predictions have no types, so `type` is 0
+        warning: `--curves` has no effect: predictions have no scores
         note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
     "#]]
     .assert_eq(&told(&place, &["--pred", "bare.jsonl", "--curves"]));
     expect![[r#"
-        warning: predictions have no ids, so that no link can be judged, only places and types
-        warning: predictions have no scores: `--want-precision` has nothing to tell
+        warning: predictions have no ids; only spans and types can be scored
+        warning: `--want-precision` has no effect: predictions have no scores
         note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
     "#]]
     .assert_eq(&told(&place, &["--pred", "none.jsonl", "--want-precision", "0.9", "--match", "strict"]));
     place.write("gold.txt", bare.replace("\"S1\"", ""));
     place.write("typed.txt", GOLD);
     expect![[r#"
-        warning: gold has no ids, so that no link can be judged, only places and types
-        warning: gold has no types, which is why `type` is 0
+        warning: gold has no ids; only spans and types can be scored
+        warning: gold has no types, so `type` is 0
         note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
     "#]]
     .assert_eq(&told(&place, &["--pred", "typed.txt", "--match", "type"]));

@@ -148,9 +148,9 @@ fn broken_rrf_is_an_error_with_its_line() {
         &short,
         &config,
         expect![[r#"
-        error: MRCONSO.RRF:1: 3 columns, expected 18, each followed by `|`
-        hint: use unmodified RRF files from MetamorphoSys, without a header line
-    "#]],
+            error: MRCONSO.RRF:1: 3 columns; expected 18, each followed by `|`
+            hint: use unmodified RRF files from MetamorphoSys, without a header line
+        "#]],
     );
     let odd = MRCONSO.replace("C0000002", "X2");
     check_with(
