@@ -483,7 +483,7 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
     let (ok, errors) = train("offline", &[("CANONYM_OFFLINE", "1")]);
-    assert!(!ok && errors.contains("CANONYM_OFFLINE is set, so it was not fetched"), "{errors}");
+    assert!(!ok && errors.contains("CANONYM_OFFLINE is set, so nothing was downloaded"), "{errors}");
     let (ok, errors) = train("away", &[("HF_ENDPOINT", "http://127.0.0.1:1")]);
     assert!(!ok && errors.contains("hint: without network access, copy the files of lab/tiny"), "{errors}");
     let (ok, errors) = train("first", &[]);
@@ -529,5 +529,5 @@ fn what_cannot_be_trained_is_told() {
     assert!(!ok && errors.contains("no checkpoint found at ./big/none"), "{errors}");
     place.write("model/model.safetensors", "no model");
     let (ok, _, errors) = said(&place, &["map", "--model", "model", "-"], "ring\n");
-    assert!(!ok && errors.contains("no complete safetensors file"), "{errors}");
+    assert!(!ok && errors.contains("incomplete safetensors file"), "{errors}");
 }

@@ -536,7 +536,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
     .assert_eq(&build("shapes.csv", &[]));
     assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: a table with commas"));
     let told = build("shapes.txt", &["--format", "tsv"]);
-    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table with tabs"), "{told}");
+    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table as TSV"), "{told}");
     // Whatever the name, the reason is the same; running text is no table.
     place.write("shapes.tsv", "id,name\nS1,Circle\n");
     place.write("rows.txt", "S1;Circle;round thing\nS2;Square;\"box; crate\"\n");
@@ -544,7 +544,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
     for source in ["shapes.tsv", "rows.txt", "shapes.txt"] {
         let told = build(source, &[]);
         assert!(told.contains(&format!("{source}:1: a table with commas or semicolons (CSV) is not read")), "{told}");
-        assert!(told.contains("hint: save the table with tabs (TSV)"), "{told}");
+        assert!(told.contains("hint: save the table as TSV (TSV)"), "{told}");
     }
     assert!(build("prose.txt", &[]).contains("cannot tell the format of prose.txt"));
     let piped = |text: &str| {
@@ -552,6 +552,6 @@ fn web_pages_and_tables_with_commas_are_refused() {
         String::from_utf8(output.stderr).unwrap()
     };
     let told = piped("id,name\nS1,Circle\n");
-    assert!(told.contains("-:1: a table with commas") && told.contains("hint: save the table with tabs"), "{told}");
+    assert!(told.contains("-:1: a table with commas") && told.contains("hint: save the table as TSV"), "{told}");
     assert!(piped("S1\tCircle\n").contains("cannot tell the format of -"));
 }

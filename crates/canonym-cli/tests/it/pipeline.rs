@@ -232,7 +232,7 @@ fn what_no_tagger_can_be_trained_on_is_refused() {
     place.write("dev.jsonl", documents(4, 1));
     let cases = [
         (TAGGER.replace("width = 16", "width = 0"), "a size is 0"),
-        (TAGGER.replace("[\"*\"]", "\"*\""), "no experiment of the tagger"),
+        (TAGGER.replace("[\"*\"]", "\"*\""), "not a valid tagger experiment"),
         (TAGGER.replace("{ Ache = [\"Ache\"] }", "{ Pain = [\"Ache\"] }"), "unknown layer `Pain`"),
         (TAGGER.replace("train.jsonl", "missing.jsonl"), "missing.jsonl"),
         (TAGGER.replace("role = \"fit\"", "role = \"dev\""), "no training corpus"),

@@ -378,5 +378,5 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
 
     let bytes = std::fs::read(place.path("model/model.safetensors")).unwrap();
     place.write("short.safetensors", &bytes[..bytes.len() / 2]);
-    assert!(refused(&["map", "--model", "short.safetensors", "-"]).contains("no complete safetensors file"));
+    assert!(refused(&["map", "--model", "short.safetensors", "-"]).contains("incomplete safetensors file"));
 }

@@ -154,7 +154,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     refused(&["map", "--model", "model", "shapes.tsv"], "of the system `cross-encoder`");
     place.write("empty.safetensors", "");
     let link = ["link", "--kb", "shapes.kb", "--mentions", "gold", "--rerank", "empty.safetensors", "train.pubtator"];
-    refused(&link, "no complete safetensors file");
+    refused(&link, "incomplete safetensors file");
     let train = ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "other", "--set"];
     refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "no checkpoint found");
     refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");

@@ -203,7 +203,10 @@ mod tests {
         let mut other = bundle();
         other.manifest.system = "dual-encoder".to_owned();
         let error = opened(&other.to_bytes(Precision::Single).unwrap()).unwrap_err();
-        assert!(error.to_string().contains("no model of a cross-encoder, but of the system `dual-encoder`"), "{error}");
+        assert!(
+            error.to_string().contains("not a model of a cross-encoder, but of the system `dual-encoder`"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -219,8 +222,8 @@ mod tests {
             changed(&move |bundle| bundle.parameters = bundle.parameters.clone().without(&name))
         };
         let cases = [
-            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
-            (Vec::new(), "no complete safetensors file"),
+            (whole[..whole.len() - 10].to_vec(), "incomplete safetensors file"),
+            (Vec::new(), "incomplete safetensors file"),
             (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
             (changed(&|bundle| bundle.manifest.format = 9), "it has format 9"),
             (changed(&|bundle| bundle.manifest.model.bert.intermediate_size = 9), "not 12 x 9"),

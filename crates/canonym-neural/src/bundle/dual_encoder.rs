@@ -313,7 +313,7 @@ pub(crate) mod tests {
         let mut damaged = back;
         damaged.parameters.add_table(VOICE, vec![1, 2, 3]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
-        assert!(error.to_string().contains("no complete safetensors file"), "{error}");
+        assert!(error.to_string().contains("incomplete safetensors file"), "{error}");
     }
 
     #[test]
@@ -345,7 +345,7 @@ pub(crate) mod tests {
             bundle.to_bytes(Precision::Single).unwrap()
         };
         let cases = [
-            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
+            (whole[..whole.len() - 10].to_vec(), "incomplete safetensors file"),
             (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
             (changed(&|bundle| bundle.manifest.format = 9), "format 9"),
             (changed(&|bundle| bundle.manifest.system = "rescnn".to_owned()), "it is a `rescnn`"),

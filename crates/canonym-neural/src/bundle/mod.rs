@@ -338,7 +338,7 @@ pub(crate) mod tests {
         let mut metadata = Parameters::metadata(&old, path).unwrap();
         metadata.insert(LEARNED.to_owned(), "{\"sources\": 7}".to_owned());
         let damaged = Parameters::with_metadata(&old, path, &metadata).unwrap();
-        assert!(opened(&damaged).unwrap_err().to_string().contains("record of what it learned from"));
+        assert!(opened(&damaged).unwrap_err().to_string().contains("invalid training record"));
     }
 
     #[test]
@@ -350,9 +350,9 @@ pub(crate) mod tests {
             bundle.to_bytes(Precision::Single).unwrap()
         };
         let cases = [
-            (whole[..whole.len() - 10].to_vec(), "no complete safetensors file"),
-            (Vec::new(), "no complete safetensors file"),
-            (b"\x80\x02}q\x00.".repeat(100), "no complete safetensors file"),
+            (whole[..whole.len() - 10].to_vec(), "incomplete safetensors file"),
+            (Vec::new(), "incomplete safetensors file"),
+            (b"\x80\x02}q\x00.".repeat(100), "incomplete safetensors file"),
             (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
             (changed(&|bundle| bundle.manifest.format = 9), "it has format 9"),
             (changed(&|bundle| bundle.manifest.rescnn.hidden = 5), "is 9 x 4, not 9 x 5"),

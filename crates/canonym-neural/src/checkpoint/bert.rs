@@ -328,7 +328,7 @@ mod tests {
         );
         std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 1, ..config.clone() }).to_string())
             .unwrap();
-        assert!(refused(path).contains("but `config.json` says 1 layers"));
+        assert!(refused(path).contains("but 1 layers according to `config.json`"));
         std::fs::write(path.join(CONFIG), json!(BertConfig { num_hidden_layers: 3, ..config.clone() }).to_string())
             .unwrap();
         assert!(refused(path).contains("no tensor `encoder.layer.2.attention.self.query.weight`"));
@@ -356,7 +356,7 @@ mod tests {
         std::fs::remove_file(path.join(CONFIG)).unwrap();
         assert!(refused(path).contains("cannot read"));
         std::fs::rename(path.join(WEIGHTS), path.join("pytorch_model.bin")).unwrap();
-        assert!(refused(path).contains("it has `pytorch_model.bin`, a pickle"));
+        assert!(refused(path).contains("only `pytorch_model.bin`, a pickle file"));
         std::fs::remove_file(path.join("pytorch_model.bin")).unwrap();
         assert!(refused(path).contains("it has no `model.safetensors`"));
         assert!(refused(&path.join("nowhere")).contains("no such folder"));

@@ -458,7 +458,7 @@ mod tests {
         train(&mut resumed, &mut |_, _| Ok(())).unwrap();
         assert_eq!(resumed, whole);
         assert_eq!(resumed.finish(), whole.finish());
-        assert!(begin().resume(&path, "that").unwrap_err().to_string().contains("another config"));
+        assert!(begin().resume(&path, "that").unwrap_err().to_string().contains("different config"));
     }
 
     #[test]

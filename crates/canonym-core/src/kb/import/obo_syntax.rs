@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(parse_line(" [Term] ! here"), Ok(Line::Stanza("Term")));
         assert_eq!(parse_line("id: X:1"), Ok(Line::Clause { tag: "id", value: "X:1" }));
         assert_eq!(parse_line("! id: X:1"), Ok(Line::Blank));
-        assert_eq!(parse_line("[Term"), Err("`[Term` has no `]`".to_owned()));
+        assert_eq!(parse_line("[Term"), Err("missing `]` in `[Term`".to_owned()));
         assert_eq!(parse_line("no tag"), Err("expected `tag: value`, found `no tag`".to_owned()));
     }
 

@@ -497,7 +497,7 @@ pub(crate) mod tests {
         };
         let mut parts = Sequences::default();
         parts.push(&[&[1], &[1], &[1]]);
-        assert_eq!(refused(&parts), "a part has type 2 exceeds the maximum of the model, 1");
+        assert_eq!(refused(&parts), "token type 2 exceeds the maximum of the model, 1");
         assert_eq!(
             refused(&Sequences::pack([[11].as_slice()])),
             "a piece has row 11 exceeds the maximum of the model, 10"

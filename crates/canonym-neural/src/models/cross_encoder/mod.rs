@@ -167,8 +167,10 @@ pub(crate) mod tests {
     fn sizes_and_weights_that_make_no_model_are_refused() {
         let (config, parameters, _) = drawn_cross_encoder();
         let refused = |config: CrossEncoderConfig| config.check(&parameters).unwrap_err().to_string();
-        assert!(refused(CrossEncoderConfig { n_pieces: 33, ..config.clone() }).contains("do not fit 40 places"));
-        assert!(refused(CrossEncoderConfig { n_pieces: 4, ..config.clone() }).contains("do not fit"));
+        assert!(
+            refused(CrossEncoderConfig { n_pieces: 33, ..config.clone() }).contains("exceed the maximum length 40")
+        );
+        assert!(refused(CrossEncoderConfig { n_pieces: 4, ..config.clone() }).contains("exceed the maximum length"));
         let bert = BertConfig { type_vocab_size: 1, ..config.bert.clone() };
         assert!(refused(CrossEncoderConfig { bert, ..config.clone() }).contains("one type of parts"));
         let without = parameters.clone().without("bert.pooler.weight");
