@@ -46,11 +46,11 @@ fn of_queries(queries: &[Query]) -> Vec<(&str, Option<u64>)> {
     names.into_iter().map(|(id, names)| (id, fingerprint_of_queries(id, names.into_iter()))).collect()
 }
 
-/// Tells that nothing can be looked up for predictions of a file.
+/// Notes that overlap cannot be checked for a prediction file.
 pub fn of_files() {
     progress::say(
-        "note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; \
-         `canonym eval --data GOLD --model MODEL` can",
+        "note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; \
+         `canonym eval --data GOLD --model MODEL` checks it",
     );
 }
 

@@ -58,7 +58,7 @@ fn changes_are_shown_with_their_text() {
               7  A circle in a square [near] a trigon.
                   A: no link   B: S9 (Nearness)
             --- stderr
-            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+            note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
         "#]],
     );
 }
@@ -98,7 +98,7 @@ fn answers_to_queries_are_compared() {
               7  [trigon]
                   gold: S4   A: S1   B: S4
             --- stderr
-            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+            note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
         "#]],
     );
 }

@@ -487,7 +487,7 @@ fn a_checkpoint_is_fetched_by_its_name_once() {
     let (ok, errors) = train("away", &[("HF_ENDPOINT", "http://127.0.0.1:1")]);
     assert!(!ok && errors.contains("hint: without network access, copy the files of lab/tiny"), "{errors}");
     let (ok, errors) = train("first", &[]);
-    assert!(ok && errors.contains("fetching lab/tiny"), "{errors}");
+    assert!(ok && errors.contains("downloading lab/tiny"), "{errors}");
     let (ok, errors) = train("second", &[("CANONYM_OFFLINE", "1")]);
     assert!(ok, "{errors}");
 }

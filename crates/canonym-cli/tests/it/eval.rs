@@ -23,7 +23,7 @@ fn two_files_are_scored() {
                                         P       R      F1      95% of F1  macro F1     right/pred     found/gold
             strict                  50.00   50.00   50.00                    50.00            1/2            1/2
             --- stderr
-            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+            note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
         "#]],
     );
     let output = place.run(&[&files[..], &["--json", "--kb", "shapes.kb"]].concat(), "");

@@ -29,7 +29,7 @@ fn a_page_and_every_case_are_written() {
 
             shapes (4 ids) covers 100.00% of gold
             --- stderr
-            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+            note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
             wrote report.html
             wrote errors.json
         "#]],
@@ -72,7 +72,7 @@ fn a_page_that_cannot_be_written_is_an_error() {
         expect![[r#"
             status 1
             --- stderr
-            note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+            note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
             error: cannot write the report
               caused by: cannot create missing/report.html
               caused by: No such file or directory (os error 2)

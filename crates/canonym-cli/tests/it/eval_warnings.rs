@@ -97,13 +97,13 @@ fn sides_without_ids_types_or_scores_are_told() {
     expect![[r#"
         warning: predictions have no types, so `type` is 0
         warning: `--curves` has no effect: predictions have no scores
-        note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+        note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
     "#]]
     .assert_eq(&told(&place, &["--pred", "bare.jsonl", "--curves"]));
     expect![[r#"
         warning: predictions have no ids; only spans and types can be scored
         warning: `--want-precision` has no effect: predictions have no scores
-        note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+        note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
     "#]]
     .assert_eq(&told(&place, &["--pred", "none.jsonl", "--want-precision", "0.9", "--match", "strict"]));
     place.write("gold.txt", bare.replace("\"S1\"", ""));
@@ -111,7 +111,7 @@ fn sides_without_ids_types_or_scores_are_told() {
     expect![[r#"
         warning: gold has no ids; only spans and types can be scored
         warning: gold has no types, so `type` is 0
-        note: predictions of a file carry no record, so nobody can tell whether their model has learned from these documents; `canonym eval --data GOLD --model MODEL` can
+        note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
     "#]]
     .assert_eq(&told(&place, &["--pred", "typed.txt", "--match", "type"]));
 }

@@ -544,7 +544,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
     for source in ["shapes.tsv", "rows.txt", "shapes.txt"] {
         let told = build(source, &[]);
         assert!(told.contains(&format!("{source}:1: a table with commas or semicolons (CSV) is not read")), "{told}");
-        assert!(told.contains("hint: save the table as TSV (TSV)"), "{told}");
+        assert!(told.contains("hint: save the table as TSV (separated by tabs)"), "{told}");
     }
     assert!(build("prose.txt", &[]).contains("cannot tell the format of prose.txt"));
     let piped = |text: &str| {

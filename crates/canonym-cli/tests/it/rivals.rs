@@ -157,7 +157,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     refused(&link, "incomplete safetensors file");
     let train = ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "other", "--set"];
     refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "no checkpoint found");
-    refused(&[&train[..], &["model.n_pieces=30"]].concat(), "do not fit 32 places");
+    refused(&[&train[..], &["model.n_pieces=30"]].concat(), "exceed the maximum length 32");
     refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "needs at least 2 candidates");
     place.write("shapes.tsv", SHAPES.replace('S', "T"));
     refused(&train[..7], "no mention has the gold concept among its candidates");

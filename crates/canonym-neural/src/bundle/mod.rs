@@ -358,7 +358,7 @@ pub(crate) mod tests {
             (changed(&|bundle| bundle.manifest.rescnn.hidden = 5), "is 9 x 4, not 9 x 5"),
             (changed(&|bundle| bundle.manifest.rescnn.n_blocks = 2), "no weight `block.1"),
             (changed(&|bundle| bundle.parameters.add("embedding.word", Matrix::zeros(2, 4))), "2 embeddings for"),
-            (changed(&|bundle| bundle.parameters.at_mut(1).values[0] = f32::NAN), "holds the value NaN"),
+            (changed(&|bundle| bundle.parameters.at_mut(1).values[0] = f32::NAN), "contains the value NaN"),
         ];
         for (bytes, expected) in cases {
             let message = opened(&bytes).unwrap_err().to_string();

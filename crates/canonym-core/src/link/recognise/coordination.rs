@@ -49,16 +49,25 @@ fn around_conjunctions(text: &str, words: &[Word], sentence: Span) -> Vec<Span> 
     let end = words.partition_point(|word| word.token.span.end <= sentence.end).max(begin);
     let words = &words[begin..end];
     let mut parts: Vec<Span> = Vec::new();
+    // The words that begin and end the part: nearest ones that are in no name. Each is searched for once, so long lists
+    // take linear time.
     let is_kept = |word: &Word| may_be_inside(text, word);
+    let (mut first, mut known_last) = (0, None);
     for (at, word) in words.iter().enumerate() {
+        if at > 0 && !is_kept(&words[at - 1]) {
+            first = at - 1;
+        }
         let is_conjunction = CONJUNCTIONS.iter().any(|one| word.token.span.of(text).eq_ignore_ascii_case(one))
             || at > 0
                 && text[words[at - 1].token.span.end as usize..word.token.span.start as usize].contains(['/', '&']);
         if !is_conjunction {
             continue;
         }
-        let first = words[..at].iter().rposition(|word| !is_kept(word)).unwrap_or(0);
-        let last = words[at..].iter().position(|word| !is_kept(word)).map_or(words.len() - 1, |n| at + n);
+        let last = match known_last {
+            Some(last) if last >= at => last,
+            _ => words[at..].iter().position(|word| !is_kept(word)).map_or(words.len() - 1, |n| at + n),
+        };
+        known_last = Some(last);
         let part = Span { start: words[first].token.span.start, end: words[last].token.span.end };
         match parts.last_mut() {
             Some(previous) if part.start < previous.end => previous.end = previous.end.max(part.end),

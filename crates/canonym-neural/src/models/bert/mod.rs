@@ -500,11 +500,11 @@ pub(crate) mod tests {
         assert_eq!(refused(&parts), "token type 2 exceeds the maximum of the model, 1");
         assert_eq!(
             refused(&Sequences::pack([[11].as_slice()])),
-            "a piece has row 11 exceeds the maximum of the model, 10"
+            "wordpiece id 11 exceeds the maximum of the model, 10"
         );
         assert_eq!(
             refused(&Sequences::pack([[1; 41].as_slice()])),
-            "a sequence has length 41 exceeds the maximum of the model, 40"
+            "sequence length 41 exceeds the maximum of the model, 40"
         );
         let wrong = |config: BertConfig| config.check_sizes().unwrap_err().to_string();
         assert_eq!(

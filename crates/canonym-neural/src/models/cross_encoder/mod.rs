@@ -172,7 +172,7 @@ pub(crate) mod tests {
         );
         assert!(refused(CrossEncoderConfig { n_pieces: 4, ..config.clone() }).contains("exceed the maximum length"));
         let bert = BertConfig { type_vocab_size: 1, ..config.bert.clone() };
-        assert!(refused(CrossEncoderConfig { bert, ..config.clone() }).contains("one type of parts"));
+        assert!(refused(CrossEncoderConfig { bert, ..config.clone() }).contains("one token type"));
         let without = parameters.clone().without("bert.pooler.weight");
         assert!(config.check(&without).unwrap_err().to_string().contains("bert.pooler.weight"));
         let mut wrong = parameters.clone();
