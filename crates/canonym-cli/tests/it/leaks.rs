@@ -115,13 +115,13 @@ fn other_documents_are_judged_as_before_and_a_corpus_that_was_learned_from_is_to
     place.write("other/test.jsonl", documents(300, 4));
     let (ok, _, told) = said(&place, &judge("other/test.jsonl", &[]));
     assert!(ok && !told.contains("note: "), "{told}");
-    // Predictions of a file are nobody's, and that is told.
+    // A prediction file does not record what its model learned from, and a note says so.
     let of_files = ["--gold", "shapes/train.jsonl", "--pred", "shapes/train.jsonl"];
     let two = ["--gold", "shapes/train.jsonl", "shapes/train.jsonl", "shapes/train.jsonl"];
     for command in [[&["eval"], &of_files[..]].concat(), [&["compare"], &two[..]].concat()] {
         let (ok, _, told) = said(&place, &command);
         assert!(ok && told.contains("note: a prediction file does not record"), "{told}");
-        assert!(!told.contains("seen") && told.contains("`canonym eval --data GOLD --model MODEL` can"), "{told}");
+        assert!(!told.contains("seen") && told.contains("`canonym eval --data GOLD --model MODEL` checks it"), "{told}");
         let (ok, _, told) = said(&place, &[&command[..], &["--quiet"]].concat());
         assert!(ok && told.is_empty(), "{told}");
     }
