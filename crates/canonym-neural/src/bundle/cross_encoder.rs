@@ -8,11 +8,11 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{FILE, FORMAT, Format, MANIFEST, VOCABULARY, learned_in, metadata_of};
+use super::{FILE, FORMAT, Format, MANIFEST, learned_in, metadata_of, pieces_in};
 use crate::models::cross_encoder::CrossEncoderConfig;
 use crate::models::cross_encoder::infer::PairScorer;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::{BertNormalizer, Pieces};
+use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
 
 /// Value of `system` in the settings.
 pub const SYSTEM: &str = "cross-encoder";
@@ -90,13 +90,14 @@ impl CrossBundle {
         retrieval: Retrieval,
         (parameters, pieces): (Parameters, Pieces),
     ) -> CrossBundle {
+        let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
         let manifest = CrossManifest {
             format: FORMAT,
             system: SYSTEM.to_owned(),
             model: model.clone(),
             retrieval,
-            normalizer: pieces.normalizer,
-            longest_word: pieces.longest_word,
+            normalizer,
+            longest_word,
             card: String::new(),
         };
         CrossBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
@@ -136,8 +137,8 @@ impl CrossBundle {
             return Err(refused(format!("it has format {format}; this version reads up to {FORMAT}")));
         }
         let manifest: CrossManifest = serde_json::from_str(settings).map_err(unreadable)?;
-        let mut pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
-        (pieces.normalizer, pieces.longest_word) = (manifest.normalizer, manifest.longest_word);
+        let rules = BertRules { normalizer: manifest.normalizer, longest_word: manifest.longest_word };
+        let pieces = pieces_in(&metadata, rules).map_err(|error| refused(error.to_string()))?;
         if manifest.model.bert.vocab_size < pieces.len() {
             let n_embedded = manifest.model.bert.vocab_size;
             return Err(refused(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
@@ -166,8 +167,8 @@ mod tests {
     use crate::tensor::matrix::Matrix;
 
     fn bundle() -> CrossBundle {
-        let (config, parameters, mut pieces) = drawn_cross_encoder();
-        (pieces.normalizer, pieces.longest_word) = (BertNormalizer::CASED, 50);
+        let (config, parameters, pieces) = drawn_cross_encoder();
+        let pieces = pieces.with_rules(BertRules { normalizer: BertNormalizer::CASED, longest_word: 50 }).unwrap();
         CrossBundle::new(&config, Retrieval::default(), (parameters, pieces))
     }
 

@@ -10,7 +10,7 @@ use half::f16;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use crate::bundle::{Bundle, MANIFEST, VOCABULARY, learned_in, metadata_of, read_file};
+use crate::bundle::{Bundle, MANIFEST, learned_in, metadata_of, pieces_in, read_file};
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
@@ -19,7 +19,7 @@ use crate::models::joint::Joint;
 use crate::models::mention_prior::MentionPrior;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::{BertNormalizer, Pieces};
+use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
 
 /// Key of the nested name-encoder bundle.
 const VOICE: &str = "voice";
@@ -144,8 +144,8 @@ impl DualBundle {
             let DualManifest { system, format, .. } = manifest;
             return Err(refused(format!("it is a `{system}` of format {format}, not a `{SYSTEM}` up to {FORMAT}")));
         }
-        let mut pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
-        (pieces.normalizer, pieces.longest_word) = (manifest.normalizer, manifest.longest_word);
+        let rules = BertRules { normalizer: manifest.normalizer, longest_word: manifest.longest_word };
+        let pieces = pieces_in(&metadata, rules).map_err(|error| refused(error.to_string()))?;
         let shared: Vec<String> =
             parameters.iter().filter_map(|(name, _)| name.strip_prefix(TEXT)).map(str::to_owned).collect();
         for name in shared {
@@ -178,7 +178,7 @@ impl DualBundle {
         let DualManifest { model, concepts, normalizer, longest_word, .. } = &self.manifest;
         let mut hash = Xxh3::new();
         hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
-        hash.update(self.pieces.to_lines().as_bytes());
+        hash.update(self.pieces.to_text().as_bytes());
         // Sorted by name: the order in a file differs from that of a newly trained model.
         let of_names: BTreeMap<&str, &Matrix> =
             self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
@@ -249,8 +249,8 @@ pub(crate) mod tests {
             model,
             windows: WindowConfig { pieces: 16, overlap: 4, ..WindowConfig::default() },
             concepts: ConceptNames::All,
-            normalizer: pieces.normalizer,
-            longest_word: pieces.longest_word,
+            normalizer: BertNormalizer::UNCASED,
+            longest_word: BertRules::UNCASED.longest_word,
             fusion: Fusion::DENSE,
             lexical: serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap(),
             min_span: 0.5,

@@ -27,7 +27,7 @@ use crate::models::tagger::infer::Tagger;
 use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::Pieces;
+use crate::tokenizer::{BertRules, Pieces};
 
 /// Name of the bundle in a run folder.
 pub const FILE: &str = "model.safetensors";
@@ -36,7 +36,10 @@ pub const FILE: &str = "model.safetensors";
 pub const FORMAT: u32 = 1;
 
 pub(crate) const MANIFEST: &str = "settings";
-pub(crate) const VOCABULARY: &str = "vocabulary";
+const VOCABULARY: &str = "vocabulary";
+
+/// Metadata key of a tokenizer that is not that of a BERT, as `tokenizer.json`.
+const TOKENIZER: &str = "tokenizer";
 
 /// Metadata key of the record of training documents, as JSON.
 const LEARNED: &str = "learned";
@@ -49,11 +52,22 @@ pub(crate) fn metadata_of(
 ) -> Result<BTreeMap<String, String>> {
     let refused = |error| Error::invalid(format!("cannot write the model settings: {error}"));
     let manifest = serde_json::to_string(manifest).map_err(refused)?;
-    let mut metadata = BTreeMap::from([(MANIFEST.to_owned(), manifest), (VOCABULARY.to_owned(), pieces.to_lines())]);
+    let key = if pieces.rules().is_some() { VOCABULARY } else { TOKENIZER };
+    let mut metadata = BTreeMap::from([(MANIFEST.to_owned(), manifest), (key.to_owned(), pieces.to_text())]);
     if let Some(learned) = learned {
         metadata.insert(LEARNED.to_owned(), serde_json::to_string(learned).map_err(refused)?);
     }
     Ok(metadata)
+}
+
+/// The tokenizer of a bundle; that of a BERT has these settings.
+pub(crate) fn pieces_in(metadata: &BTreeMap<String, String>, rules: BertRules) -> Result<Pieces> {
+    if let Some(json) = metadata.get(TOKENIZER) {
+        return Pieces::from_json(json);
+    }
+    let missing = || Error::invalid(format!("its metadata has no entry `{VOCABULARY}` that names the model"));
+    let vocabulary = metadata.get(VOCABULARY).ok_or_else(missing)?;
+    Pieces::bert(vocabulary.lines().map(str::to_owned).collect(), rules)
 }
 
 /// The record of training documents; `None` if the bundle has none.
@@ -186,7 +200,7 @@ impl Bundle {
         }
         let manifest: Manifest =
             serde_json::from_str(manifest).map_err(|error| refused(format!("invalid settings: {error}")))?;
-        let pieces = Pieces::from_lines(entry(VOCABULARY)?).map_err(|error| refused(error.to_string()))?;
+        let pieces = pieces_in(&metadata, BertRules::UNCASED).map_err(|error| refused(error.to_string()))?;
         manifest.rescnn.check(&parameters).map_err(|error| refused(error.to_string()))?;
         let n_embedded = parameters.get("embedding.word")?.n_rows;
         if n_embedded < pieces.len() {
@@ -315,6 +329,17 @@ pub(crate) mod tests {
         assert_eq!(bytes, bundle().to_bytes(Precision::Single).unwrap());
         let half = opened(&bundle().to_bytes(Precision::Half).unwrap()).unwrap();
         assert_ne!(half.fingerprint, back.fingerprint);
+    }
+
+    #[test]
+    fn a_tokenizer_of_another_kind_travels_with_the_bundle() {
+        let json = r#"{"version":"1.0","normalizer":{"type":"Lowercase"},
+            "model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
+        let bundle = Bundle { pieces: Pieces::from_json(json).unwrap(), ..bundle() };
+        let bytes = bundle.to_bytes(Precision::Single).unwrap();
+        let back = opened(&bytes).unwrap();
+        assert_eq!((&back.pieces, back.pieces.rows("Liverliver")), (&bundle.pieces, vec![1, 1]));
+        assert_eq!(bytes, back.to_bytes(Precision::Single).unwrap());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{HINT, PREFIXES, WEIGHTS, is_counted, weights_in};
 use crate::models::bert::{BertConfig, Weight};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::{BertRules, Pieces};
 
 const CONFIG: &str = "config.json";
 
@@ -97,7 +97,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
 }
 
 /// Writes the encoder under `scope` to a folder that Hugging Face and [`read_bert`] can read: `config.json`, `model.safetensors`,
-/// `vocab.txt` and `tokenizer_config.json`.
+/// `tokenizer_config.json`, and `vocab.txt` or `tokenizer.json`.
 pub fn write_bert(
     folder: &Path,
     (config, pieces): (&BertConfig, &Pieces),
@@ -109,19 +109,28 @@ pub fn write_bert(
     let mut settings = json!(config);
     settings["model_type"] = json!("bert");
     settings["architectures"] = json!(["BertModel"]);
-    let normalizer = pieces.normalizer;
-    let words = json!({
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": normalizer.lowercase,
-        "strip_accents": normalizer.strip_accents,
-        "tokenize_chinese_chars": normalizer.handle_chinese_chars,
-        "model_max_length": config.max_position_embeddings,
-    });
+    let (vocabulary, words) = match pieces.rules() {
+        Some(BertRules { normalizer, .. }) => {
+            let words = json!({
+                "tokenizer_class": "BertTokenizer",
+                "do_lower_case": normalizer.lowercase,
+                "strip_accents": normalizer.strip_accents,
+                "tokenize_chinese_chars": normalizer.handle_chinese_chars,
+                "model_max_length": config.max_position_embeddings,
+            });
+            ("vocab.txt", words)
+        }
+        None => {
+            let class = "PreTrainedTokenizerFast";
+            let words = json!({"tokenizer_class": class, "model_max_length": config.max_position_embeddings});
+            ("tokenizer.json", words)
+        }
+    };
     let weights = weights_to_bytes(config, scope, parameters)?;
     for (name, bytes) in [
         (CONFIG, settings.to_string().as_bytes()),
         ("tokenizer_config.json", words.to_string().as_bytes()),
-        ("vocab.txt", pieces.to_lines().as_bytes()),
+        (vocabulary, pieces.to_text().as_bytes()),
         (WEIGHTS, &weights),
     ] {
         let path = folder.join(name);
@@ -298,6 +307,17 @@ mod tests {
         assert_eq!(key.row(5)[2], ours.row(2)[12 + 5]);
         let inner = theirs.get("encoder.layer.0.intermediate.dense.weight").unwrap();
         assert_eq!((inner.n_rows, inner.n_cols), (10, 12));
+    }
+
+    #[test]
+    fn a_tokenizer_of_another_kind_is_written_as_json() {
+        let (config, parameters) = drawn_model(2, Activation::Gelu);
+        let json = r#"{"version":"1.0","model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
+        let pieces = Pieces::from_json(json).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        write_bert(folder.path(), (&config, &pieces), "", &parameters).unwrap();
+        assert_eq!(read_bert(folder.path(), "", &mut Parameters::default()).unwrap(), (config, pieces));
+        assert!(!folder.path().join("vocab.txt").exists());
     }
 
     #[test]

@@ -40,7 +40,7 @@ const TENSORS: [(&str, &str, &str); 5] = [
 /// Reads the embeddings of a checkpoint into `parameters`, with the first `n_places` position embeddings; returns the vocabulary.
 pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Pieces> {
     let pieces = Pieces::read(folder)?;
-    if !pieces.normalizer.is_uncased() {
+    if !pieces.is_uncased() {
         let hint = "use an uncased BERT checkpoint";
         return Err(Error::artifact(folder, "its vocabulary is cased or keeps accents").with_hint(hint));
     }

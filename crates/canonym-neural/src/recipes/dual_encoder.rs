@@ -25,6 +25,7 @@ use crate::system::concept_rows::ConceptRows;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::{SplitMix64, for_step};
+use crate::tokenizer::BertRules;
 use crate::train::RunConfig;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::error::Context;
@@ -495,14 +496,15 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         let hint = "`windows.marked` requires `model.mention = \"first\"` without `model.search`, and vice versa";
         return Err(error.with_hint(hint));
     }
+    let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
     let manifest = DualManifest {
         system: SYSTEM.to_owned(),
         format: FORMAT,
         model: DualEncoderConfig { bert: config, mention, name, search },
         windows,
         concepts: ConceptNames::default(),
-        normalizer: pieces.normalizer,
-        longest_word: pieces.longest_word,
+        normalizer,
+        longest_word,
         fusion: Fusion::DENSE,
         lexical: LexicalModel::embedded().to_value(),
         min_span: 0.5,

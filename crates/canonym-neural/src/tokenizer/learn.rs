@@ -3,7 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
-use super::{INSIDE, LONGEST_WORD};
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{
+    NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, normalizers,
+};
+
+use super::{BertNormalizer, INSIDE, LONGEST_WORD};
 
 /// Maximum number of distinct characters; rarer ones are unknown.
 const MOST_LETTERS: usize = 1000;
@@ -16,6 +21,22 @@ struct Text {
     counts: HashMap<Pair, u64>,
     /// Words in which a pair occurs or has occurred.
     words_of: HashMap<Pair, BTreeSet<u32>>,
+}
+
+/// Counts the words of texts, divided and normalised as for an uncased BERT.
+pub fn count<'a>(texts: impl Iterator<Item = &'a str>) -> HashMap<String, u64> {
+    let normalizer = normalizers::BertNormalizer::from(BertNormalizer::UNCASED);
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for text in texts {
+        let mut text = NormalizedString::from(text);
+        normalizer.normalize(&mut text).expect("BERT normalises any text");
+        let mut words = PreTokenizedString::from(text);
+        BertPreTokenizer.pre_tokenize(&mut words).expect("BERT splits any text");
+        for (word, ..) in words.get_splits(OffsetReferential::Normalized, OffsetType::None) {
+            *counts.entry(word.to_owned()).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// Learns at most `size` wordpieces: `special` ones, then characters, then merges in order.

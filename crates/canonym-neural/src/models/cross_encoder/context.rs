@@ -21,7 +21,7 @@ use crate::models::bert::{BertConfig, DEVIATION};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
-use crate::tokenizer::{BEHIND, FIRST, Pieces};
+use crate::tokenizer::Pieces;
 
 /// Marker before a mention.
 pub const BEGIN: &str = "[Ms]";
@@ -60,7 +60,7 @@ pub fn add_marks(
     parameters: &mut Parameters,
     rng: &mut SplitMix64,
 ) -> Result<()> {
-    [BEGIN, END].into_iter().for_each(|mark| _ = pieces.add(mark));
+    [BEGIN, END].into_iter().try_for_each(|mark| pieces.add(mark).map(drop))?;
     let row = parameters.find(&format!("{scope}embedding.word"))?;
     let table = parameters.at_mut(row);
     // A checkpoint may have unused embedding rows; the markers take those first.
@@ -80,7 +80,8 @@ pub fn add_marks(
 pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: usize) -> Result<MarkedWindow> {
     let outside = || Error::invalid(format!("the text has no mention at {}..{}", span.start, span.end));
     let mention = text.get(span.clone()).ok_or_else(outside)?;
-    let [first, behind, begin, end] = [FIRST, BEHIND, BEGIN, END].map(|piece| pieces.require(piece));
+    let (first, behind) = pieces.ends()?;
+    let (begin, end) = (pieces.require(BEGIN)?, pieces.require(END)?);
     let room = n_pieces.saturating_sub(N_MARKS).max(1);
     let mut mention = from_left(pieces, mention, room);
     if mention.is_empty() {
@@ -94,14 +95,14 @@ pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: 
     right.truncate(room - n_left);
 
     let mut rows = Vec::with_capacity(left.len() + mention.len() + right.len() + N_MARKS);
-    rows.push(first?);
+    rows.push(first);
     rows.extend(left);
-    rows.push(begin?);
+    rows.push(begin);
     let place = rows.len();
     rows.extend(&mention);
-    rows.push(end?);
+    rows.push(end);
     rows.extend(right);
-    rows.push(behind?);
+    rows.push(behind);
     Ok(MarkedWindow { rows, first: place, last: place + mention.len() - 1 })
 }
 

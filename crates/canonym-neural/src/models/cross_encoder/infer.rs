@@ -14,7 +14,7 @@ use crate::models::cross_encoder::{CrossEncoderConfig, HEAD, SCOPE};
 use crate::tensor::elementwise::softmax;
 use crate::tensor::matrix::dot;
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::{BEHIND, FIRST, Pieces};
+use crate::tokenizer::Pieces;
 
 /// Pairs per batch.
 const BATCH: usize = 512;
@@ -33,7 +33,8 @@ impl PairScorer {
     /// Builds a scorer. The vocabulary must contain the mention markers.
     pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, pieces: &Pieces) -> Result<PairScorer> {
         config.check(parameters)?;
-        [FIRST, BEHIND, BEGIN, END].into_iter().try_for_each(|piece| pieces.require(piece).map(drop))?;
+        pieces.ends()?;
+        [BEGIN, END].into_iter().try_for_each(|piece| pieces.require(piece).map(drop))?;
         Ok(PairScorer {
             config: config.clone(),
             pieces: pieces.clone(),

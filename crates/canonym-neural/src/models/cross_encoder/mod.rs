@@ -24,7 +24,7 @@ use crate::models::cross_encoder::context::N_PIECES;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
-use crate::tokenizer::{BEHIND, Pieces};
+use crate::tokenizer::Pieces;
 
 /// Scope of the encoder weights.
 pub const SCOPE: &str = "bert.";
@@ -57,7 +57,7 @@ impl CrossEncoderConfig {
     pub fn name_rows(&self, pieces: &Pieces, name: &str) -> Result<Vec<u32>> {
         let mut rows = pieces.rows(name);
         rows.truncate(self.n_name_pieces() - 1);
-        rows.push(pieces.require(BEHIND)?);
+        rows.push(pieces.ends()?.1);
         Ok(rows)
     }
 
@@ -117,7 +117,7 @@ pub(crate) mod tests {
     use crate::models::bert::tests::drawn_model;
     use crate::models::cross_encoder::context::{BEGIN, END};
     use crate::tensor::elementwise::Activation;
-    use crate::tokenizer::{FIRST, UNKNOWN};
+    use crate::tokenizer::{BEHIND, FIRST, UNKNOWN};
 
     /// A vocabulary of eleven wordpieces, and a small model with weights far enough from 0.
     pub(crate) fn drawn_cross_encoder() -> (CrossEncoderConfig, Parameters, Pieces) {

@@ -11,7 +11,7 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::models::cross_encoder::context::{MarkedWindow, marked_window};
-use crate::tokenizer::{BEHIND, FIRST, Piece, Pieces};
+use crate::tokenizer::{Piece, Pieces};
 
 /// How texts are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Windower {
             let hint = "a window needs at least 8 wordpieces (typically 512) and 1 mention (typically 8)";
             return Err(Error::invalid(message).with_hint(hint));
         }
-        let (first, behind) = (pieces.require(FIRST)?, pieces.require(BEHIND)?);
+        let (first, behind) = pieces.ends()?;
         Ok(Windower { pieces, config, first, behind })
     }
 
@@ -327,7 +327,7 @@ mod tests {
         let far = vec![15..18; 1];
         assert_eq!(chunks(20, &far, 10, 8), [0..10, 10..20]);
         assert_eq!(chunks(22, &far, 10, 8), [0..10, 10..20, 20..22]);
-        assert_eq!(chunks(0, &[], 10, 8), []);
+        assert!(chunks(0, &[], 10, 8).is_empty());
         let mut rng = SplitMix64::new(3);
         for _ in 0..300 {
             let n = rng.below(9);
