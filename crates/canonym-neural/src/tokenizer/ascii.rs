@@ -1,7 +1,7 @@
 //! The fast path of BERT tokenizers for ASCII, which is nearly all biomedical text.
 //!
-//! The normaliser of the library tracks the origin of every byte, which takes most of its time. ASCII does not need that: punctuation is
-//! split off, letters are lower-cased, and each character is one byte. A test compares both paths.
+//! The normaliser of the library tracks the origin of every byte. ASCII does not need that: punctuation is split off, letters are
+//! lower-cased, and each character is one byte.
 
 use tokenizers::Model;
 use tokenizers::models::wordpiece::WordPiece;
