@@ -1,4 +1,4 @@
-//! `canonym model`: what a trained model is, how large, and what it learned from.
+//! `canonym model`: kind, size and training record of a model.
 
 use canonym_neural::system::parts;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::output::{self, Sheet, bytes, counted, thousands};
 use canonym_neural::system::linked::MentionSource;
 use canonym_neural::system::parts::{DEFAULT, DEFAULT_MODEL};
 
-/// What can be asked of models.
+/// The subcommands of `canonym model`.
 #[derive(Debug, clap::Subcommand)]
 pub enum ModelCommand {
     /// Show the kind, size and training documents of a model.
@@ -35,34 +35,34 @@ pub struct InfoArguments {
     json: bool,
 }
 
-/// What is told of a model.
+/// The facts shown about a model.
 #[derive(Debug, Serialize)]
 struct Info {
     name: String,
-    /// The kind of model.
+    /// Kind of model.
     kind: String,
-    /// The number of the format of its file.
+    /// Format number of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<u32>,
     n_bytes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     n_weights: usize,
-    /// What stands in it, with the numbers of weights.
+    /// Number of weights per part.
     parts: BTreeMap<String, usize>,
     /// Rows and columns of each matrix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     shapes: BTreeMap<String, [usize; 2]>,
-    /// Tables beside the weights, with their bytes.
+    /// Size in bytes of each table.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tables: BTreeMap<String, usize>,
-    /// Different documents that it learned from.
+    /// Number of distinct training documents.
     n_documents: usize,
-    /// Files that it learned from, by part and role.
+    /// Training files by part and role.
     learned: Vec<LearnedFrom>,
-    /// Parts that have no record of what they learned from.
+    /// Parts without a training record.
     unrecorded: Vec<String>,
-    /// What its makers say of it: data, figures, limits, licence.
+    /// Model card: data, scores, limits, licence.
     card: String,
 }
 
@@ -89,7 +89,7 @@ fn info(name: &str) -> anyhow::Result<Info> {
             true => bundle::read_file(path)?,
             false => (path.to_path_buf(), DEFAULT_MODEL.to_vec()),
         };
-        return of_bundle(name, &file, &content);
+        return bundle_info(name, &file, &content);
     }
     let models = parts::models(name)?;
     let learned = models.learned(MentionSource::Detect)?;
@@ -110,7 +110,7 @@ fn info(name: &str) -> anyhow::Result<Info> {
     Ok(info.with_weights(None).with_learned(&learned))
 }
 
-fn of_bundle(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
+fn bundle_info(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
     let models = |name: &str| -> canonym_core::Result<Learned> { parts::models(name)?.learned(MentionSource::Detect) };
     let empty = Info { n_bytes: content.len(), ..Info::empty(name) };
     Ok(match bundle::system_in(content, file)?.as_deref() {
@@ -176,7 +176,7 @@ impl Info {
         }
     }
 
-    /// The weights of a file by the first word of their names; those that are counted by part already stay as they are.
+    /// Adds the weights of a file, by the first component of their names, to the counts per part.
     fn with_weights(mut self, parameters: Option<&Parameters>) -> Info {
         for (name, value) in parameters.into_iter().flat_map(Parameters::iter) {
             let part = name.split('.').next().unwrap_or(name);
@@ -219,9 +219,9 @@ fn sheet(info: &Info) -> String {
         false => format!("{} in total", counted(info.n_documents as u64, "document")),
     };
     sheet.line("training documents", documents);
-    let of_one =
+    let count_of =
         |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
-    sheet.counts("documents", &info.learned.iter().map(of_one).collect::<Vec<_>>());
+    sheet.counts("documents", &info.learned.iter().map(count_of).collect::<Vec<_>>());
     sheet.lines("no training record", info.unrecorded.iter().cloned());
     let card = info.card.trim();
     if card.is_empty() { sheet.text() } else { format!("{}\n{card}\n", sheet.text()) }

@@ -219,7 +219,7 @@ fn explanations_can_be_read_and_other_formats_refuse_them() {
     let output = place.run(&["link", "--text", text, "--explain", "--to", "table"], "");
     let shown = String::from_utf8(output.stdout).unwrap();
     for part in [
-        "mention probability ",
+        "    score ",
         " the threshold 0.",
         "1. MESH:D001249",
         "log-odds ",

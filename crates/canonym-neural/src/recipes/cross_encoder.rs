@@ -350,7 +350,7 @@ impl Asked<'_> {
     fn gold(&self, annotation: &Annotation) -> Option<(Mention, Option<ConceptId>)> {
         let ids = IdSet::parse(&annotation.ids);
         let id = ids.first().filter(|_| annotation.parts.is_empty() && !annotation.spans.is_empty())?;
-        let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+        let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
         Some((mention, self.kb.find(id)))
     }
 
@@ -362,7 +362,7 @@ impl Asked<'_> {
             return place;
         }
         link.candidates.truncate(self.retrieval.n_candidates - 1);
-        link.candidates.push(Candidate { concept, name: None, score: 0.0 });
+        link.candidates.push(Candidate { concept, name: None, p_link: 0.0 });
         Some(link.candidates.len() - 1)
     }
 

@@ -429,7 +429,7 @@ impl Linker for NameLinker {
                     for (name, link) in names.iter().zip(&mut links) {
                         usages.weigh(name, &mut link.candidates);
                         link.candidates.truncate(config.top_k.max(1));
-                        link.nil = link.candidates.first().is_none_or(|best| best.score < config.min_score);
+                        link.nil = link.candidates.first().is_none_or(|best| best.p_link < config.min_score);
                     }
                     links
                 };

@@ -134,18 +134,21 @@ impl DictionaryAnnotator {
     }
 
     pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
-        let candidate = |(reading, score): &(SenseCandidate, f32)| Candidate {
+        // At most one sense is right, so the probabilities of all senses add up to that of a mention.
+        let p_mention = spotted.readings.iter().map(|(_, p)| p).sum::<f32>().clamp(1e-6, 1.0);
+        let candidate = |(reading, p): &(SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
-            score: *score,
+            p_link: (p / p_mention).min(1.0),
         };
         let candidates: Vec<Candidate> =
             spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
-        let mention = Mention { spans: spotted.spans.clone(), semantic_type, score: candidates[0].score };
-        let nil = self.config.min_score.is_some_and(|wanted| mention.score < wanted);
-        LinkedMention { mention, link: Link { candidates, nil } }
+        let mention = Mention { spans: spotted.spans.clone(), semantic_type, p_mention };
+        let p_both = spotted.readings[0].1;
+        let nil = self.config.min_score.is_some_and(|wanted| p_both < wanted);
+        LinkedMention { mention, link: Link { candidates, nil }, p_both }
     }
 
     /// Mentions below this probability are dropped; those below a higher `min_score` are reported unlinked.

@@ -58,8 +58,8 @@ pub fn compared(found: &[Vec<Mention>], links: &[Vec<Link>], gold: &[Gold]) -> V
         let is_mention = here.peek().is_some();
         let best = link.candidates.first();
         let is_right = best.is_some_and(|best| here.any(|mention| mention.concepts.contains(&best.concept.0)));
-        let of_link = best.map_or(0.0, |best| best.score);
-        Found { span, of_span: mention.score, of_link, is_mention, is_right }
+        let of_link = best.map_or(0.0, |best| best.p_link);
+        Found { span, of_span: mention.p_mention, of_link, is_mention, is_right }
     };
     let of_document = |((found, links), gold): ((&Vec<Mention>, &Vec<Link>), &Gold)| {
         found.iter().zip(links).map(|(mention, link)| one(mention, link, gold)).collect()
@@ -163,8 +163,8 @@ mod tests {
     fn a_mention_without_a_concept_is_rightly_found_and_wrongly_linked() {
         let span = Span { start: 2, end: 6 };
         let gold = vec![vec![GoldMention { span, concepts: Vec::new(), means_something: false }]];
-        let found = [vec![Mention { score: 0.9, ..Mention::contiguous(span) }]];
-        let candidate = Candidate { concept: ConceptId(0), name: None, score: 0.9 };
+        let found = [vec![Mention { p_mention: 0.9, ..Mention::contiguous(span) }]];
+        let candidate = Candidate { concept: ConceptId(0), name: None, p_link: 0.9 };
         let links = [vec![Link { candidates: vec![candidate], nil: false }]];
         let compared = compared(&found, &links, &gold);
         assert!(compared[0][0].is_mention && !compared[0][0].is_right);

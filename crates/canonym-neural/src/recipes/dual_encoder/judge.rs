@@ -74,7 +74,7 @@ pub fn judge(
     let gold: Vec<Vec<&Annotation>> =
         documents.iter().map(|document| document.annotations.iter().filter(has_concept).collect()).collect();
     let mention =
-        |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+        |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
     let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
     let marked: Vec<Marked<'_>> =
         texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
@@ -188,7 +188,7 @@ fn search(
     let n_places: usize = gold.iter().map(Vec::len).sum();
     let linked = |borders: &[Vec<Span>]| -> canonym_core::Result<Vec<Vec<Found>>> {
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
-        let mention = |(span, score): &(Span, f32)| Mention { score: *score, ..Mention::contiguous(*span) };
+        let mention = |(span, p_mention): &(Span, f32)| Mention { p_mention: *p_mention, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
         let marked: Vec<Marked<'_>> =
             texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();

@@ -15,7 +15,7 @@ pub struct Effort {
     pub relinked: usize,
     /// Predictions that overlap a mention with other boundaries, which are corrected.
     pub moved: usize,
-    /// Those of them that need another concept as well.
+    /// Those of `moved` that also need another concept.
     pub moved_and_relinked: usize,
     /// Other predictions, which are rejected.
     pub rejected: usize,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mark_is_decided_once() {
+    fn each_mention_is_decided_once() {
         let gold = [(0, 5, "A"), (10, 15, "B"), (20, 25, "C"), (30, 35, "D"), (40, 45, "E")];
         let document = AnnotatedDocument {
             annotations: gold.map(|(start, end, id)| annotation(start, end, id)).to_vec(),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_concept_is_right_where_none_is_meant() {
+    fn unlinked_predictions_are_right_for_nil_mentions() {
         let document = AnnotatedDocument { annotations: vec![annotation(0, 5, "-1")], ..AnnotatedDocument::default() };
         let none = Annotation { nil: true, ..annotation(0, 5, "A") };
         let effort = Effort::of(&document, &[none]);

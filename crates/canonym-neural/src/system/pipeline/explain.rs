@@ -60,13 +60,13 @@ impl Pipeline {
             let contributions = match rank {
                 0 => parts(),
                 _ => {
-                    let behind = f64::from(candidate.score.clamp(1e-6, 1.0 - 1e-6));
+                    let behind = f64::from(linked.p_both_of(candidate).clamp(1e-6, 1.0 - 1e-6));
                     let log_odds = (behind / (1.0 - behind)).ln();
                     vec![contribution("rank", "another concept is more likely for this name", 1.0, log_odds)]
                 }
             };
             let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &compared, (name, candidate), contributions))
+            Some(explained(&self.kb, &compared, (name, candidate.concept, linked.p_both_of(candidate)), contributions))
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));
