@@ -39,7 +39,9 @@ pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Optio
         Strategy::Margin if mark.candidates.len() > 1 => format!("smallest margin: {}", candidates()),
         Strategy::LeastConfident if mark.candidates.len() > 1 => format!("uncertain: {}", candidates()),
         Strategy::Margin | Strategy::LeastConfident => candidates(),
-        Strategy::Recognition => format!("uncertain mention: “{text}” ({})", hundredths(mark.p_mention().unwrap_or(0.0))),
+        Strategy::Recognition => {
+            format!("uncertain mention: “{text}” ({})", hundredths(mark.p_mention().unwrap_or(0.0)))
+        }
         Strategy::Diversity => "different from annotated documents".to_owned(),
         Strategy::Random => "random order".to_owned(),
     };

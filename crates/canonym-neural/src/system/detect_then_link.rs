@@ -80,7 +80,8 @@ impl DetectThenLink {
     /// Combines mention and link probability and applies the threshold.
     fn decided(&self, mention: &Mention, mut link: Link) -> LinkedMention {
         let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
-        let p_both = self.joint.map_or(mention.p_mention * p_link, |joint| joint.probability(mention.p_mention, p_link));
+        let p_both =
+            self.joint.map_or(mention.p_mention * p_link, |joint| joint.probability(mention.p_mention, p_link));
         link.nil |= p_both < self.least;
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let semantic_type = of_kb.or_else(|| mention.semantic_type.clone());

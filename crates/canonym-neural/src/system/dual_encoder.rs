@@ -421,8 +421,7 @@ impl DualLinker {
                 .zip(&decided)
                 .filter_map(|(found, decided)| Some((found, decided.as_ref()?)))
                 .map(|(found, decided)| {
-                    let probability =
-                        if self.joint.is_some() { decided.linked.p_both } else { found.probability };
+                    let probability = if self.joint.is_some() { decided.linked.p_both } else { found.probability };
                     Found { probability, ..*found }
                 })
                 .collect();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::kb::subset::Subset;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::RecogniseConfig;
@@ -354,7 +354,12 @@ fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, r
         p_mention: Some(linked.mention.p_mention),
         p_link: linked.link.candidates.first().map(|best| best.p_link),
         nil: linked.link.nil,
-        candidates: linked.link.candidates.iter().map(|one| record(kb, one.concept, linked.p_both_of(one), raw)).collect(),
+        candidates: linked
+            .link
+            .candidates
+            .iter()
+            .map(|one| record(kb, one.concept, linked.p_both_of(one), raw))
+            .collect(),
         ..Annotation::default()
     }
 }
@@ -365,9 +370,5 @@ pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecor
 }
 
 fn record(kb: &KnowledgeBase, concept: ConceptId, score: f32, raw: bool) -> CandidateRecord {
-    CandidateRecord {
-        id: terminology::shown_id(kb, concept, raw),
-        name: kb.preferred_name(concept).to_owned(),
-        score,
-    }
+    CandidateRecord { id: terminology::shown_id(kb, concept, raw), name: kb.preferred_name(concept).to_owned(), score }
 }
