@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::Context;
 use canonym_core::eval::learned::{Learned, Role};
 use canonym_core::link::{model as lexical, recognise::accept};
-use canonym_neural::bundle::cross_encoder::{self, CrossBundle};
-use canonym_neural::bundle::dual_encoder::{self as dual, DualBundle};
-use canonym_neural::bundle::{self, Bundle};
+use canonym_neural::bundle::cross_encoder::{self, CrossManifest};
+use canonym_neural::bundle::dual_encoder::{self, DualManifest};
+use canonym_neural::bundle::{self, AnyBundle, ModelFile, NameManifest};
 use canonym_neural::tensor::parameters::Parameters;
 use serde::Serialize;
 
@@ -113,51 +113,40 @@ fn info(name: &str) -> anyhow::Result<Info> {
 fn bundle_info(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
     let models = |name: &str| -> canonym_core::Result<Learned> { parts::models(name)?.learned(MentionSource::Detect) };
     let empty = Info { n_bytes: content.len(), ..Info::empty(name) };
-    Ok(match bundle::system_in(content, file)?.as_deref() {
-        Some(dual::SYSTEM) => {
-            let bundle = DualBundle::from_bytes(content, file)?;
+    let (info, learned) = match AnyBundle::from_bytes(content, file)? {
+        AnyBundle::DualEncoder(bundle) => {
             let search = if bundle.manifest.model.search.is_some() { "detects and links" } else { "links" };
-            let info = Info {
-                kind: format!("{}, {search} mentions", dual::SYSTEM),
-                format: Some(bundle.manifest.format),
-                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
-                card: bundle.manifest.card.clone(),
-                ..empty
-            };
-            info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
+            let kind = format!("{}, {search} mentions", dual_encoder::SYSTEM);
+            let DualManifest { format, card, .. } = &bundle.manifest;
+            (Info { kind, format: Some(*format), card: card.clone(), ..empty }.of_file(&bundle), models(name)?)
         }
-        Some(cross_encoder::SYSTEM) => {
-            let bundle = CrossBundle::from_bytes(content, file)?;
+        AnyBundle::CrossEncoder(bundle) => {
             let mut learned = Learned::default();
             learned.join_whole(cross_encoder::SYSTEM, bundle.learned.as_ref());
-            let info = Info {
-                kind: cross_encoder::SYSTEM.to_owned(),
-                format: Some(bundle.manifest.format),
-                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
-                card: bundle.manifest.card.clone(),
-                ..empty
-            };
-            info.with_weights(Some(&bundle.parameters)).with_learned(&learned)
+            let CrossManifest { format, card, .. } = &bundle.manifest;
+            let kind = cross_encoder::SYSTEM.to_owned();
+            (Info { kind, format: Some(*format), card: card.clone(), ..empty }.of_file(&bundle), learned)
         }
-        _ => {
-            let bundle = Bundle::from_bytes(content, file)?;
+        AnyBundle::Names(bundle) => {
             let kind = match bundle.manifest.tagger {
                 Some(_) => "pipeline: tagger, dictionary and name encoder",
                 None => "name encoder",
             };
-            let info = Info {
-                kind: kind.to_owned(),
-                format: Some(bundle.manifest.format),
-                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
-                card: bundle.manifest.card.clone(),
-                ..empty
-            };
-            info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
+            let NameManifest { format, card, .. } = &bundle.manifest;
+            let info = Info { kind: kind.to_owned(), format: Some(*format), card: card.clone(), ..empty };
+            (info.of_file(&bundle), models(name)?)
         }
-    })
+    };
+    Ok(info.with_learned(&learned))
 }
 
 impl Info {
+    /// Adds fingerprint and weights.
+    fn of_file<M>(self, bundle: &ModelFile<M>) -> Info {
+        let fingerprint = Some(format!("{:032x}", bundle.fingerprint));
+        Info { fingerprint, ..self }.with_weights(Some(&bundle.parameters))
+    }
+
     fn empty(name: &str) -> Info {
         Info {
             name: name.to_owned(),

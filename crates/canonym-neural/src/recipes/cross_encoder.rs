@@ -230,7 +230,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, reranked {after:.1}"));
     seconds.insert("judge", judged_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
-    let bundle = CrossBundle { learned, ..CrossBundle::new(&model, *retrieval, (parameters, pieces)) };
+    let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, (parameters, pieces)) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
     let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seen, seconds };
     write_run(&arguments.out, &experiment, &report, &provenance)?;

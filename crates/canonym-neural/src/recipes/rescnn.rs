@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::bundle::{Bundle, FILE, FORMAT, Manifest};
+use crate::bundle::{Bundle, FILE, FORMAT, NameManifest};
 use crate::checkpoint::{self, read_embeddings};
 use crate::index::FlatIndex;
 use crate::models::fusion::Fusion;
@@ -299,8 +299,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
 
     let sparse_weight = chosen.get(SPARSE_WEIGHT).ok().map(|weight| weight.values[0]);
     let lexical = LexicalModel::embedded();
-    let manifest = |fusion| -> canonym_core::Result<Manifest> {
-        Ok(Manifest {
+    let manifest = |fusion| -> canonym_core::Result<NameManifest> {
+        Ok(NameManifest {
             format: FORMAT,
             rescnn: experiment.model.clone(),
             fusion,

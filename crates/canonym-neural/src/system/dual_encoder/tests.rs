@@ -67,7 +67,7 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
 #[test]
 fn a_further_voice_compares_names_by_themselves_where_words_count() {
     let voice = || {
-        let names = crate::bundle::tests::bundle().name_encoder().unwrap();
+        let names = crate::bundle::names::tests::bundle().name_encoder().unwrap();
         let vectors = names.encode_forms(&kb());
         Arc::new(NameEvidence {
             names: Some(NameScorer::new(names, FlatIndex::new(vectors))),
