@@ -2,9 +2,9 @@
 
 pub mod inputs;
 pub mod seen;
-pub mod warnings;
 
 use crate::options;
+use crate::progress;
 use canonym_neural::system::linked::MentionSource;
 use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
@@ -21,6 +21,7 @@ use canonym_core::eval::protocol::{self, Protocol};
 use canonym_core::eval::ranking::{Composite, RankUnit};
 use canonym_core::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
 use canonym_core::eval::strata::Background;
+use canonym_core::eval::warnings;
 use canonym_core::kb::KnowledgeBase;
 
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
@@ -290,7 +291,7 @@ fn evaluate_with<'a>(
         }
     };
     if matches!(predictions, Predictions::Run { .. }) {
-        warnings::of_mentions(args.mentions, gold);
+        tell_mention_source(args.mentions, gold);
     }
     inputs::tell_unknown(gold, &predictions);
     let mut config = configure(args, training);
@@ -306,15 +307,17 @@ fn evaluate_with<'a>(
             let ranked = inputs::ranked(queries, &predictions, config.composite)?;
             let mut report = evaluate_ranking(&ranked, &config, &mut rng);
             report.seen = seen.map(|seen| seen.of_mentions(&ranked, &config, &mut SplitMix64::new(args.seed)));
-            warnings::of_curves(&config, &report, ranked.iter().any(|mention| mention.score.is_some()));
+            let has_scores = ranked.iter().any(|mention| mention.score.is_some());
+            warnings::of_curves(&config, &report, has_scores).iter().for_each(|line| progress::say(line));
             (report, None)
         }
         Gold::Documents(gold) => {
             let (predicted, paired) = inputs::paired(gold, &predictions)?;
             let mut report = evaluate_pairs(&paired, &config, &mut rng);
             report.seen = seen.map(|seen| seen.of_documents(&paired, &config, &mut SplitMix64::new(args.seed)));
-            warnings::of_types(&paired.documents, &report);
-            warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
+            let of_types = warnings::of_types(&paired.documents, &report);
+            let of_curves = warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
+            of_types.iter().chain(&of_curves).for_each(|line| progress::say(line));
             (report, Some(Judged { gold, predicted, paired }))
         }
     };
@@ -410,6 +413,19 @@ fn check(args: &EvalArgs) -> canonym_core::Result<()> {
         );
     }
     Ok(())
+}
+
+/// Notes where the mentions come from unless `--mentions` is given, since scores depend on it.
+fn tell_mention_source(requested: Option<Mentions>, gold: &Gold) {
+    if requested.is_some() || !matches!(gold, Gold::Documents(_)) {
+        return;
+    }
+    progress::say(match gold.is_mentions_only() {
+        true => {
+            "the texts contain only mentions, so they are linked as given; use `--mentions detect` to detect mentions"
+        }
+        false => "mentions are detected by the model; use `--mentions gold` to link the gold mentions",
+    });
 }
 
 #[cfg(test)]

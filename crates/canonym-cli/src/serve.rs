@@ -1,8 +1,5 @@
 //! `canonym serve`: the HTTP API, annotation projects and the web application.
 
-mod engine;
-mod trainer;
-
 use crate::options;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -10,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym::serve::{self, ProcessTrainer};
 use canonym_serve::{ApiError, PublicUrl, ServeConfig};
 
-use self::trainer::ProcessTrainer;
 use crate::errors::usage;
 use crate::{interrupt, progress};
 
@@ -60,7 +57,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     (config.runs_jobs, config.owns_jobs) = (arguments.add_admin.is_none(), arguments.add_admin.is_none());
     // Adding an account needs no large model.
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
-    let engine = engine::open(arguments.kb.as_deref(), model)?;
+    let engine = serve::open(arguments.kb.as_deref(), model)?;
     let trainer =
         ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model()? };
     let app =

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use canonym::serve::ENDS_WITH_INPUT;
 use canonym_core::error::Context;
 use canonym_neural::recipes::checkpoints::Request;
 use canonym_neural::recipes::{self, TrainOptions};
@@ -30,9 +31,6 @@ pub struct TrainArguments {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
-
-/// Environment variable set by a parent process: training ends when standard input closes.
-pub const ENDS_WITH_INPUT: &str = "CANONYM_ENDS_WITH_INPUT";
 
 /// Exits when standard input closes, that is when the parent process has ended for whatever reason.
 fn exit_with_parent() {

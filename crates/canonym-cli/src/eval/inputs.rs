@@ -12,13 +12,13 @@ use canonym_core::eval::pairing::{Paired, pair};
 use canonym_core::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
 use canonym_core::eval::ranking::{Composite, RankedMention};
 use canonym_core::eval::strata::training_name;
+use canonym_core::eval::warnings;
 use canonym_core::input::Input;
 use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::text::normalise::fold;
 
-use super::warnings;
 use crate::progress;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
@@ -222,7 +222,7 @@ pub fn ranked(
     let first = |mention: &RankedMention| mention.parts.iter().filter_map(|part| part.first()).cloned().collect();
     let (gold, predicted): (Vec<IdSet>, Vec<Vec<IdSet>>) =
         ranked.iter().map(|mention| (mention.gold.clone(), first(mention))).unzip();
-    warnings::of_ids(gold.iter(), predicted.iter().flatten());
+    warnings::of_ids(gold.iter(), predicted.iter().flatten()).iter().for_each(|line| progress::say(line));
     Ok(ranked)
 }
 
@@ -285,7 +285,8 @@ fn warn_about(paired: &Paired) {
     let gold = || paired.documents.iter().flat_map(|document| &document.gold);
     let predicted = paired.documents.iter().flat_map(|document| &document.predicted);
     if gold().next().is_some() {
-        warnings::of_ids(gold().map(|entry| &entry.ids), predicted.map(|entry| &entry.ids));
+        let lines = warnings::of_ids(gold().map(|entry| &entry.ids), predicted.map(|entry| &entry.ids));
+        lines.iter().for_each(|line| progress::say(line));
     }
     warn(&paired.missing, "gold documents without predictions");
     warn(&paired.different_texts, "predicted documents whose text differs from gold (offsets may not match)");

@@ -3,7 +3,10 @@
 //! A corpus trains only the label sets that its annotators covered: if it does not annotate genes, an unmarked gene is not a negative
 //! example.
 
+use std::ops::Add;
+
 use canonym_core::Result;
+use canonym_core::eval::matching::Counts;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -199,8 +202,8 @@ impl Objective for Tags<'_> {
         if self.held_out.is_empty() {
             return Ok(None);
         }
-        let scores = score(self.model, parameters, self.n_layers, self.words, self.held_out)?;
-        Ok(Some(scores.iter().fold(Score::default(), |sum, score| sum.with(*score)).f1()))
+        let counts = count(self.model, parameters, self.n_layers, self.words, self.held_out)?;
+        Ok(Some(counts.into_iter().fold(Counts::default(), Add::add).score().f1))
     }
 }
 
@@ -251,61 +254,33 @@ fn text_loss(
     lattice.log_sum() - of_labels
 }
 
-/// Counts of found, gold and correct mentions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Score {
-    /// Found mentions with exactly the tokens of a gold mention.
-    pub n_right: usize,
-    /// Found mentions.
-    pub n_found: usize,
-    /// Gold mentions.
-    pub n_gold: usize,
-}
-
-impl Score {
-    /// Sum of both counts.
-    #[must_use]
-    pub fn with(self, other: Score) -> Score {
-        Score {
-            n_right: self.n_right + other.n_right,
-            n_found: self.n_found + other.n_found,
-            n_gold: self.n_gold + other.n_gold,
-        }
-    }
-
-    /// F1 score.
-    pub fn f1(self) -> f64 {
-        2.0 * self.n_right as f64 / (self.n_found + self.n_gold).max(1) as f64
-    }
-}
-
-/// Strict scores on held-out texts, by label set.
-pub fn score(
+/// Strict counts on held-out texts, by label set.
+pub fn count(
     model: &TaggerConfig,
     parameters: &Parameters,
     n_layers: usize,
     words: &Words,
     held_out: &[HeldOut],
-) -> Result<Vec<Score>> {
+) -> Result<Vec<Counts>> {
     let tagger = Tagger::new(model, parameters, n_layers)?;
     let mut rows = WordRows::default();
     tagger.tabulate(words, &mut rows);
-    let each: Vec<Vec<Score>> = held_out
+    let each: Vec<Vec<Counts>> = held_out
         .par_iter()
         .map(|text| {
             let found = tagger.tag(&text.view, (words, &rows), |_| true);
             let of_layer = |(layer, gold): (usize, &Option<Vec<(usize, usize)>>)| {
-                let Some(gold) = gold else { return Score::default() };
+                let Some(gold) = gold else { return Counts::default() };
                 let found = found.likeliest(layer, 0.5);
                 let right = found.iter().filter(|one| gold.contains(&(one.first, one.last)));
-                Score { n_right: right.count(), n_found: found.len(), n_gold: gold.len() }
+                Counts::one_to_one(gold.len(), found.len(), right.count())
             };
             text.mentions.iter().enumerate().map(of_layer).collect()
         })
         .collect();
-    let mut sums = vec![Score::default(); n_layers];
+    let mut sums = vec![Counts::default(); n_layers];
     for scores in each {
-        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = sum.with(score));
+        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = *sum + score);
     }
     Ok(sums)
 }

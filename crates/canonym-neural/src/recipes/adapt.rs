@@ -18,13 +18,14 @@ use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::Words;
 use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
-use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
+use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, count};
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen, left_out};
+use canonym_core::eval::matching::Counts;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::{expanded, short_forms};
@@ -422,9 +423,9 @@ impl Texts<'_> {
                 mentions: vec![text.mentions[layer].clone(); n_known],
             };
             let probes: Vec<HeldOut> = texts.iter().map(of_layer).collect();
-            let scores = score(config, weights, n_known, words, &probes)?;
-            let best = scores.iter().enumerate().max_by(|left, right| left.1.f1().total_cmp(&right.1.f1()));
-            like.push(best.filter(|(_, score)| score.n_right > 0).map(|(known, _)| known));
+            let scores = count(config, weights, n_known, words, &probes)?;
+            let best = scores.iter().enumerate().max_by(|left, right| left.1.score().f1.total_cmp(&right.1.score().f1));
+            like.push(best.filter(|(_, score)| score.tp_pred > 0.0).map(|(known, _)| known));
         }
         Ok(like)
     }
@@ -515,10 +516,9 @@ pub fn judge(
     let links = linker.link(&marked)?;
     let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
     let n_linked = best.zip(&golds).filter(|(best, ids)| is_right(ids, *best)).count();
-    let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
     Ok(Figures {
-        strict_f1: f1(n_right, n_named + n_meant),
-        spans_f1: f1(n_spans, n_found + n_gold),
+        strict_f1: Counts::one_to_one(n_meant, n_named, n_right).score().f1,
+        spans_f1: Counts::one_to_one(n_gold, n_found, n_spans).score().f1,
         accuracy: n_linked as f64 / golds.len().max(1) as f64,
     })
 }

@@ -14,6 +14,7 @@ use super::scan::ScanScratch;
 use super::{DictionaryAnnotator, DictionaryMatch};
 use crate::corpus::AnnotatedDocument;
 use crate::eval::ids::IdSet;
+use crate::eval::matching::Counts;
 use crate::kb::KnowledgeBase;
 use crate::link::fit::{calibration_error as error_of, logistic};
 use crate::text::Span;
@@ -78,9 +79,8 @@ pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
 pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f64, f64) {
     let kept = corpus.places.iter().filter(|(features, _)| model.probability(features) >= threshold);
     let (n_kept, n_right) = kept.fold((0usize, 0usize), |(n, right), place| (n + 1, right + usize::from(place.1)));
-    let precision = n_right as f64 / n_kept.max(1) as f64;
-    let recall = n_right as f64 / corpus.n_gold.max(1) as f64;
-    (precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9))
+    let score = Counts::one_to_one(corpus.n_gold, n_kept, n_right).score();
+    (score.precision, score.recall, score.f1)
 }
 
 /// Expected calibration error of the accepted matches, ten bins.

@@ -2,6 +2,7 @@
 
 use crate::models::joint::Joint;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::eval::matching::Counts;
 use canonym_core::link::Link;
 use canonym_core::text::{Mention, Span};
 use serde::Serialize;
@@ -109,7 +110,7 @@ fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold
     let of = |least: f32| {
         let given = left.iter().filter(|one| one.probability(&joint) >= least);
         let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
-        2.0 * n_right as f64 / (n + n_gold).max(1) as f64
+        Counts::one_to_one(n_gold, n, n_right).score().f1
     };
     joint.least = LEAST_SPANS.into_iter().max_by(|left, right| of(*left).total_cmp(&of(*right))).unwrap_or(0.5);
     joint
@@ -126,7 +127,7 @@ pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
         let given = left.iter().filter(|one| one.probability(joint) >= joint.least);
         given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
     };
-    let f1 = |n: usize, n_right: usize| 2.0 * n_right as f64 / (n + n_gold).max(1) as f64;
+    let score = |n: usize, n_right: usize| Counts::one_to_one(n_gold, n, n_right).score();
     let (n, n_right) = given(&resolved(all.iter(), &weights), &weights);
     let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
     for (own, other) in [(0, 1), (1, 0)] {
@@ -144,10 +145,10 @@ pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
     let error: f64 = bins.iter().map(|(_, sum, n_right)| (sum - *n_right as f64).abs()).sum();
     JointReport {
         weights,
-        precision: n_right as f64 / n.max(1) as f64,
-        recall: n_right as f64 / n_gold.max(1) as f64,
-        f1: f1(n, n_right),
-        f1_by_halves: f1(by_halves.0, by_halves.1),
+        precision: score(n, n_right).precision,
+        recall: score(n, n_right).recall,
+        f1: score(n, n_right).f1,
+        f1_by_halves: score(by_halves.0, by_halves.1).f1,
         calibration_error: error / n_all.max(1) as f64,
     }
 }

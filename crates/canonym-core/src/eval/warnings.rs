@@ -2,14 +2,10 @@
 
 use std::collections::HashMap;
 
-use canonym_core::eval::DocumentPair;
-use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::matching::Measure;
-use canonym_core::eval::report::{EvalConfig, Report};
-
-use super::inputs::Gold;
-use crate::progress;
-use crate::system::Mentions;
+use super::DocumentPair;
+use super::ids::IdSet;
+use super::matching::Measure;
+use super::report::{EvalConfig, Report};
 
 /// If a smaller fraction of the ids has a prefix that also occurs on the other side, the kinds of ids differ.
 const MIN_SHARED: f64 = 0.05;
@@ -17,48 +13,34 @@ const MIN_SHARED: f64 = 0.05;
 /// Maximum length of a prefix without a colon.
 const MAX_LETTERS: usize = 10;
 
-/// Warns if gold and predictions use different kinds of ids, or if one side has none.
-pub fn of_ids<'a>(gold: impl Iterator<Item = &'a IdSet>, predicted: impl Iterator<Item = &'a IdSet>) {
-    for line in lines(&Side::of(gold), &Side::of(predicted)) {
-        progress::say(&line);
-    }
+/// A warning and a hint if gold and predictions use different kinds of ids, or a warning if one side has none.
+pub fn of_ids<'a>(gold: impl Iterator<Item = &'a IdSet>, predicted: impl Iterator<Item = &'a IdSet>) -> Vec<String> {
+    lines(&Side::of(gold), &Side::of(predicted))
 }
 
-/// Notes where the mentions come from unless `--mentions` is given, since scores depend on it.
-pub fn of_mentions(requested: Option<Mentions>, gold: &Gold) {
-    if requested.is_some() || !matches!(gold, Gold::Documents(_)) {
-        return;
-    }
-    progress::say(match gold.is_mentions_only() {
-        true => {
-            "the texts contain only mentions, so they are linked as given; use `--mentions detect` to detect mentions"
-        }
-        false => "mentions are detected by the model; use `--mentions gold` to link the gold mentions",
-    });
-}
-
-/// Warns if the score of types is 0 because one side has none.
-pub fn of_types(documents: &[DocumentPair], report: &Report) {
+/// Warnings if the score of types is 0 because one side has none.
+pub fn of_types(documents: &[DocumentPair], report: &Report) -> Vec<String> {
     if report.metrics.get(&Measure::Type).is_none_or(|score| score.f1 > 0.0) {
-        return;
+        return Vec::new();
     }
     let sides = [
         ("gold has", documents.iter().flat_map(|document| &document.gold).collect::<Vec<_>>()),
         ("predictions have", documents.iter().flat_map(|document| &document.predicted).collect()),
     ];
-    for (has, entries) in sides {
-        if !entries.is_empty() && entries.iter().all(|entry| entry.types.is_empty()) {
-            progress::say(&format!("warning: {has} no types, so `type` is 0"));
-        }
-    }
+    let has_none = |(_, entries): &(&str, Vec<&_>)| {
+        let untyped = |entry: &&super::Entry| entry.types.is_empty();
+        !entries.is_empty() && entries.iter().all(untyped)
+    };
+    let warning = |(has, _)| format!("warning: {has} no types, so `type` is 0");
+    sides.into_iter().filter(has_none).map(warning).collect()
 }
 
-/// Warns if curves were requested but cannot be computed.
-pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) {
-    let Some(curves) = config.curves.filter(|_| report.curves.is_empty()) else { return };
+/// A warning if curves were requested but cannot be computed.
+pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) -> Option<String> {
+    let curves = config.curves.filter(|_| report.curves.is_empty())?;
     let option = if curves.wanted_precision.is_some() { "--want-precision" } else { "--curves" };
     let why = if has_scores { "have the same score, or almost none" } else { "have no scores" };
-    progress::say(&format!("warning: `{option}` has no effect: predictions {why}"));
+    Some(format!("warning: `{option}` has no effect: predictions {why}"))
 }
 
 /// The ids of gold or predictions.

@@ -1,4 +1,4 @@
-//! The linking systems of the command line as the engine of the server.
+//! The linking systems as the engine of the server.
 
 use canonym_neural::system::parts;
 use canonym_neural::system::terminology;

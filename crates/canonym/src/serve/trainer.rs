@@ -19,10 +19,12 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
-use crate::train::ENDS_WITH_INPUT;
 use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out};
 use canonym_neural::recipes::dual_encoder::fine_tuning;
 use canonym_neural::system::terminology::TERMINOLOGY;
+
+/// Environment variable set by a parent process: training ends when standard input closes.
+pub const ENDS_WITH_INPUT: &str = "CANONYM_ENDS_WITH_INPUT";
 
 /// Polling interval of a running training.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
