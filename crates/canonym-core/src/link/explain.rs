@@ -11,10 +11,11 @@ use serde::Serialize;
 use super::lexical::{LexicalLinker, Scored};
 use super::model::{Calibration, LexicalModel, N, feature_name, feature_sentence};
 use super::recognise::scan::ScanScratch;
-use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded, short_forms};
+use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::text::analysis::Analysis;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::offsets::OffsetMap;
 use crate::text::words::is_linking_word;
@@ -177,12 +178,13 @@ pub fn contributions(
 impl DictionaryAnnotator {
     /// The linked mentions of a document, as in [`DictionaryAnnotator::annotate_one`], with explanations.
     pub fn explain_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<(LinkedMention, Explanation)> {
-        let uses = short_forms(&document.text);
+        let analysis = Analysis::new(&document.text);
+        let uses = analysis.short_forms();
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
-        let spotted = self.spot(document, scratch);
+        let spotted = self.spot(&analysis, scratch);
         let meant = spotted.iter().filter(|spotted| spotted.readings[0].1 >= threshold);
-        meant.map(|spotted| self.explain_spotted(&document.text, &map, &uses, spotted)).collect()
+        meant.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
     }
 
     fn explain_spotted(

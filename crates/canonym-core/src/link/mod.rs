@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::link::explain::Explanation;
+use crate::text::analysis::Analysis;
 use crate::text::{Document, Mention};
 use crate::{Error, Result};
 
@@ -76,8 +77,9 @@ impl Marked<'_> {
     /// The text to link for each mention: its own, with short forms defined in the document expanded.
     pub fn names(&self) -> Vec<String> {
         let text = self.document.text.as_str();
-        let uses = if self.mentions.is_empty() { Vec::new() } else { recognise::short_forms(text) };
-        self.mentions.iter().map(|mention| recognise::expanded(text, &mention.spans, &uses)).collect()
+        let analysis = Analysis::new(text);
+        let name = |mention: &Mention| recognise::expanded(text, &mention.spans, analysis.short_forms());
+        self.mentions.iter().map(name).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! writers; [`offsets`] converts.
 
 pub mod abbreviations;
+pub mod analysis;
 pub mod biosyn;
 pub mod composite;
 pub mod context;

@@ -294,6 +294,7 @@ mod tests {
     use crate::train::objective::tests::check_gradients;
     use crate::train::optimise::AdamConfig;
     use crate::train::{Run, RunConfig};
+    use canonym_core::text::analysis::Analysis;
 
     const CONFIG: TagsConfig = TagsConfig { batch: 4, max_tokens: 6 };
 
@@ -320,7 +321,7 @@ mod tests {
         let mut words = Words::default();
         let (mut examples, mut held_out) = (Vec::new(), Vec::new());
         for (text, mention) in texts.iter().zip(mentions) {
-            let view = viewer.view(text, &mut words);
+            let view = viewer.view(&Analysis::new(text), &mut words);
             let labels = vec![Some(labels_of(view.tokens.len(), &[mention])), None];
             held_out.push(HeldOut { view: view.clone(), mentions: vec![Some(vec![mention]), None] });
             examples.push(Example { view, labels });

@@ -28,8 +28,9 @@ use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen, left_out};
 use canonym_core::eval::matching::Counts;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::{expanded, short_forms};
+use canonym_core::link::recognise::expanded;
 use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use canonym_core::text::{Document, Mention, Span};
 use serde::{Deserialize, Serialize};
@@ -382,7 +383,7 @@ impl Texts<'_> {
         let mut seen = |documents: &[AnnotatedDocument]| {
             let mut texts = Vec::new();
             for document in documents {
-                let view = self.tagger.viewer.view(&document.document.text, &mut words);
+                let view = self.tagger.viewer.view(&Analysis::new(&document.document.text), &mut words);
                 if !view.tokens.is_empty() {
                     texts.push(HeldOut { mentions: self.mentions(document, &view.tokens), view });
                 }
@@ -461,9 +462,10 @@ pub fn usages_in(documents: &[AnnotatedDocument]) -> MentionPrior {
 /// Calls `count` with each annotated name, abbreviations expanded, and its concept id, if any.
 fn count_uses(document: &AnnotatedDocument, count: &mut dyn FnMut(&str, Option<&str>)) {
     let text = document.document.text.as_str();
-    let uses = short_forms(text);
+    let analysis = Analysis::new(text);
+    let uses = analysis.short_forms();
     for annotation in &document.annotations {
-        let name = expanded(text, &annotation.spans, &uses);
+        let name = expanded(text, &annotation.spans, uses);
         match annotation.ids.as_slice() {
             [] => count(&name, None),
             [id] if IdSet::parse_one(id).is_nil() => count(&name, None),

@@ -21,7 +21,8 @@ use canonym_core::eval::learned::{self, Learned, Seen};
 use canonym_core::eval::matching::Counts;
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym_core::link::recognise::{expanded, short_forms};
+use canonym_core::link::recognise::expanded;
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
 
@@ -249,7 +250,7 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
         let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
         let mut texts = Vec::new();
         for document in &corpus.documents {
-            let view = viewer.view(&document.document.text, &mut words);
+            let view = viewer.view(&Analysis::new(&document.document.text), &mut words);
             let mentions = mentions(experiment, corpus.config, document, &view.tokens, &mut report);
             if !view.tokens.is_empty() {
                 texts.push((view, mentions));
@@ -337,12 +338,13 @@ fn usages(corpora: &[Read<'_>]) -> MentionPrior {
         let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
         for document in documents {
             let text = document.document.text.as_str();
-            let uses = short_forms(text);
+            let analysis = Analysis::new(text);
+            let uses = analysis.short_forms();
             for annotation in &document.annotations {
                 if !taught.contains(&annotation.semantic_type) && !taught.contains(&"*".to_owned()) {
                     continue;
                 }
-                let name = expanded(text, &annotation.spans, &uses);
+                let name = expanded(text, &annotation.spans, uses);
                 match annotation.ids.as_slice() {
                     [] => usages.add(&name, None),
                     // In a composite mention it is unknown which part has which id.

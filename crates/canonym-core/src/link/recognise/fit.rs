@@ -18,6 +18,7 @@ use crate::eval::matching::Counts;
 use crate::kb::KnowledgeBase;
 use crate::link::fit::{calibration_error as error_of, logistic};
 use crate::text::Span;
+use crate::text::analysis::Analysis;
 
 /// The matches of one corpus with labels, and the number of gold mentions.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +49,7 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                 let ids = IdSet::parse_one(kb.id(spotted.readings[0].0.concept));
                 gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
-            let spotted = annotator.spot(&document.document, scratch);
+            let spotted = annotator.spot(&Analysis::new(&document.document.text), scratch);
             (
                 spotted
                     .iter()

@@ -1,8 +1,8 @@
 //! Explanations of the pipeline: the contribution of each feature to the log-odds of a mention and its concept.
 
 use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
-use canonym_core::link::recognise::short_forms;
 use canonym_core::link::{Candidate, LinkedMention};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
@@ -16,9 +16,9 @@ impl Pipeline {
         let proposals = self.proposals(documents);
         let of_document = |(document, proposals): (&Document, Vec<SpanProposal>)| {
             let text = document.text.as_str();
-            let (map, uses) = (OffsetMap::new(text), short_forms(text));
+            let (map, analysis) = (OffsetMap::new(text), Analysis::new(text));
             let given = self.given(proposals);
-            given.iter().map(|place| self.explain_place(text, &map, &uses, place)).collect()
+            given.iter().map(|place| self.explain_place(text, &map, analysis.short_forms(), place)).collect()
         };
         documents.par_iter().zip(proposals).map(of_document).collect()
     }

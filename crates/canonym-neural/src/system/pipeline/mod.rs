@@ -24,8 +24,9 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
-use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded, short_forms};
+use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded};
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::register::research;
 use canonym_core::text::tokens::{Gap, Token};
 use canonym_core::text::words::is_prefix;
@@ -214,12 +215,12 @@ impl Pipeline {
     }
 
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
-        let text = document.text.as_str();
+        let (text, analysis) = (document.text.as_str(), Analysis::new(&document.text));
         let layers = &self.recognizer.layers;
         let (view, tagged) = self
             .recognizer
-            .read(text, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
-        let uses = short_forms(text);
+            .read(&analysis, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
+        let uses = analysis.short_forms();
         let mut proposals: Vec<SpanProposal> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
@@ -237,15 +238,15 @@ impl Pipeline {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
                 place_of.entry(vec![span]).or_insert_with(|| {
-                    proposals.push(SpanProposal::new(text, vec![span], &uses));
+                    proposals.push(SpanProposal::new(text, vec![span], uses));
                     proposals.len() - 1
                 });
             }
         }
-        let (spotted, sensed) = self.dictionary.spot_and_sense(document, &mut scratch.scan);
+        let (spotted, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
         for spotted in spotted {
             let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
-                proposals.push(SpanProposal::new(text, spotted.spans.clone(), &uses));
+                proposals.push(SpanProposal::new(text, spotted.spans.clone(), uses));
                 proposals.len() - 1
             });
             proposals[at].spotted = Some(spotted);
@@ -533,7 +534,8 @@ mod tests {
     #[test]
     fn short_forms_are_written_out_and_brackets_closed() {
         let text = "Liver disease (LD) and LD cirrhosis of poly(ADP-ribose) polymerase";
-        let uses = short_forms(text);
+        let analysis = Analysis::new(text);
+        let uses = analysis.short_forms();
         let span = |of: &str, from: usize| {
             let start = from + text[from..].find(of).unwrap();
             Span::new(start, start + of.len())
